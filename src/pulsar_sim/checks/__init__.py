@@ -1,1 +1,1 @@
-"""Checks: what must hold of every frame, at rest, and in the statistics."""
+"""Checks of every frame, of the state at rest, and of the statistics."""

@@ -1,11 +1,12 @@
-"""The brokers' ends of the wires: what a broker may write, knowing what it has processed.
+"""The brokers' ends of the wires: the frames that a broker may write, given those it has processed.
 
-Sees the frames that the broker has read, in its order, and then what it writes because of them. Several may
-come in one input, and the broker answers some of them before it has read the others; so what makes a frame of
-the broker legal counts from the beginning of the input that brought it, and what makes one illegal from its
-end. Keeps, for every consumer, the permits it has left by recount, and for every subscription what the broker
-was told to be acknowledged; tells the reference model where entries lie. What a killed broker had not
-confirmed it may have forgotten; what it confirmed it may not.
+Sees the frames that the broker has read, in order, and then the frames that it writes because of them. One
+input may bring several frames, and the broker answers some before it has read the others. So a frame makes
+others legal from the beginning of its input, and illegal from its end.
+
+Keeps, for every consumer, the permits left by recount, and for every subscription the acknowledgements that
+the broker has received; reports entries' positions to the reference model. A killed broker may forget what it
+had not confirmed, and nothing else.
 """
 
 from collections import defaultdict
@@ -29,16 +30,16 @@ if TYPE_CHECKING:
 T = proto.BaseCommand
 
 _BROKER_BLOCK = b"\x0e\x02"
-"""How broker entry metadata begins; its size follows in four bytes."""
+"""The beginning of broker entry metadata; its size follows in four bytes."""
 
 Handler: TypeAlias = "Callable[[Wire, BrokerEnd, Any], None]"
 
 Key: TypeAlias = tuple[bool, str, str]
-"""A subscription: whether of the cluster that topics migrate to, topic, name."""
+"""A subscription: whether it is of the cluster that topics migrate to, topic, name."""
 
 
 class BrokerWatch:
-    """All brokers' ends."""
+    """All brokers' ends of the wires."""
 
     def __init__(self, model: ReferenceModel, batch_index: bool) -> None:
         self.model = model
@@ -46,13 +47,14 @@ class BrokerWatch:
         self.ends: defaultdict[int, BrokerEnd] = defaultdict(BrokerEnd)
         self.subscriptions: dict[Key, SubscriptionState] = {}
         self._gone_far: dict[tuple[str, str], None] = {}
-        """(broker, topic) that it was told to send to another cluster."""
+        """Pairs (broker, topic) that the broker was told to send to another cluster."""
         self._strays: dict[tuple[str, str], dict[Key, SubscriptionState]] = {}
-        """(broker, topic) that it believes to serve, and another one does -> its subscriptions."""
+        """The subscriptions of each (broker, topic) that the broker believes to serve while another broker
+        does."""
         self._later: list[tuple[Handler, Wire, BrokerEnd, Any]] = []
-        """What the frames of the input being handled forbid from its end on."""
+        """Frames of the current input, whose prohibitions count from its end."""
         self._loose: dict[Position, None] = {}
-        """Entries asked for again in the input being handled, perhaps more than once."""
+        """Entries whose redelivery the current input asks for, perhaps more than once."""
         self._arrived: dict[int, Handler] = {
             T.PRODUCER: self._got_producer,
             T.SUBSCRIBE: self._got_subscribe,
@@ -82,7 +84,7 @@ class BrokerWatch:
             handler(wire, self.ends[wire.number], command)
 
     def settled(self) -> None:
-        """The input is handled, and everything the broker has to say about it is written."""
+        """The input is handled, and the broker has written all frames about it."""
         self._loose.clear()
         if self._later:
             later, self._later = self._later, []
@@ -90,7 +92,7 @@ class BrokerWatch:
                 handler(wire, end, command)
 
     def wire_closing(self, wire: Wire) -> None:
-        """The broker is about to close the wire: everybody on it is as good as gone."""
+        """The broker is about to close the wire: its consumers may lose their entries at any moment."""
         end = self.ends.get(wire.number)
         if end is not None:
             for consumer in end.consumers.values():
@@ -102,14 +104,14 @@ class BrokerWatch:
             handler(wire, self.ends[wire.number], command)
 
     def wire_closed(self, wire: Wire) -> None:
-        """The broker knows that the wire is gone: everybody on it is, too."""
+        """The broker knows that the wire is gone: release what its consumers hold."""
         end = self.ends.pop(wire.number, None)
         if end is not None:
             for consumer in end.consumers.values():
                 self._release(consumer)
 
     def died(self, broker: str, wires: list[Wire], topics: list[tuple[bool, str]]) -> None:
-        """A broker was killed: what it had not confirmed of its topics may be forgotten."""
+        """A broker was killed: it may forget what it had not confirmed of its topics."""
         for stray in [each for each in self._strays if each[0] == broker]:
             del self._strays[stray]
         for wire in wires:
@@ -121,8 +123,8 @@ class BrokerWatch:
             self._lose_unsaved(topic)
 
     def moved(self, topic: str, before: str, now: str, orderly: bool) -> None:
-        """Another broker serves the topic. Unless that was `orderly`, it knows what was confirmed, and the
-        one before goes on with what it knows until it learns of it (`learned`)."""
+        """Another broker serves the topic. Unless the move was `orderly`, the new broker knows only what was
+        confirmed; the previous one continues with its own state until it learns of the move (`learned`)."""
         self._strays.pop((now, topic), None)
         if orderly:
             return
@@ -139,23 +141,23 @@ class BrokerWatch:
 
     def _lose_unsaved(self, topic: str) -> None:
         record = self.model.topics.get(topic)
-        if record is not None:  # else nothing of it is kept anyway
+        if record is not None:  # otherwise nothing of the topic is kept
             record.lose_unsaved()
 
     def learned(self, broker: str, topic: str) -> None:
-        """A broker knows now that it does not serve the topic."""
+        """A broker has learned that it does not serve the topic."""
         self._strays.pop((broker, topic), None)
 
     def goes_far(self, broker: str, topic: str) -> None:
-        """A broker is told that a topic goes on in another cluster."""
+        """A broker is told that a topic has migrated to another cluster."""
         self._gone_far[broker, topic] = None
 
     def check_acknowledged(self, consumer: ConsumerRecord, places: list[Place]) -> None:
-        """INV-C4: the broker has these acknowledgements, as far as the client can know; then it must have
-        got them.
+        """INV-C4: the broker has received these acknowledgements, because the client reported them as
+        confirmed.
 
-        A message that was refused again after it was acknowledged, or an entry that is not whole where the
-        broker keeps only whole ones, proves nothing.
+        Two cases prove nothing: a message that was negatively acknowledged after its acknowledgement, and an
+        incomplete entry where the broker keeps whole entries only.
         """
         record = consumer.subscription
         near, far = (self.subscriptions.get((each, record.topic.name, record.name)) for each in (False, True))
@@ -206,7 +208,7 @@ class BrokerWatch:
         if producer is not None and producer.pending:
             producer.pending.popleft()
 
-    # A producer's seat stays when it is closed: receipts of what is being written come after that.
+    # A producer's state stays when it is closed: receipts of writes in progress follow.
 
     # --- consumers ---
 
@@ -219,14 +221,16 @@ class BrokerWatch:
             return
         key, known = self._known(wire, record)
         state = known.get(key)
-        if state is None or not command.durable:  # what is not durable begins anew with each consumer
+        if (
+            state is None or not command.durable
+        ):  # a subscription that is not durable begins again with each consumer
             state = known[key] = SubscriptionState(record, self.batch_index)
         seat = ConsumerSeat(command.consumer_name, state)
         seat.ranges = ranges_of(command)
         end.opening[command.request_id] = (command.consumer_id, seat)
 
     def _known(self, wire: Wire, record: SubscriptionRecord) -> tuple[Key, dict[Key, SubscriptionState]]:
-        """A subscription, and all those of its topic as the broker knows them."""
+        """Return a subscription's key, and all subscriptions of its topic as the broker knows them."""
         broker: BrokerNode = wire.broker  # type: ignore[assignment]
         topic = record.topic.name
         known = self._strays.get((broker.name, topic), self.subscriptions)
@@ -247,13 +251,13 @@ class BrokerWatch:
                 key, known = self._known(wire, seat.state.record)
                 state = known.get(key)
                 if state is not None and state.origin is seat.state.origin:
-                    seat.state = state  # another, where its topic went and came back meanwhile
+                    seat.state = state  # another one, if the topic was released and adopted meanwhile
                 if seat.ranges:
                     self._check_ranges(seat)
                 end.consumers[identifier] = seat
 
     def _check_ranges(self, consumer: ConsumerSeat) -> None:
-        """SUBT-08: no two consumers have the same key."""
+        """SUBT-08: no two consumers have a key in common."""
         for end in self.ends.values():
             for other in end.consumers.values():
                 if (
@@ -316,7 +320,7 @@ class BrokerWatch:
         else:
             holder = state.holders.get(position)
             if holder is not None and consumer.loose and not holder.loose:
-                return  # it was sent here first, before the close was read: each wire is written by itself
+                return  # the broker sent it here before it read the close: each wire is written separately
             if holder is not None and not holder.loose and position not in self._loose:
                 raise ViolationError("SUBT-06", f"{consumer.name}: {position} is pending at {holder.name}")
             if consumer.ranges and entry.key is not None and not hold(consumer.ranges, slot_of(entry.key)):
@@ -329,7 +333,7 @@ class BrokerWatch:
             consumer.pending[position] = None
 
     def _check_key(self, consumer: ConsumerSeat, key: str, position: Position) -> None:
-        """INV-C12: as long as a consumer has messages of a key, nobody else gets any."""
+        """INV-C12: while a consumer holds messages of a key, no other consumer gets any."""
         state = consumer.state
         keyed = state.keys.setdefault(key, {})
         for other in [each for each in keyed if each not in state.holders]:
@@ -349,7 +353,7 @@ class BrokerWatch:
             consumer.rewinds += 1
 
     def _discovered(self, topic: TopicRecord, position: Position, payload: bytes) -> Entry:
-        """Stored, but the broker died before it could say so."""
+        """Record an entry that was stored by a broker that died before its receipt."""
         entry = topic.sends.get(payload)
         if entry is None:
             raise ViolationError("INV-C2", f"{topic.name} {position}: delivered, but never sent by anybody")
@@ -418,7 +422,7 @@ class BrokerWatch:
             self._later.append((self._asked_again, wire, end, command))
 
     def _asked_again(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
-        """What was delivered in the same input before the request was read is given back, too."""
+        """Release what was delivered in the same input before the broker read the request."""
         consumer = end.consumers.get(command.consumer_id)
         if consumer is not None:
             for each in command.message_ids:
@@ -433,7 +437,8 @@ class BrokerWatch:
             self._release(consumer)
 
     def _got_seek(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
-        """Whatever is acknowledged may be delivered again; also what is acknowledged in the same input."""
+        """Forget all acknowledgements: entries may be delivered again, even those acknowledged in the same
+        input."""
         consumer = end.consumers.get(command.consumer_id)
         if consumer is not None:
             consumer.state.forget()
@@ -447,7 +452,7 @@ class BrokerWatch:
         self._later.append((self._forgotten, wire, end, command))
 
     def _forgotten(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
-        """The subscription is gone, or will be; one of the same name begins anew."""
+        """The subscription is removed, or will be; a new one of its name begins again."""
         consumer = end.consumers.get(command.consumer_id)
         if consumer is not None:
             consumer.unsubscribing = True
@@ -461,7 +466,7 @@ class BrokerWatch:
             self._later.append((self._consumer_gone, wire, end, command))
         for request, (identifier, seat) in list(end.opening.items()):
             if identifier == command.consumer_id and isinstance(seat, ConsumerSeat):
-                del end.opening[request]  # if it is let in at all, it leaves at once
+                del end.opening[request]  # if the consumer is admitted at all, it leaves at once
 
     def _consumer_gone(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
         consumer = end.consumers.pop(command.consumer_id, None)
@@ -478,7 +483,7 @@ class BrokerWatch:
 
 
 def _as_stored(payload: bytes) -> bytes:
-    """Headers and payload of a MESSAGE without the block that a broker may put in front of them."""
+    """Return headers and payload of a MESSAGE without the broker entry metadata in front of them."""
     if not payload.startswith(_BROKER_BLOCK):
         return payload
     return payload[6 + int.from_bytes(payload[2:6], "big") :]

@@ -1,7 +1,7 @@
-"""What a broker has, as its ends of the wires show it: producers, consumers, and subscriptions with what is
-acknowledged of them.
+"""The state of a broker, as its ends of the wires show it: producers, consumers, subscriptions and their
+acknowledgements.
 
-Owns the accounts, and how an ACK changes them. What a broker may write because of them is `watch_broker`'s.
+Owns the accounts, and how an ACK changes them. `broker_frames` owns what a broker may write because of them.
 """
 
 from collections import deque
@@ -13,7 +13,7 @@ from ..model.records import Position, SubscriptionRecord, TopicRecord
 
 
 class ProducerSeat:
-    """A producer as the broker has it."""
+    """A producer in the broker's state."""
 
     __slots__ = ("pending", "topic")
 
@@ -23,7 +23,7 @@ class ProducerSeat:
 
 
 class ConsumerSeat:
-    """A consumer as the broker has it."""
+    """A consumer in the broker's state."""
 
     __slots__ = (
         "floor",
@@ -42,23 +42,23 @@ class ConsumerSeat:
         self.name = name
         self.state = state
         self.ranges: tuple[Range, ...] = ()
-        """Hashes of the keys that it takes, where it says so."""
+        """The consumer's own key hash ranges, if it asked for any."""
         self.permits = 0
         self.largest = 1
-        """Messages of the largest entry it was sent."""
+        """Messages of the largest entry that the consumer was sent."""
         self.floor: Position = (-1, -1)
         self.rewinds = 0
-        """Requests to begin again that may still show in the order."""
+        """Requests to rewind that may still show in the order."""
         self.pending: dict[Position, None] = {}
         self.loose = False
-        """In the input being handled it gives back what it has, at a moment that is not known."""
+        """During the current input the consumer gives back its entries, at an unknown moment."""
         self.unsubscribing = False
-        """It has sent UNSUBSCRIBE: what it acknowledges from then on is nothing to a later subscription of
-        that name."""
+        """The consumer has sent UNSUBSCRIBE: its later acknowledgements do not count for a new subscription
+        of that name."""
 
 
 class SubscriptionState:
-    """What a broker knows to be acknowledged."""
+    """The acknowledgements of one subscription, as a broker knows them."""
 
     __slots__ = (
         "batch_index",
@@ -76,21 +76,23 @@ class SubscriptionState:
     def __init__(self, record: SubscriptionRecord, batch_index: bool) -> None:
         self.record = record
         self.batch_index = batch_index
-        """The broker keeps which messages of an entry are acknowledged, not only whole entries."""
+        """The broker keeps the acknowledged messages of an entry, not only whole entries."""
         self.memory_bits: dict[Position, int] = {}
-        """Entry -> messages acknowledged, in the memory of the running broker."""
+        """The acknowledged messages of each entry, as bits, in the memory of the running broker."""
         self.memory_upto: Position = (-1, -1)
         self.durable_bits: dict[Position, int] = {}
         self.durable_upto: Position = (-1, -1)
-        """The same, as far as confirmed to a client: a restart may not forget it."""
+        """Acknowledgements up to here, and bits above, are confirmed to a client: a restart may not forget
+        them."""
         self.holders: dict[Position, ConsumerSeat] = {}
-        """Shared types: who has an entry that is neither acknowledged nor given back."""
+        """Shared types: the consumer of each entry that is neither acknowledged nor given back."""
         self.before: SubscriptionState | None = None
-        """What a broker knew that served the topic before, and perhaps still believes to, or has died."""
+        """The state of the broker that served the topic before; it may still believe to serve it, or has
+        died."""
         self.origin: SubscriptionState = self
-        """What the first broker knew that it comes from, by way of all those that served the topic since."""
+        """The state of the first broker in the chain of `before`."""
         self.keys: dict[str, dict[Position, None]] = {}
-        """Key_Shared: the entries of a key that somebody has, or had."""
+        """Key_Shared: the entries of each key that a consumer holds, or has held."""
 
     def acknowledged(self, position: Position) -> int:
         if position <= self.memory_upto:
@@ -98,24 +100,24 @@ class SubscriptionState:
         return self.memory_bits.get(position, 0)
 
     def ever_acknowledged(self, position: Position) -> int:
-        """The same, at any broker that ever served the topic."""
+        """Return the messages of an entry acknowledged at any broker that ever served the topic, as bits."""
         return self.acknowledged(position) | (
             self.before.ever_acknowledged(position) if self.before is not None else 0
         )
 
     def acknowledge(self, position: Position, bits: int | None, durable: bool) -> None:
-        """An individual acknowledgement, with the set of what it leaves open: in memory, or confirmed."""
+        """Apply an individual acknowledgement with its ack set, in memory or as confirmed."""
         entry = self.record.topic.log.get(position)
         if entry is None:
             return
         if bits is not None and not self.batch_index:
-            return  # nothing is acknowledged until an id without a set comes, not even by a set of no bits
+            return  # the entry stays open until an id without an ack set arrives; an empty set does not count
         done = ((1 << entry.size) - 1) & ~(bits or 0)
         known = self.durable_bits if durable else self.memory_bits
         known[position] = known.get(position, 0) | done
 
     def acknowledge_up_to(self, position: Position, bits: int | None, durable: bool) -> None:
-        """Likewise a cumulative one."""
+        """Apply a cumulative acknowledgement with its ack set, in memory or as confirmed."""
         ledger, entry_id = position
         if bits and entry_id >= 0:
             self.acknowledge(position, bits, durable)
@@ -126,7 +128,7 @@ class SubscriptionState:
             self.memory_upto = max(self.memory_upto, position)
 
     def is_whole(self, command: Ack, position: Position) -> bool:
-        """Whether nothing of the entry is left open by this ACK and those before it."""
+        """True when this ACK and earlier ones leave nothing of the entry open."""
         entry = self.record.topic.log.get(position)
         if entry is None:
             return False
@@ -137,12 +139,12 @@ class SubscriptionState:
         return left == 0
 
     def forget(self) -> None:
-        """It is moved by a seek, or removed."""
+        """Forget everything, because the subscription is moved by a seek, or removed."""
         self.durable_bits, self.durable_upto, self.before = {}, (-1, -1), None
         self.memory_bits, self.memory_upto = {}, (-1, -1)
 
     def forget_unconfirmed(self) -> None:
-        """The broker dies. It was told nevertheless."""
+        """The broker dies: keep what it was told as the state before."""
         died = SubscriptionState(self.record, self.batch_index)
         died.memory_bits, died.memory_upto, died.before = self.memory_bits, self.memory_upto, self.before
         self.before = died
@@ -152,7 +154,7 @@ class SubscriptionState:
 
 
 class BrokerEnd:
-    """What one wire looks like from its broker."""
+    """One wire as its broker sees it."""
 
     __slots__ = ("acknowledging", "consumers", "opening", "producers", "whispered")
 
@@ -160,8 +162,8 @@ class BrokerEnd:
         self.producers: dict[int, ProducerSeat] = {}
         self.consumers: dict[int, ConsumerSeat] = {}
         self.whispered: set[int] = set()
-        """Consumers of topics of which nothing is kept."""
+        """Consumers of non-persistent topics."""
         self.opening: dict[int, tuple[int, ProducerSeat | ConsumerSeat]] = {}
-        """Request -> (id, what it will be)."""
+        """Requests in progress, each with its id and the producer or consumer that it opens."""
         self.acknowledging: dict[int, tuple[SubscriptionState, Ack]] = {}
-        """Requests for confirmation."""
+        """Requests to confirm acknowledgements."""

@@ -1,12 +1,12 @@
-"""The clients' ends of the wires: what a client may write, knowing what has arrived.
+"""The clients' ends of the wires: the frames that a client may write, given those that have arrived.
 
-Owns who is open on which wire, the handshake, requests and their answers, lookups, signs of life; what
-producers and consumers write goes on to `watch_sends` and `watch_receives`.
+Owns the producers and consumers that are open on each wire, the handshake, requests and their answers,
+lookups, and keepalive frames. `send_frames` and `receive_frames` check the frames of producers and consumers.
 
-Sees frames in the order in which the client sees them: its own when they are written, the broker's when it
-has read them. So every check here is strict: a frame that had to wait for another one was written too early
-if that one had not been read. What an arriving frame forbids counts from the end of the input that brought
-it, because the client may have answered an earlier frame of the same input.
+Sees frames in the client's order: its own when they are written, the broker's when it has read them. So every
+check is strict: a frame that depends on another was written too early if the client had not read that one. An
+arriving frame forbids others from the end of its input on, because the client may have answered an earlier
+frame of the same input.
 """
 
 from collections import defaultdict, deque
@@ -47,35 +47,36 @@ Handler: TypeAlias = "Callable[[Wire, ClientEnd, Any], None]"
 
 
 MOST_QUESTIONS = 30
-"""Within a second, of one client for the partitions of a topic, the topics of a namespace, or one consumer's
-place on a topic: several may open something there, and try again."""
+"""Requests of one client within a second: for the partitions of a topic, the topics of a namespace, or one
+consumer's place on a topic. Several applications may open handles there, and retry."""
 
 _SIGNS_OF_LIFE = (T.PING, T.PONG)
 _BEFORE_CONNECTED = (T.CONNECT, T.PING, T.PONG)
 
 
 class ClientWatch:
-    """All clients' ends. Producers and consumers are recognised by the tags the workload gives them."""
+    """All clients' ends of the wires. Producers and consumers are recognised by tags from the workload."""
 
     def __init__(self, model: ReferenceModel) -> None:
         self.model = model
         self._sends = SendWatch(model)
         self._letters = LetterWatch(model)
         self.ends: defaultdict[int, ClientEnd] = defaultdict(ClientEnd)
-        """By number of the wire."""
+        """Ends of wires by wire number."""
         self.handles: dict[str, int] = {}
-        """Consumer name -> handle, for asking how many messages wait in the client."""
+        """Consumer names with their handles, for asking how many messages wait in the client."""
         self._redirected: dict[tuple[str, str], tuple[bool, int]] = {}
-        """Client and topic of a lookup that was redirected in the input being handled: whether with
-        authority, and how often in a row."""
+        """Lookups redirected in the current input, by client and topic: whether authoritative, and the number
+        of redirects in a row."""
         self._asks_anew = False
-        """In the input being handled somebody hears of partitions, and looks them up for the first time."""
+        """The current input answers a request for partitions, which the client then looks up for the first
+        time."""
         self._questions: defaultdict[tuple[str, str], deque[int]] = defaultdict(deque)
-        """Client, and the topic or namespace that it asks about -> when it did so, within a second."""
+        """The times of requests within a second, by client and the topic or namespace that they are about."""
         self._closed: list[ProducerEnd | ConsumerEnd] = []
-        """Closed by the broker in the input being handled."""
+        """Producers and consumers that the broker closed in the current input."""
         self._sent_far: list[ProducerRecord | ConsumerRecord] = []
-        """Told in the input being handled that their topic goes on in another cluster."""
+        """Producers and consumers that were told in the current input that their topic has migrated."""
         self._written: dict[int, Handler] = {
             T.CONNECT: self._wrote_connect,
             T.PRODUCER: self._wrote_producer,
@@ -143,7 +144,8 @@ class ClientWatch:
         self.ends[wire.number].dead = True
 
     def ends_link(self, wire: Wire, reason: str, config: ClientConfig) -> None:
-        """INV-N7, INV-N9: the client ends a link. One that works is left alone: others use it, too."""
+        """INV-N7, INV-N9: the client ends a link. It must not end a working link, because other handles use
+        it too."""
         end = self.ends.get(wire.number)
         if end is None or not end.connected or end.dead or end.over or end.refused:
             return
@@ -160,7 +162,7 @@ class ClientWatch:
             raise ViolationError(rule, f"wire {wire.number} works and is ended: {reason}")
 
     def settled(self, wire: Wire) -> None:
-        """The client has dealt with what arrived: pings are answered by now (WIRE-17)."""
+        """The client has handled the input: each PING in it is answered (WIRE-17)."""
         if self._closed:
             for each in self._closed:
                 each.closed = True
@@ -177,7 +179,8 @@ class ClientWatch:
             raise ViolationError("INV-N7", f"wire {wire.number}: a PING is not answered at once")
 
     def check_late(self, now: int) -> None:
-        """What is due is written by those who are open; what brokers and the network do is no excuse."""
+        """Check that open producers and consumers write what is due; faults of brokers and network are no
+        excuse."""
         for end in self.ends.values():
             if end.dead or end.over:
                 continue
@@ -205,7 +208,7 @@ class ClientWatch:
         if not end.pongs:
             raise ViolationError("INV-N7", f"wire {wire.number}: a PONG nobody asked for")
         end.pongs -= 1
-        end.pings = 0  # one PONG may say all that many would
+        end.pings = 0  # one PONG may answer several PINGs
 
     def _request(self, wire: Wire, end: ClientEnd, request_id: int, what: Any) -> None:
         if request_id in end.requests:
@@ -242,13 +245,13 @@ class ClientWatch:
         self._wrote_question(wire, end, command, command.namespace)
 
     def _wrote_question(self, wire: Wire, end: ClientEnd, command: Any, about: str) -> None:
-        """One of those that a broker may reject too often."""
+        """Count a request of a kind that a broker may reject too often."""
         self._not_too_often(wire, about)
         end.lookups += 1
         self._request(wire, end, command.request_id, None)
 
     def _not_too_often(self, wire: Wire, about: str) -> None:
-        """The client does not ask for one thing again and again (INV-N6)."""
+        """INV-N6: the client does not repeat one request again and again."""
         now = wire.network.clock.now
         recent = self._questions[wire.client.name, about]
         recent.append(now)
@@ -270,7 +273,7 @@ class ClientWatch:
         self._request(wire, end, command.request_id, Watching(command.watcher_id))
 
     def _wrote_watch_close(self, wire: Wire, end: ClientEnd, command: Any) -> None:
-        """What asked for it may have no answer yet; one that comes now opens nothing."""
+        """The request that opened the watcher may be unanswered; an answer that arrives now opens nothing."""
         end.watchers.discard(command.watcher_id)
         for request, what in end.requests.items():
             if isinstance(what, Watching) and what.watcher == command.watcher_id:
@@ -278,7 +281,7 @@ class ClientWatch:
         self._request(wire, end, command.request_id, None)
 
     def _wrote_lookup(self, wire: Wire, end: ClientEnd, command: Any) -> None:
-        """INV-N8: a lookup that follows a redirect says what the redirect said, and there is an end to it."""
+        """INV-N8: a lookup after a redirect repeats its authoritative flag, and the redirects end."""
         redirected = self._redirected.pop((wire.client.name, command.topic), None)
         times = 0
         if redirected is not None and (command.authoritative or not self._asks_anew):
@@ -342,7 +345,7 @@ class ClientWatch:
         self._request(wire, end, command.request_id, consumer)
 
     def _subscriber(self, command: Any) -> ConsumerRecord | None:
-        """Who subscribes: of a consumer of several topics, its part."""
+        """Return the record of a consumer that subscribes; for several topics, that of its member."""
         name, topic = command.consumer_name, command.topic
         group = self.model.groups.get(name)
         if group is None:
@@ -352,7 +355,7 @@ class ClientWatch:
         return group.subscribes(found, topic, command.consumer_id, self._is_open, whole)
 
     def _is_open(self, record: ConsumerRecord) -> bool:
-        """Whether a consumer is open on some wire, as its client knows."""
+        """True when the consumer is open on some wire, as its client knows."""
         return any(
             each.record is record and each.ready and not each.closed and each not in self._closed
             for end in self.ends.values()
@@ -379,11 +382,11 @@ class ClientWatch:
         node: ClientNode = wire.client  # type: ignore[assignment]
 
         def waiting() -> int:
-            if consumer.record.name in self.model.groups:  # how many of them are this topic's nobody says
+            if consumer.record.name in self.model.groups:  # the share of this topic is unknown
                 return 0
             try:
                 return node.client.available(consumer.handle)
-            except ClosedError:  # it has ended; its news has not been read yet
+            except ClosedError:  # the consumer has ended; its application has not read that output yet
                 return 0
 
         wrote_flow(consumer, command, waiting)
@@ -420,10 +423,12 @@ class ClientWatch:
         if type(command) is proto.CommandError:
             return
         if isinstance(what, ProducerEnd) and type(command) is proto.CommandProducerSuccess:
-            if not command.producer_ready:  # there is another answer when it is its turn
+            if not command.producer_ready:  # a second answer follows when the producer gets access
                 end.requests[command.request_id] = what
                 return
-            if not what.closed:  # else the answer is late, and it may have been opened anew meanwhile
+            if (
+                not what.closed
+            ):  # otherwise the answer is late, and the producer may have been reopened meanwhile
                 self._sends.has_access(what, command)
         if isinstance(what, (ProducerEnd, ConsumerEnd)):
             what.ready = True
@@ -463,7 +468,7 @@ class ClientWatch:
         end.refused = True
 
     def _got_active_change(self, wire: Wire, end: ClientEnd, command: Any) -> None:
-        """The last request may have been ignored; it may be made again."""
+        """The broker may have ignored the last request; the client may repeat it."""
         consumer = end.consumers.get(command.consumer_id)
         if consumer is not None:
             consumer.record.requests_to_rewind += 1
@@ -497,7 +502,7 @@ class ClientWatch:
 
     @staticmethod
     def _check_cluster(wire: Wire, record: ProducerRecord | ConsumerRecord, what: str) -> None:
-        """INV-N13: who was sent to another cluster goes there, and stays."""
+        """INV-N13: a handle that was sent to another cluster goes there, and stays."""
         if record.sent_far and not _is_far(wire):
             raise ViolationError(
                 "INV-N13", f"{what} goes to {wire.broker.name}, it was sent to another cluster"
@@ -509,6 +514,6 @@ class ClientWatch:
 
 
 def _is_far(wire: Wire) -> bool:
-    """Whether it leads to the cluster that topics migrate to."""
+    """True when the wire leads to the cluster that topics migrate to."""
     broker: BrokerNode = wire.broker  # type: ignore[assignment]
     return broker.cluster.far

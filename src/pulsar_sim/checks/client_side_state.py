@@ -1,6 +1,6 @@
-"""What one wire looks like from its client: who is open on it, what it has asked for, and what it has heard.
+"""One wire as its client sees it: open producers and consumers, requests, and frames that have arrived.
 
-Owns the account; what a client may write because of it is `watch_client`'s.
+Owns the account; `client_frames` owns what a client may write because of it.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ class Farewell:
 
 
 class Watching:
-    """A request to be told of topics that come and go."""
+    """A request to watch the topics of a namespace."""
 
     __slots__ = ("watcher",)
 
@@ -28,7 +28,7 @@ class Watching:
 
 
 class Looking:
-    """A lookup, and how many redirects it follows."""
+    """A lookup, and the number of redirects that it follows."""
 
     __slots__ = ("redirects", "topic")
 
@@ -38,7 +38,7 @@ class Looking:
 
 
 class ClientEnd:
-    """What one wire looks like from its client."""
+    """One wire as its client sees it."""
 
     __slots__ = (
         "connected",
@@ -60,24 +60,24 @@ class ClientEnd:
     def __init__(self) -> None:
         self.connecting = False
         self.dead = False
-        """Garbage has arrived."""
+        """Bytes that are no frame have arrived."""
         self.over = False
         """The broker has ended its direction."""
         self.refused = False
         """A SEND_ERROR has arrived."""
         self.heard_at = 0
-        """When the last frame arrived."""
+        """Virtual time of the last frame that arrived."""
         self.used_at = 0
-        """When the client last wrote a frame that is neither PING nor PONG."""
+        """Virtual time of the last frame written that is neither PING nor PONG."""
         self.lookups = 0
-        """Asked on it, for topics and for partitions."""
+        """The number of requests on this wire for topics and for partitions."""
         self.connected = False
         self.producers: dict[int, ProducerEnd] = {}
         self.consumers: dict[int, ConsumerEnd] = {}
         self.requests: dict[int, Any] = {}
-        """Requests without an answer yet: id -> what waits for it."""
+        """Requests without an answer, each with what waits for the answer."""
         self.watchers: set[int] = set()
-        """Who is told of topics that come and go."""
+        """Open topic-list watchers."""
         self.pings = 0
         """PINGs without an answer."""
         self.pongs = 0
@@ -85,6 +85,6 @@ class ClientEnd:
 
     @property
     def is_empty(self) -> bool:
-        """Nobody is open on it; what strangers send changes nothing in that."""
+        """True when no handle is open on the wire; unsolicited frames do not count."""
         ends: list[ProducerEnd | ConsumerEnd] = [*self.producers.values(), *self.consumers.values()]
         return not self.watchers and all(each.closed or each.record.closed or not each.ready for each in ends)

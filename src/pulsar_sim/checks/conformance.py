@@ -1,9 +1,8 @@
-"""The checker of the protocol's rules, listening at both ends of every wire.
+"""The checker of the protocol's rules, at both ends of every wire.
 
-Owns nothing of the rules: it gives the checker what each client process wrote and what arrived at it, and
-what each broker process wrote and what arrived at it, and believes it about that side only. So a frame that
-mischief swallowed, answered or added is held against nobody. What no end may say is a violation by its
-rule's id.
+Owns no rule: it passes to the checker the frames that each process wrote and received, and believes the
+checker about that process's side only. So a frame that misbehaviour dropped, answered or added accuses no
+machine. A frame that a side may not write is a violation under its rule's id.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ from ..engine.network import Wire
 
 
 class _Ear:
-    """At one end of one wire."""
+    """The conversation at one end of one wire."""
 
     __slots__ = ("conversation", "process", "session")
 
@@ -27,7 +26,8 @@ class _Ear:
 
 
 class Listener:
-    """At the ends of all wires on one side: what is written there is judged, what arrives there is noted."""
+    """The ends of all wires on one side: checks frames written there, and records frames that arrive
+    there."""
 
     def __init__(
         self,
@@ -36,16 +36,16 @@ class Listener:
         topics: TopicMemory,
         excused: set[tuple[str, str]],
     ) -> None:
-        """`process_of` is asked once for each end which process that is. `excused`: processes, and rules that
-        say nothing of them."""
+        """`process_of` is called once for each end and names its process. `excused`: pairs of a process and a
+        rule that does not apply to it."""
         self._side, self._other = side, side.other
         self._process_of = process_of
         self._topics = topics
         self._excused = excused
         self._sessions: dict[str, Session] = {}
-        """By process."""
+        """Sessions by process."""
         self._ears: dict[int, _Ear] = {}
-        """By number of the wire."""
+        """Ends of wires by wire number."""
 
     def wrote(self, wire: Wire, kind: int, command: Any) -> None:
         """A frame was written at this end of the wire."""
@@ -54,7 +54,7 @@ class Listener:
             self._complain(ear, found)
 
     def heard(self, wire: Wire, kind: int, command: Any) -> None:
-        """A frame of the other end has arrived at this one."""
+        """A frame of the other end has arrived at this end."""
         ear = self._ears.get(wire.number) or self._listen(wire)
         if found := ear.conversation.heard(self._other, kind, command):
             self._complain(ear, found)
@@ -83,12 +83,12 @@ class RuleWatch:
     """All conversations of a world."""
 
     def __init__(self, client_process: Callable[[Wire], str], broker_process: Callable[[Wire], str]) -> None:
-        """Which process is at either end of a wire."""
+        """Name the processes at both ends of a wire."""
         topics = TopicMemory()
         self._excused: set[tuple[str, str]] = set()
         self.clients = Listener(Side.CLIENT, client_process, topics, self._excused)
         self.brokers = Listener(Side.BROKER, broker_process, topics, self._excused)
 
     def excuse(self, process: str, rule: str) -> None:
-        """That rule says nothing of this process: what it forbids has a reason there that no frame shows."""
+        """Exempt a process from a rule: there is a reason that no frame shows."""
         self._excused.add((process, rule))

@@ -1,10 +1,10 @@
-"""Letters as the clients write them, dead ones and such as are to come later: what is copied, and when a copy
-is safe (INV-C10).
+"""Dead-letter and retry copies as the clients write them: their contents, and when a copy is stored
+(INV-C10).
 
-Owns the producers that consumers have for them, on the clients' ends of the wires: a copy is of a message
-that has come too often or was put off, holds what it held, says where it is from, and goes where it belongs.
-Not before its receipt has arrived may the original be acknowledged, and all before it if that was asked for.
-It knows nothing of how a consumer gets there.
+Owns the copy producers of consumers, on the clients' ends of the wires. A copy is of a message that was
+redelivered too often or is to be reconsumed later; it has the contents of the message, names its origin, and
+goes to the right topic. Only after its receipt may the original be acknowledged, with all messages before it
+if that was asked for. It does not know how consumers work.
 """
 
 from typing import Any, NamedTuple
@@ -28,17 +28,17 @@ from ..model.retry_letters import DELAY, TIMES, Copy, RetryLetters, origin_of
 from .send_frames import ProducerEnd
 
 CHANGING = (TIMES, DELAY)
-"""Properties that each copy of a copy has for itself."""
+"""Properties that each copy of a copy sets anew."""
 
 
 class Source(NamedTuple):
-    """Of what a letter may be a copy."""
+    """A message that a copy may be of."""
 
     subscription: SubscriptionRecord
     place: Place
     sent: Sent
     put_off: RetryLetters | None = None
-    """What was asked for."""
+    """The request to reconsume the message later."""
 
 
 class Letter(NamedTuple):
@@ -46,11 +46,11 @@ class Letter(NamedTuple):
 
     copy: Copy
     sources: list[Source]
-    """Of which of these: a message that was copied twice may be copied again twice."""
+    """The possible sources: a message that was copied twice may be copied again twice."""
 
 
 class LetterEnd(ProducerEnd):
-    """The id of such a producer on one wire."""
+    """A copy producer's id on one wire."""
 
     __slots__ = ("copies", "name")
 
@@ -58,16 +58,16 @@ class LetterEnd(ProducerEnd):
         super().__init__(record, lane)
         self.name = name
         self.copies: dict[int, Letter] = {}
-        """By sequence id."""
+        """Copies by sequence id."""
 
 
 class LetterWatch:
-    """All of them."""
+    """All copies of a world."""
 
     def __init__(self, model: ReferenceModel) -> None:
         self.model = model
         self._letters: dict[tuple[str, bytes], Letter] = {}
-        """By topic and payload, which says who sent it and when."""
+        """Copies by topic and payload; the payload names producer and time."""
 
     def opened(self, topic: TopicRecord, name: str) -> LetterEnd:
         record = ProducerRecord(name or f"later in {topic.name}", topic, ProducerSpec(topic=topic.name))
@@ -105,7 +105,7 @@ class LetterWatch:
     def _put_off(
         self, letters: LetterEnd, metadata: MessageMetadata, put_off: list[RetryLetters]
     ) -> list[Source]:
-        """Somebody asked for it, and the copy says how often, and for how long."""
+        """An application asked for the copy, which has the right count and delay."""
         times = origin_of(dict(metadata.properties))[2]
         name = letters.lane.topic.name
         wrong = [each.what_is_wrong(name, times, metadata) for each in put_off]
@@ -120,7 +120,8 @@ class LetterWatch:
         ]
 
     def _buried(self, letters: LetterEnd, said: dict[str, str]) -> list[Source]:
-        """The message has come too often to the consumer whose producer it is, and was not acknowledged."""
+        """The message was redelivered too often to the consumer that owns the producer, and was not
+        acknowledged."""
         if TIMES in said:
             return self._buried_copies(letters, said)
         parts = [int(part) for part in said.get("ORIGIN_MESSAGE_ID", "").split(":") if part]
@@ -138,7 +139,7 @@ class LetterWatch:
         return [Source(subscription, place, entry.messages[place[2]])]
 
     def _buried_copies(self, letters: LetterEnd, said: dict[str, str]) -> list[Source]:
-        """What had been put off came too often then."""
+        """The message of a retry topic was redelivered too often."""
         found = []
         for name in self.model.retries:
             topic = self.model.topics[name]
@@ -156,7 +157,7 @@ class LetterWatch:
         return found
 
     def _consumer_of(self, letters: LetterEnd, subscription: SubscriptionRecord) -> ConsumerRecord | None:
-        """Who has that producer for the dead letters of the subscription."""
+        """Return the consumer that owns this producer for the subscription's dead letters."""
         before = f"{subscription.topic.name}-{subscription.name}-"
         consumer = letters.name.removeprefix(before).removesuffix("-DLQ").rpartition("-")[0]
         group = self.model.groups.get(consumer)

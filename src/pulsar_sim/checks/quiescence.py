@@ -1,7 +1,8 @@
-"""What must hold at rest: when everything is done, and when nothing is left behind.
+"""Checks at rest: when everything is done, and when nothing may be left.
 
-Owns the questions a world asks between its phases. They look at what the applications were told, at the
-broker's public statistics and at the accounts of both watches, never at the inside of a machine.
+Owns the questions that a world asks between its phases. They read what the applications were told, the
+broker's public statistics and the accounts of both watches. Only the checks of INV-L1 read a machine's
+internal state.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -24,13 +25,14 @@ if TYPE_CHECKING:
 
 
 BACKLOGS = StatsOptions(publishers=False, consumers=False)
-"""What is asked for of statistics where nothing else counts: of who is there they would say a lot."""
+"""The statistics of backlogs alone, without those of each producer and consumer."""
 
 MOST_PARTITIONS = 16
-"""More than any topic of a world has."""
+"""A number above the partitions of any topic in a world."""
 
 END_OF_TOPIC_VERSION = 21
-"""Protocol version from which our broker says that a topic has ended: a client of 20 drops its connection."""
+"""The protocol version from which our broker reports that a topic has ended: a client of version 20 drops its
+connection."""
 
 
 def all_sent(world: "World") -> bool:
@@ -50,9 +52,9 @@ def drained(world: "World") -> bool:
         return False
     if holding(world) or not still(world) or _letters_return(world):
         return False
-    # Statistics are dear: last of all.
+    # Statistics are expensive: read them last.
     for name, topic in world.model.topics.items():
-        if name in world.model.letters.difference(world.model.retries):  # perhaps nobody has come back
+        if name in world.model.letters.difference(world.model.retries):  # perhaps no producer has come back
             continue
         if name in world.administrator.vanished:
             if world.cluster.serving(name) is not None:
@@ -74,7 +76,7 @@ def drained(world: "World") -> bool:
 def _nothing_is_left(world: "World", topic: TopicRecord, found: dict[str, Any]) -> bool:
     for subscription in topic.subscriptions.values():
         if isinstance(subscription, TransientSubscription):
-            # Without faults no SUBSCRIBE arrives after the UNSUBSCRIBE that ended the visit.
+            # Without faults no SUBSCRIBE arrives after the UNSUBSCRIBE that ended the subscription.
             if subscription.durable and subscription.name in found and not world.profile.fault_gap:
                 return False
         elif (
@@ -85,10 +87,11 @@ def _nothing_is_left(world: "World", topic: TopicRecord, found: dict[str, Any]) 
 
 
 def _is_deserted(stats: dict[str, Any]) -> bool:
-    """INV-N13: everybody has gone to where the topic has gone.
+    """INV-N13: all producers and consumers have followed the topic that migrated.
 
-    What a broker that died, or has lost the topic, had not written down of acknowledgements another one may
-    have in its backlog for ever: where keys belong to consumers, of one who has gone, while others stay.
+    A broker that died, or lost the topic, may not have written all acknowledgements; another one then keeps
+    them in its backlog. On a Key_Shared subscription that may be the backlog of a consumer that has gone
+    while others stay.
     """
     return not stats["publishers"] and not any(
         each["consumers"] and not (each["backlog"] and each["type"] == "Key_Shared")
@@ -97,9 +100,9 @@ def _is_deserted(stats: dict[str, Any]) -> bool:
 
 
 def holding(world: "World") -> list[str]:
-    """Clients that still hold the memory of messages for which no application waits: of producers that were
-    abandoned, whose closes are not answered, or copies that consumers send by themselves, of what another
-    consumer has acknowledged since (DLQ-08). It becomes free in time, too."""
+    """Return the clients that still hold memory for messages that no application waits for. These belong to
+    abandoned producers whose closes are unanswered, or are copies that consumers send of messages
+    acknowledged since by other consumers (DLQ-08). The memory is released in time too."""
     letters = world.model.letters
     return [
         host.node.name
@@ -109,13 +112,14 @@ def holding(world: "World") -> list[str]:
 
 
 def _letters_return(world: "World") -> bool:
-    """Whether letters that failed are to be asked for yet: until then they keep their permits (DLQ-05)."""
+    """True while messages whose copy failed are yet to be asked for; they keep their permits (DLQ-05)."""
     return any(app.asks_until > world.clock.now for app in world.receivers)
 
 
 def all_told(world: "World") -> bool:
-    """BROKER-43: who has acknowledged everything of a topic that has ended is told so, if its version knows
-    the command. Who waits for its turn at an exclusive subscription is told when it has it."""
+    """BROKER-43: a consumer that has acknowledged everything of an ended topic is told so, if its version
+    knows the command. A consumer that waits for its turn at an exclusive subscription is told when the turn
+    comes."""
     for consumer in world.consumers:
         topic = world.topics[consumer.plan.topic]
         if (
@@ -130,7 +134,8 @@ def all_told(world: "World") -> bool:
 
 
 def all_attached(world: "World") -> bool:
-    """INV-N5; of several consumers of an exclusive subscription one. What they asked for is answered."""
+    """INV-N5: all are attached, and their requests are answered. Of several consumers of an exclusive
+    subscription one is attached."""
     for app in world.producers:
         if app.left_for_good:
             continue
@@ -157,7 +162,8 @@ def all_attached(world: "World") -> bool:
 
 
 def _taken_by_somebody(world: "World") -> bool:
-    """Of several consumers of an exclusive group each may have some topics, and wait for the others."""
+    """True when the consumers of each exclusive group hold all topics together; each may hold some and wait
+    for the others."""
     taken: dict[str, set[str]] = {}
     for group in world.groups:
         found = group.subscribed() if group.state == "open" else ()
@@ -212,15 +218,15 @@ def what_is_left(world: "World") -> str:
 
 
 def still(world: "World") -> bool:
-    """Nothing is under way, and nothing waits for a broker to read it or to write it down: a message of which
-    its sender was told that it failed may be stored yet, and has to be delivered then."""
+    """True when nothing is in flight and brokers have read and written everything. A message whose send
+    failed may still be stored, and must be delivered then."""
     return all(node.is_done for node in world.brokers) and not any(
         pipe.queue for wire in world.network.wires.values() for pipe in (wire.to_broker, wire.to_client)
     )
 
 
 def check_permits(world: "World") -> None:
-    """INV-C6 at rest: three accounts of every consumer's permits agree, and few are held back."""
+    """INV-C6 at rest: three accounts of every consumer's permits agree, and few permits are held back."""
     for wire in world.network.wires.values():
         client_end = world.client_watch.ends.get(wire.number)
         broker_end = world.broker_watch.ends.get(wire.number)
@@ -244,9 +250,9 @@ def check_permits(world: "World") -> None:
             waiting = node.client.available(consumer.handle)
             group = world.model.groups.get(name)
             if group is not None and (waiting or _shares_its_queue(group.spec)):
-                continue  # which topic's they are, and how large its share of the queue is, nobody says
+                continue  # the message's topic, and that topic's share of the queue, are unknown
             if consumer.record.halted:
-                continue  # it has only just been subscribed, and the application will ask for more
+                continue  # the consumer has only just subscribed, and the application will resume it
             held = held_back(consumer, waiting)
             if not consumer.queue or (consumer.record.spec.auto_scaled_receiver_queue_size and held >= 0):
                 continue
@@ -257,37 +263,37 @@ def check_permits(world: "World") -> None:
 
 
 def _shares_its_queue(spec: ConsumerSpec) -> bool:
-    """Whether partitions may have less of it than what is said for one topic."""
+    """True when the receiver queue of a partition may be smaller than that of one topic."""
     return spec.max_total_receiver_queue_size < MOST_PARTITIONS * spec.receiver_queue_size
 
 
 def check_leftovers(world: "World") -> None:
-    """INV-L1 at rest: nothing is under way, so no machine holds what is under way."""
+    """INV-L1 at rest: nothing is in flight, so no machine holds anything that is."""
     for host in world.hosts:
         if host.closing is None:
             client = host.node.client
             RESTING.check_root(host.node.name, client, client._context.deadlines)
     for node in world.brokers:
-        # Whoever has gone to another cluster may have left something in this one.
+        # A handle that has migrated may have left something in this cluster.
         if node.broker is not None and not world.administrator.migrated:
             BROKER_RESTING.check_root(node.name, node.broker, node.broker.context.deadlines)
 
 
 def check_alone(world: "World") -> None:
-    """INV-L1 when every client is closed: brokers hold nothing of any."""
+    """INV-L1 when every client is closed: brokers hold nothing of clients."""
     for node in world.brokers:
         if node.broker is not None:
             ALONE.check_root(node.name, node.broker, node.broker.context.deadlines)
 
 
 UNANSWERED = {"request_unanswered", "closed_while_unsubscribing", "opened_too_late"}
-"""Kinds of faults in which a broker leaves a request without an answer."""
+"""Kinds of faults in which a broker leaves a request unanswered."""
 
 
 def check_farewells(world: "World") -> None:
-    """INV-N1 at rest: on a sound wire brokers have answered whoever closed a producer or a consumer.
+    """INV-N1 at rest: on a sound wire the broker has answered every close of a producer or a consumer.
 
-    TOPIC_MIGRATED may come in the place of the answer.
+    TOPIC_MIGRATED may come in place of the answer.
     """
     if world.administrator.migrated or UNANSWERED & world.faults.keys():
         return
@@ -301,14 +307,14 @@ def check_farewells(world: "World") -> None:
 
 
 def check_memory(world: "World") -> None:
-    """INV-P7 at rest: everything is settled, so nothing is held."""
+    """INV-P7 at rest: every message has an outcome, so no memory is held."""
     for host in world.hosts:
         if host.closing is None and (held := host.node.client.memory_held):
             raise ViolationError("INV-P7", f"{host.node.name} holds {held} bytes at rest")
 
 
 def check_attachments(world: "World") -> None:
-    """INV-N4: the broker has nobody on a sound wire whom no application has."""
+    """INV-N4: on a sound wire the broker has no producer or consumer that no application has."""
     tags = {app.record.tag for app in world.producers if app.record is not None}
     records: list[ConsumerRecord | GroupRecord | None] = [app.record for app in world.receivers]
     records += [guest.record for guest in world.guests]
@@ -322,7 +328,7 @@ def check_attachments(world: "World") -> None:
     for topic, broker in everywhere:
         stats = broker.topic_administration.stats(topic)
         for producer in stats["publishers"]:
-            if topic in world.model.retries:  # the broker names them
+            if topic in world.model.retries:  # the broker names these producers
                 continue
             if topic in world.model.letters:
                 letters = producer["producerName"]

@@ -1,8 +1,8 @@
-"""The consumers' side of the clients' ends: permits, acknowledgements and requests for redelivery.
+"""The consumers' frames on the clients' ends: permits, acknowledgements and requests for redelivery.
 
-Owns the account of permits of each consumer on each wire, as its client sees it. No more is granted than the
-queue takes, nothing is acknowledged and nothing asked for again but what the application said. It does not
-know what wires are, nor which consumers are open on one: that is said by `watch_client`.
+Owns the permits of each consumer on each wire, as its client sees them. A client grants no more than the
+queue takes, and acknowledges and asks for redelivery only as the application said. `client_frames` owns the
+wires and the consumers open on each.
 """
 
 from collections.abc import Callable
@@ -38,27 +38,28 @@ class ConsumerEnd:
     def __init__(self, record: ConsumerRecord, handle: int, far: bool) -> None:
         self.record = record
         self.far = far
-        """In the cluster that topics migrate to."""
+        """The wire leads to the cluster that topics migrate to."""
         self.handle = handle
         self.queue = record.spec.receiver_queue_size
         self.ready = False
         self.closed = False
         self.dismissed = False
-        """Closed by the broker."""
+        """The broker has closed the consumer."""
         self.granted = 0
         self.asked = 0
-        """Questions for the last message."""
+        """Requests for the last message."""
         self.asked_first = -1
-        """When the first of them was put."""
+        """Virtual time of the first of them."""
         self.arrived = 0
-        """Messages, those masked by an ack set excepted."""
+        """Messages arrived, without those masked by an ack set."""
         self.chunks: dict[Position, int] = {} if record.spec.durable else record.chunks
-        """When each chunk arrived first, on this connection; on any, where those of others still count."""
+        """Arrival time of each chunk. For a durable consumer they are those of this connection; a reader
+        keeps those of earlier connections."""
 
 
 def wrote_flow(consumer: ConsumerEnd, command: Flow, waiting: Callable[[], int]) -> None:
-    """Never more permits than the queue has room for (INV-C6, INV-C13); `waiting` says how many messages
-    are still in it."""
+    """INV-C6, INV-C13: never more permits than the queue has room for. `waiting` returns the number of
+    messages still in the queue."""
     if command.message_permits <= 0:
         raise ViolationError("INV-C13", f"{consumer.record.name}: FLOW of {command.message_permits}")
     record = consumer.record
@@ -80,7 +81,7 @@ def wrote_flow(consumer: ConsumerEnd, command: Flow, waiting: Callable[[], int])
 
 
 def wrote_ack(consumer: ConsumerEnd, command: Ack, now: int) -> None:
-    """Nothing is acknowledged that the application did not acknowledge (INV-C4)."""
+    """INV-C4: the client acknowledges only what the application acknowledged."""
     subscription = consumer.record.subscription
     name = consumer.record.name
     if not subscription.topic.persistent:
@@ -97,7 +98,7 @@ def wrote_ack(consumer: ConsumerEnd, command: Ack, now: int) -> None:
             entry = subscription.topic.log.get(position)
             size = len(entry.messages) if entry is not None else 1
             upto = size - 1
-            if bits == 0:  # where nothing is left there is no set
+            if bits == 0:  # an entry with nothing left open has no ack set
                 raise ViolationError("INV-C4", f"{name}: acknowledges up to {position} with an empty set")
             if bits:
                 upto = (bits & -bits).bit_length() - 2
@@ -119,7 +120,7 @@ def wrote_ack(consumer: ConsumerEnd, command: Ack, now: int) -> None:
             subscription.bury(position)
         still_open = subscription.open_bits(position)
         read = not consumer.record.spec.durable and position <= consumer.record.floor[:2]
-        if still_open & ~(bits or 0) and not read:  # what lies before a reader's start id is let go
+        if still_open & ~(bits or 0) and not read:  # messages before a reader's start id are ignored
             raise ViolationError(
                 "INV-C4",
                 f"{name}: acknowledges {position} set {bits}; the application left {still_open:b} open",
@@ -129,8 +130,8 @@ def wrote_ack(consumer: ConsumerEnd, command: Ack, now: int) -> None:
 def _check_chunk(
     consumer: ConsumerEnd, subscription: SubscriptionRecord, position: Position, now: int
 ) -> None:
-    """INV-C11: a chunk is acknowledged with its message; without it only where there is another copy of
-    it, or another message under that uuid, or when its time is over."""
+    """INV-C11: a chunk is acknowledged with its message. It is acknowledged alone only when another copy of
+    it exists, when its uuid has another message, or when its time is over."""
     topic = subscription.topic
     sent, chunk = topic.log[position].source, topic.log[position].chunk
     assert chunk is not None
@@ -160,14 +161,14 @@ def _check_chunk(
 
 
 def wrote_redeliver(consumer: ConsumerEnd, command: Any, now: int) -> None:
-    """Only what was asked for or has not been judged in time, never too early, and never an empty list by
-    mistake (INV-C9)."""
+    """INV-C9: the client asks only for entries that were negatively acknowledged or timed out, never too
+    early, and never with an empty list by mistake."""
     record = consumer.record
     unjudged = record.unjudged
     if record.subscription.kind.cumulative:
         if record.requests_to_rewind:
             record.requests_to_rewind -= 1
-            if unjudged.any_due(now):  # it may be asked for because of that, and not what the request was for
+            if unjudged.any_due(now):  # the timeout may be the cause, and the request still be due
                 record.rewinds += 1
         elif record.refused and unjudged.any_refusal_is_due(now):
             record.refused.clear()
@@ -214,7 +215,7 @@ def wrote_redeliver(consumer: ConsumerEnd, command: Any, now: int) -> None:
 
 
 def check_redelivery(consumer: ConsumerEnd, now: int) -> None:
-    """INV-C9: what a consumer has to ask for it asks for in time; of Failover only who has its turn does."""
+    """INV-C9: a consumer asks in time for what is due. On Failover only the active consumer asks."""
     record = consumer.record
     if record.closed or record.removed or record.kind is SubscriptionType.FAILOVER:
         return
@@ -224,8 +225,8 @@ def check_redelivery(consumer: ConsumerEnd, now: int) -> None:
 
 
 def wrote_last_message_id(consumer: ConsumerEnd, now: int) -> None:
-    """INV-N6: a question that is refused is not put again and again. Beside what the application asks, the
-    client itself may ask once a second where it is."""
+    """INV-N6: a refused request is not repeated again and again. Beside the application's requests, the
+    client itself may ask once a second for its position."""
     consumer.asked += 1
     if consumer.asked_first < 0:
         consumer.asked_first = now
@@ -258,6 +259,6 @@ def got_message(consumer: ConsumerEnd, command: MessageCommand, now: int) -> Non
 
 
 def held_back(consumer: ConsumerEnd, waiting: int) -> int:
-    """Permits the client has not given back although the messages are gone; `waiting` of them are still in
-    it."""
+    """Return the permits that the client has not granted again although the messages are gone; `waiting`
+    messages are still in the client."""
     return consumer.queue - (consumer.granted - consumer.arrived) - waiting

@@ -1,9 +1,8 @@
-"""The producers' side of the clients' ends: what is written in SENDs, and in which order.
+"""The producers' frames on the clients' ends: contents and order of SENDs.
 
-Owns what each producer has written on each attachment, and the parts of messages in chunks. A SEND holds what
-was submitted, unchanged; sequence ids rise, nothing overtakes and nothing is left out when it is sent again;
-exclusive access has an epoch that nobody else has. It does not know what wires are, nor which producers are
-open on one: that is said by `watch_client`.
+Owns what each producer has written on each attachment, and the chunks of messages. A SEND holds what was
+submitted, unchanged; sequence ids rise, no message overtakes another or is left out when messages are resent;
+exclusive access has an epoch of its own. `client_frames` owns the wires and the producers open on each.
 """
 
 from typing import Any
@@ -39,18 +38,19 @@ class ProducerEnd:
         self.record = record
         self.lane = lane
         self.chunks: tuple[Sent, int, int] | None = None
-        """The message of which some chunks were written: the last one, and how many there are."""
+        """The message of which some chunks were written: its last chunk's number, and the number of
+        chunks."""
         self.ready = False
         self.ready_at = 0
         self.closed = False
         self.last_sequence = -1
         self.last_ticket = -1
         self.last_of_key: dict[str | None, int] = {}
-        """The same for each key, where batches are made by key."""
+        """The last ticket of each key, where batches are made by key."""
 
 
 class SendWatch:
-    """What all producers write; feeds the reference model with it."""
+    """The frames of all producers; they feed the reference model."""
 
     def __init__(self, model: ReferenceModel) -> None:
         self.model = model
@@ -58,7 +58,7 @@ class SendWatch:
         """Messages of which some chunks were written."""
 
     def has_access(self, producer: ProducerEnd, command: Any) -> None:
-        """INV-P11: exclusive access has an epoch of its own, which nobody else ever has."""
+        """INV-P11: exclusive access has an epoch that no other producer ever has."""
         record, lane = producer.record, producer.lane
         if record.spec.access_mode is ProducerAccessMode.SHARED or not command.HasField("topic_epoch"):
             return
@@ -71,7 +71,7 @@ class SendWatch:
         lane.epoch = epoch
 
     def wrote(self, producer: ProducerEnd, command: Send) -> None:
-        """A producer that is open writes a SEND (INV-P2, INV-P3, INV-P6)."""
+        """INV-P2, INV-P3, INV-P6: an open producer writes a SEND."""
         record, lane = producer.record, producer.lane
         topic = lane.topic
         entry = topic.sends.get(command.payload)
@@ -108,7 +108,7 @@ class SendWatch:
             self._check_key(producer, messages)
             return
         first, last = messages[0].ticket, messages[-1].ticket
-        # Everything unsettled must be on this attachment before anything younger (INV-P3, INV-P6).
+        # All pending messages must be on this attachment before any younger one (INV-P3, INV-P6).
         pending = record.pending
         if pending:
             oldest = next(iter(pending))
@@ -124,15 +124,15 @@ class SendWatch:
 
     @staticmethod
     def check_batch(producer: ProducerEnd, now: int) -> None:
-        """INV-P8: what a producer has taken is written once it is attached and the time of its batch is over.
-        Of a partitioned topic each partition has its own."""
+        """INV-P8: an attached producer writes each accepted message before the delay of its batch is over.
+        Each partition of a partitioned topic has its own delay."""
         record = producer.record
         if not record.pending or record.closed or record.topic is not producer.lane.topic:
             return
         batching = record.spec.batching
         delay = 0 if batching is None else round(batching.max_delay * SECOND)
         latest = now - delay - LATEST
-        if producer.ready_at > latest:  # what was taken before comes into batches then
+        if producer.ready_at > latest:  # earlier messages are put into batches only then
             return
         for sent in record.pending.values():
             if sent.sent_at > latest:
@@ -142,8 +142,8 @@ class SendWatch:
 
     @staticmethod
     def _check_first(producer: ProducerEnd) -> None:
-        """PROD-04: the first message that was ever written has the id behind the one that was given, and
-        behind those of messages that failed before: their ids may be spent."""
+        """PROD-04: the first message ever written has the id behind the initial one, and behind those of
+        messages that failed before, whose ids may be spent."""
         record, lane = producer.record, producer.lane
         initial = record.spec.initial_sequence_id
         assert initial is not None
@@ -156,7 +156,7 @@ class SendWatch:
 
     @staticmethod
     def _check_key(producer: ProducerEnd, messages: tuple[Sent, ...]) -> None:
-        """An entry has messages of one key; of those of a key none overtakes another (INV-P3, INV-P6)."""
+        """INV-P3, INV-P6: an entry has messages of one key, and no message of a key overtakes another."""
         record, key = producer.record, messages[0].key
         last = producer.last_of_key.get(key, -1)
         first = messages[0].ticket
@@ -173,8 +173,8 @@ class SendWatch:
 
     @staticmethod
     def _goes_on(producer: ProducerEnd, entry: Entry) -> bool:
-        """INV-P6: nothing comes between the chunks of a message, and none is left out. On a new attachment
-        those that are not confirmed are written: it may begin with any. Whether this is one that follows
+        """INV-P6: no message comes between the chunks of another, and none is left out. A new attachment
+        writes the chunks without receipt: it may begin with any. Return True when this chunk follows
         another."""
         before, chunk = producer.chunks, entry.chunk
         sent = entry.messages[0]
@@ -193,7 +193,7 @@ class SendWatch:
         return False
 
     def _parse(self, record: ProducerRecord, command: Send) -> Entry:
-        """The messages of a SEND, as submitted; anything else is not what the application gave (INV-P2)."""
+        """INV-P2: return the messages of a SEND, which are those the application submitted."""
         unpacked = unpack_payload(command.payload)
         metadata = unpacked.metadata
         payload = bytes(unpacked.payload)
@@ -233,7 +233,8 @@ class SendWatch:
         return Entry(command.payload, tuple(messages))
 
     def _parse_chunk(self, record: ProducerRecord, command: Send, metadata: Any, payload: bytes) -> Entry:
-        """One chunk of a message; with the last one it must be what was submitted (INV-C11)."""
+        """INV-C11: return the entry of one chunk; with the last one, the message must be what was
+        submitted."""
         sent = self.model.by_identity.get(dict(metadata.properties).get("n", ""))
         number, total = metadata.chunk_id, metadata.num_chunks_from_msg
         if sent is None or sent.producer is not record:

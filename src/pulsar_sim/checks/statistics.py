@@ -1,5 +1,5 @@
-"""What client and broker count, at rest: their statistics agree with what applications were told, and with
-each other (rules STATS-02 to STATS-05).
+"""The counters of client and broker at rest: they agree with what applications were told, and with each other
+(STATS-02, STATS-03, STATS-04, STATS-05).
 
 Owns the comparison. It reads public statistics of both, and the records of the model.
 """
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def check_tallies(world: "World") -> None:
-    """INV-S1: everything is settled and nothing is under way."""
+    """INV-S1: every message has an outcome and nothing is in flight."""
     for producer in world.producers:
         if producer.state == "open" and producer.record is not None and not producer.record.closed:
             client = producer.host.node.client

@@ -1,8 +1,8 @@
-"""A broker's process: one machine, driven exactly as an adapter would drive it.
+"""A broker process: one broker machine, driven exactly as an adapter drives it.
 
-Owns draining outputs, reading when the machine wants to read, writing to the cluster's store, and what a
-process is: it can be killed and started again, frozen, and out of date about what it serves. It decides
-nothing about the protocol.
+Owns draining outputs, reading when the machine wants to read, and writing to the cluster's store. Owns the
+life of a process too: it can be killed and restarted, frozen, and out of date about the topics that it
+serves. It decides nothing about the protocol.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class ClusterLedgerIds(LedgerIds):
-    """Ids of ledgers that all brokers of a cluster share."""
+    """A broker that takes its ledger ids from the cluster, which all brokers share."""
 
     def __init__(self, cluster: "Cluster", first: int) -> None:
         super().__init__(first)
@@ -42,9 +42,9 @@ class ClusterLedgerIds(LedgerIds):
 
 
 class BrokerNode:
-    """One broker process after another. What survives them is in the cluster's store.
+    """One broker process after another. The cluster's store outlives each process.
 
-    `slowness`: nanoseconds that bytes wait, at most, until they are read.
+    `slowness`: nanoseconds that received bytes wait, at most, before the broker reads them.
     """
 
     def __init__(self, cluster: "Cluster", name: str, config: BrokerConfig, slowness: int = 0) -> None:
@@ -55,37 +55,39 @@ class BrokerNode:
         self.slowness = slowness
         self._slow = world.streams.stream(f"slowness of {name}") if slowness else None
         self.stale: dict[str, OtherBroker | None] = {}
-        """Topics that another broker serves already, which is not known here; what to tell the clients."""
+        """Topics that another broker serves already without this broker's knowledge, each with the
+        redirection for its clients."""
         self.broker: Broker | None = None
         self.wires: dict[int, Wire] = {}
         self.incarnation = 0
         self.frozen_until = 0
         self._writing: tuple[int, Sequence[Record]] | None = None
         self._began_healed = False
-        """What is written was begun in good weather."""
+        """The write in progress began after healing."""
         self._frozen: list[Callable[[], None]] = []
         self._unread: dict[int, list[tuple[bytes, list[tuple[int, int, Any]]]]] = {}
-        """By link: bytes that came while the broker did not read."""
+        """Bytes received while the broker did not read, by link."""
         self._seats: dict[int, Connection] = {}
-        """By link: the machine's end of it, until the link has ended."""
+        """The broker's connections, by link, until the link has ended."""
         self.doomed: tuple[bool, int] | None = None
-        """To be killed during the next write: whether the write is kept, and for how long it stays down."""
+        """Set when the process is to be killed during the next write: whether the write is kept, and the down
+        time in nanoseconds."""
         self._timer: Timer | None = None
         world.network.listeners[name] = self
 
     @property
     def up(self) -> bool:
-        """Runs, and is not frozen."""
+        """True when the process runs and is not frozen."""
         return self.broker is not None and not self.frozen_until
 
     @property
     def is_done(self) -> bool:
-        """It has read everything, and what it writes down is durable."""
+        """True when the broker has read everything and its writes are durable."""
         return not self._unread and self._writing is None
 
     @property
     def catches_up(self) -> bool:
-        """What it writes down was begun in bad weather, and everything that came since waits for it."""
+        """True while a write begun before healing is in progress: everything received since waits for it."""
         return self._writing is not None and not self._began_healed
 
     def boot(self) -> None:
@@ -112,9 +114,9 @@ class BrokerNode:
         world.administrator.booted(self)
 
     def kill(self, keep_unsynced: bool, silently: bool) -> None:
-        """The process dies between two instructions. What was being written is kept or lost as a whole.
+        """Kill the process between two instructions. The write in progress is kept or lost as a whole.
 
-        `silently`: the machine dies with it, and no peer is told.
+        `silently`: the host dies too, and no peer is told.
         """
         world = self.world
         world.trace.add(world.clock.now, self.name, f"killed keep={keep_unsynced} silent={silently}")
@@ -147,7 +149,7 @@ class BrokerNode:
                 wire.closed_by(client_side=False, abort=True)
 
     def freeze(self, until: int) -> None:
-        """Stop the process; it finds everything that came meanwhile when it goes on."""
+        """Stop the process; when it resumes, it finds everything received meanwhile."""
         if not self.frozen_until:
             self.world.clock.at(until, self._thaw, self.incarnation)
             self.frozen_until = until
@@ -157,7 +159,7 @@ class BrokerNode:
             self.thaw()
 
     def thaw(self) -> None:
-        """Let the process go on."""
+        """Resume the process."""
         if self.broker is None or not self.frozen_until:
             return
         self.frozen_until = 0
@@ -169,7 +171,7 @@ class BrokerNode:
             self._read_on(link)
 
     def command(self, command: Callable[..., Any], *arguments: Any) -> Any:
-        """An administrator's command."""
+        """Run an administrator's command."""
         result = command(self.world.clock.now, *arguments)
         self.pump()
         return result
@@ -184,8 +186,8 @@ class BrokerNode:
         self._timer.arm()
 
     def _outputs(self, broker: Broker) -> list[BrokerOutput]:
-        """All there are. Which wires end is known to the watch before any of them is obeyed: the broker
-        speaks of the end first, but may have asked earlier to write what it says because of it."""
+        """Drain the outputs. Report closing wires to the watch first: the broker announces the end of a wire
+        before its last bytes, but may have asked earlier to transmit them."""
         outputs = []
         while (output := broker.next_output()) is not None:
             if type(output) is BrokerDisconnect and output.link in self.wires:
@@ -207,7 +209,7 @@ class BrokerNode:
             assert kind is BrokerDisconnect
             self._disconnect(output.link)  # type: ignore[union-attr]
 
-    # --- one of several ---
+    # --- one broker of several ---
 
     def _released(self, incarnation: int, topic: str) -> None:
         if self.incarnation != incarnation or self.broker is None:
@@ -218,7 +220,7 @@ class BrokerNode:
             self.cluster.released(self, topic)
 
     def hears(self, topic: str, there: bool) -> None:
-        """A topic was made or deleted, by whichever broker."""
+        """Any broker has created or deleted a topic."""
         self._soon(lambda: self._hear(topic, there))
 
     def _hear(self, topic: str, there: bool) -> None:
@@ -228,7 +230,7 @@ class BrokerNode:
             )
 
     def purge(self, topic: str) -> None:
-        """What is on its way to the disk of a topic that is served elsewhere does not arrive."""
+        """Drop records from the write in progress when another broker serves their topic."""
         if self._writing is not None:
             write, records = self._writing
             self._writing = (
@@ -237,7 +239,7 @@ class BrokerNode:
             )
 
     def _learn(self) -> dict[str, OtherBroker | None]:
-        """From now on it takes no topic for its own that is served elsewhere; those that it did."""
+        """Give up all topics that another broker serves, and return them."""
         stale, self.stale = self.stale, {}
         for topic in stale:
             if not any(topic in node.stale for node in self.world.brokers):
@@ -245,7 +247,7 @@ class BrokerNode:
         return stale
 
     def face_the_truth(self) -> None:
-        """Find out which topics are served elsewhere."""
+        """Find out which topics other brokers serve."""
         if self.broker is None or not self.stale:
             return
         if self.frozen_until:
@@ -259,7 +261,7 @@ class BrokerNode:
             self.world.broker_watch.learned(self.name, topic)
         self.pump()
 
-    # --- the network's side ---
+    # --- inputs from the network ---
 
     def accept(self, wire: Wire) -> bool:
         if self.broker is None:
@@ -303,7 +305,7 @@ class BrokerNode:
         watch.settled()
 
     def _read_on(self, link: int) -> None:
-        """Hand over what waited, as long as the broker wants it."""
+        """Pass waiting bytes to the broker while it wants to read."""
         while (waiting := self._unread.get(link)) and self.broker is not None:
             if not self.broker.wants_read(link):
                 return
@@ -401,7 +403,7 @@ class BrokerNode:
         self.pump()
 
     def wake(self) -> None:
-        """Let the machine look at the time; it may have nothing to do."""
+        """Call the broker at its deadline; a spurious call is allowed."""
         if self.broker is None:
             return
         if self.frozen_until:

@@ -1,7 +1,7 @@
-"""Nodes: one machine each, driven exactly as an adapter would drive it; here the clients'.
+"""A client process: one client machine, driven exactly as an adapter drives it.
 
-Owns draining outputs and waking at deadlines (on time, late, or once too often). It decides nothing about the
-protocol; what an application does with the news is the application's business.
+Owns draining outputs and waking at deadlines: on time, late, or once too often. It decides nothing about the
+protocol; applications decide what outputs mean.
 """
 
 from collections import deque
@@ -24,29 +24,29 @@ if TYPE_CHECKING:
     from ..world.world import World
 
 MAX_WAKES_AT_ONCE = 1000
-"""A machine that asks to be woken more often than this without time passing is in a loop."""
+"""Wake-ups at one instant, at most: a machine that asks for more is in a loop."""
 
 
 MAX_ATTEMPTS = 100
-"""Connections one client may try to open within a second, whoever uses it."""
+"""Connections that one client may open within a second, at most."""
 
 ATTEMPTS_EACH = 8
-"""And for each that uses it, and each topic: the backoff of one producer or consumer begins at a tenth of a
-second, and may stop at two tenths."""
+"""Further connections per application and topic: the backoff of a producer or consumer begins at 0.1 s and
+may stop at 0.2 s."""
 
 
 class Application(Protocol):
-    """Who gets the news of a client."""
+    """Takes the outputs of a client."""
 
     def on_output(self, output: Output) -> None: ...
 
 
 class LivelockError(AssertionError):
-    """A machine asks to be woken again and again at one instant."""
+    """A machine asks for wake-ups at one instant without end."""
 
 
 class Timer:
-    """Wakes a machine at its deadline. Late and spurious wake-ups are the environment's right."""
+    """Wakes a machine at its deadline. Wake-ups may be late or spurious."""
 
     __slots__ = ("_armed", "_deadline", "_fire", "_last", "_repeats", "_world", "name")
 
@@ -62,7 +62,7 @@ class Timer:
         self._last = -1
 
     def arm(self) -> None:
-        """To be called after every input."""
+        """Schedule the next wake-up; call this after every input."""
         deadline = self._deadline()
         if deadline is not None and (self._armed is None or deadline < self._armed):
             self._armed = deadline
@@ -74,7 +74,7 @@ class Timer:
         self._armed = None
 
     def wake(self, deadline: int) -> None:
-        """The moment came for which the machine was to be woken."""
+        """Wake the machine, because the scheduled moment has come."""
         if self._armed != deadline:
             return
         self._armed = None
@@ -93,12 +93,12 @@ class Timer:
 
 
 class Client(ClientMachine):
-    """A client that says which of its machines have ended."""
+    """A client that records its ended producers, consumers and table views."""
 
     def __init__(self, now: int, config: ClientConfig, *, seed: int, wall_time: int) -> None:
         super().__init__(now, config, seed=seed, wall_time=wall_time)
         self.has_ended: list[Any] = []
-        """Producers, consumers and table views, since this was last looked at."""
+        """Producers, consumers and table views that have ended since the last check."""
 
     def _ended(self, handle: int, error: PulsarError | None) -> None:
         machines = [
@@ -109,16 +109,16 @@ class Client(ClientMachine):
         self.has_ended += [each for each in machines if each is not None]
 
     def machine(self, handle: int) -> Any:
-        """The producer or consumer, if it has not ended."""
+        """Return the producer or consumer; None when it has ended."""
         return self._handles.producers.get(handle) or self._handles.consumers.get(handle)
 
     def connection(self, link: int) -> Any:
-        """The connection over a link, if it has not ended."""
+        """Return the connection over a link; None when it has ended."""
         return self._services.pool.links.get(link)
 
 
 class ClientNode:
-    """One client process: a `Client` and the ends of its wires."""
+    """One client process: a `Client` and its ends of the wires."""
 
     def __init__(self, world: "World", name: str, config: ClientConfig, application: Application) -> None:
         self.world = world
@@ -135,7 +135,7 @@ class ClientNode:
         self._pumping = False
 
     def pump(self) -> None:
-        """Drain the outputs. Commands given meanwhile by the application are drained by the same loop."""
+        """Drain the outputs, including those of commands that applications give meanwhile."""
         if self._pumping:
             return
         self._pumping = True
@@ -160,7 +160,7 @@ class ClientNode:
                 ENDED.check(f"{self.name}: {type(machine).__name__} {machine.handle}", machine)
 
     def check_detached(self, handle: int) -> None:
-        """INV-L1: what belongs to a connection that is lost is gone with it."""
+        """INV-L1: a consumer keeps nothing that belongs to a lost connection."""
         machine = self.client.machine(handle)
         if not self.world.audits_ends or not isinstance(machine, Consumer):
             return
@@ -168,14 +168,15 @@ class ClientNode:
             DETACHED.check(f"{self.name}: consumer {handle}", machine)
 
     def _notice(self, output: Output) -> None:
-        """Notices have no effect; on each failed attempt the application asks why nothing moves."""
+        """Check a notice. Notices have no effect; after each failed attempt the application asks for an
+        explanation."""
         if isinstance(output, Retrying):
             if output.retry_in < 0:
                 raise ViolationError("INV-N2", f"{self.name} tries again {output.retry_in} ns from now")
             self.client.explain(self.world.clock.now, output.id)
 
     def crash(self) -> None:
-        """The process dies; nothing is told to anybody but the peers' kernels."""
+        """Kill the process; only the kernels of its peers notice."""
         self.alive = False
         self._timer.cancel()
         for attempt in self.attempts.values():
@@ -185,7 +186,7 @@ class ClientNode:
             wire.closed_by(client_side=True, abort=True)
         self.wires.clear()
 
-    # --- the network's side ---
+    # --- inputs from the network ---
 
     def link_connected(self, link: int, wire: Wire) -> None:
         self.attempts.pop(link, None)
@@ -234,7 +235,7 @@ class ClientNode:
         self.attempts[output.link] = self.world.network.connect(self, output.link, output.address.host)
 
     def _count_attempt(self) -> None:
-        """INV-N6: an outage is no reason for a storm."""
+        """INV-N6: an outage causes no storm of connections."""
         now = self.world.clock.now
         recent = self._recent_attempts
         recent.append(now)
@@ -244,7 +245,7 @@ class ClientNode:
             raise ViolationError("INV-N6", f"{self.name} opens {len(recent)} connections within a second")
 
     def _most_attachments(self) -> int:
-        """Producers and consumers of one topic each that it may have."""
+        """The number of producers and consumers of one topic that the client may have."""
         world = self.world
         return len([user for user in world.users if user.host.node is self]) * len(world.topics)
 
@@ -274,6 +275,6 @@ class ClientNode:
                 self.client.disconnected(self.world.clock.now, link, "stale")
 
     def wake(self) -> None:
-        """Let the machine look at the time; it may have nothing to do."""
+        """Call the client at its deadline; a spurious call is allowed."""
         self.client.handle_deadline(self.world.clock.now)
         self.pump()

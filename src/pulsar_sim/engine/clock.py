@@ -1,7 +1,7 @@
-"""Virtual time: one heap of things to do, one integer clock in nanoseconds.
+"""Virtual time: one heap of events, one integer clock in nanoseconds.
 
-Owns the order of everything that happens in a world. Two things due at the same instant happen in the order
-in which they were scheduled, so a run is a function of its seed. It knows nothing of what it runs.
+Owns the order of all events in a world. Two events due at one instant run in the order in which they were
+scheduled, so a run is a function of its seed. The clock knows nothing of the events.
 """
 
 from collections.abc import Callable
@@ -16,8 +16,8 @@ Action = Callable[..., None]
 
 
 class Clock:
-    """The clock and its heap. `now` begins at a large arbitrary offset, so that nothing mixes it up with
-    another."""
+    """The clock and its heap. `now` begins at a large arbitrary offset, so that it cannot be confused with
+    another time."""
 
     __slots__ = ("_count", "_heap", "events", "now", "start")
 
@@ -25,12 +25,12 @@ class Clock:
         self.start = start
         self.now = start
         self.events = 0
-        """Events run so far."""
+        """The number of events run so far."""
         self._heap: list[tuple[int, int, Action, tuple[Any, ...]]] = []
         self._count = 0
 
     def at(self, when: int, action: Action, *arguments: Any) -> None:
-        """Run `action(*arguments)` at `when`; a moment in the past is now."""
+        """Run `action(*arguments)` at `when`; a moment in the past means now."""
         self._count += 1
         heappush(self._heap, (when if when > self.now else self.now, self._count, action, arguments))
 
@@ -52,7 +52,7 @@ class Clock:
         return True
 
     def run_until(self, moment: int, most: int) -> None:
-        """Run what is due up to `moment`, which is now then; stop when more than `most` events have run."""
+        """Run the events due up to `moment`, and set the clock to it; stop after `most` events in total."""
         heap = self._heap
         while heap and heap[0][0] <= moment:
             self.step()

@@ -1,10 +1,9 @@
-"""The brokers of a world: one store, a table of who serves which topic, and what befalls them.
+"""The brokers of a world: one store, a table of topic owners, and the faults that hit brokers.
 
-Owns the ownership table, which no broker has but each may ask. It may be asked at a bad moment: while a topic
-is on its way, while its broker is dead and nobody knows yet, or in a cache that is out of date. A topic moves
-in good order (the old broker writes what it took, and says when it is done) or is stolen: somebody serves it
-already while the old one still believes to do so. The store knows better; it takes records of a topic from
-nobody but the broker that serves it.
+Owns the ownership table, which brokers may ask but do not hold. The answer may be out of date, or fail while
+a topic is moving or its broker is dead. In an orderly move the old broker writes what it took and reports
+that it is done. When a topic is stolen, another broker serves it while the old one still believes to own it.
+The store takes records of a topic only from its owner.
 """
 
 from collections.abc import Sequence
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 
 RECEIPT_VERSION = 17
-"""Protocol version from which a broker answers an ACK."""
+"""The protocol version from which a broker answers an ACK."""
 
 
 FAR_BROKER = "far-0"
@@ -38,10 +37,10 @@ def address(name: str) -> str:
 
 
 class Cluster:
-    """All brokers, and what they share."""
+    """All brokers, and the state that they share."""
 
     far = False
-    """Topics migrate here from the other one."""
+    """True for the cluster that topics migrate to."""
 
     def __init__(self, world: "World") -> None:
         self.world = world
@@ -50,15 +49,15 @@ class Cluster:
         self.nodes = self._make_nodes()
         self._by_name = {node.name: node for node in self.nodes}
         self.owners = {topic: self._stream.choice(self.nodes).name for topic in self._own_topics()}
-        """Topic -> the broker whose records of it the store takes."""
+        """Each topic with its owner, the broker whose records the store takes."""
         self._before: dict[str, str] = {}
-        """Topic -> who served it before; what is in caches that are out of date."""
+        """Each topic with its previous owner, as stale caches have it."""
         self._moving: dict[str, str] = {}
-        """Topic that is being released -> who is to have it."""
+        """Each topic being released, with its next owner."""
         self._incarnations = 0
         self._last_ledger = -1
         self._names: dict[str, None] = {}
-        """Of all topics in the store."""
+        """The names of all topics in the store."""
 
     def _own_stream(self) -> Stream:
         return self.world.streams.stream("cluster")
@@ -85,24 +84,24 @@ class Cluster:
 
     @property
     def confirms(self) -> bool:
-        """Whether every broker is of a kind that answers acknowledgements."""
+        """True when every broker answers acknowledgements."""
         return all(node.config.protocol_version >= RECEIPT_VERSION for node in self.nodes)
 
     def node_of(self, topic: str) -> BrokerNode:
-        """The process whose records of a topic the store takes."""
+        """Return the owner of a topic."""
         return self._by_name[self.owners[topic]]
 
     def serving(self, topic: str) -> Broker | None:
-        """The broker that holds a topic by right; None while there is none."""
+        """Return the owner's broker when it holds the topic; None otherwise."""
         broker = self.node_of(topic).broker
         return broker if broker is not None and topic in broker.topics.by_name else None
 
     def is_moving(self, topic: str) -> bool:
-        """Whether a broker is about to release it for another one."""
+        """True while the owner is about to release the topic to another broker."""
         return topic in self._moving
 
     def set_partitions(self, name: str, count: int) -> None:
-        """How many partitions a topic has is known to every broker at once."""
+        """Set the number of partitions; every broker knows it at once."""
         self.store.write([PartitionsSaved(name, count)])
         for topic in self.world.topics:
             if topic not in self.owners:
@@ -112,18 +111,18 @@ class Cluster:
                 node.broker.metadata.partitions[name] = count
 
     def own(self, topic: str) -> None:
-        """There may be such a topic: somebody is to serve it."""
+        """Choose an owner for a topic that may exist from now on."""
         self.owners[topic] = self._stream.choice(self.nodes).name
 
     def boot(self) -> None:
-        """Start those that are not running."""
+        """Start the brokers that are not running."""
         for name, topic in self.world.model.partitioned.items():
             self.set_partitions(name, topic.count)
         for node in self.nodes:
             self._boot(node)
 
     def keep_logs(self) -> None:
-        """Every topic has a subscription from the beginning that nobody uses: nothing of it is removed."""
+        """Give every topic an unused subscription at its beginning, so that no entry is removed."""
         for topic in self._own_topics():
             node = self.node_of(topic)
             assert node.broker is not None
@@ -131,17 +130,17 @@ class Cluster:
 
     @property
     def keeps_logs(self) -> bool:
-        """That they have is durable."""
+        """True when these subscriptions are durable."""
         stored = self.store.load().topics
         return all(topic in stored and AUDIT in stored[topic].cursors for topic in self._own_topics())
 
     def new_ledger(self, least: int) -> int:
-        """An id that no broker has used, and none before it was larger."""
+        """Return a ledger id that is larger than all used by any broker."""
         self._last_ledger = max(self._last_ledger + 1, least)
         return self._last_ledger
 
     def heal(self) -> None:
-        """Everybody runs and knows what it serves, and nobody is to be killed."""
+        """Run all brokers, let each learn which topics it owns, and cancel pending kills."""
         for node in self.nodes:
             node.doomed = None
             if node.broker is None:
@@ -153,7 +152,7 @@ class Cluster:
     # --- the store, as the brokers see it -------------------------------------------------------------------
 
     def load(self, node: BrokerNode) -> StoredState:
-        """What a broker begins with: of the topics, those that it serves."""
+        """Return the stored state that a broker starts with, with the topics that it owns."""
         state = self.store.load()
         if self.several:
             self._names = dict.fromkeys(state.topics)
@@ -165,7 +164,7 @@ class Cluster:
         return state
 
     def write(self, node: BrokerNode, records: Sequence[Record]) -> set[str]:
-        """Make durable what the broker may write; the topics of which it may not."""
+        """Make durable what the broker may write; return the topics whose records are refused."""
         refused = {
             record.topic
             for record in records
@@ -178,11 +177,11 @@ class Cluster:
         return refused
 
     def names(self) -> list[str]:
-        """The topics that there are, where nobody serves all of them."""
+        """Return the existing topics, where no broker serves all of them."""
         return list(self._names) if self.several and self.world.groups_topics else []
 
     def _tell_names(self, records: Sequence[Record]) -> None:
-        """Which topics there are is known to every broker at once, as far as it runs."""
+        """Tell every running broker at once which topics were created or deleted."""
         for record in records:
             if isinstance(record, TopicSaved) and record.topic not in self._names:
                 self._names[record.topic] = None
@@ -194,7 +193,7 @@ class Cluster:
                 self.world.clock.after(0, node.hears, record.topic, record.topic in self._names)
 
     def durable(self, topic: str) -> list[tuple[tuple[int, int], bytes]]:
-        """What the store holds of a topic: where each entry lies, and its bytes."""
+        """Return the entries that the store holds of a topic: position and bytes."""
         stored = self.store.load().topics.get(topic)
         return [
             ((entry.ledger_id, entry.entry_id), entry.data)
@@ -203,7 +202,7 @@ class Cluster:
         ]
 
     def who_serves(self, node: BrokerNode, topic: str, authoritative: bool) -> OtherBroker | None:
-        """The answer to a broker that does not hold the topic."""
+        """Answer a broker that does not hold the topic."""
         if topic not in self.owners:
             return None
         name = self.owners[topic]
@@ -224,13 +223,13 @@ class Cluster:
     # --- topics move ----------------------------------------------------------------------------------------
 
     def released(self, node: BrokerNode, topic: str) -> None:
-        """A broker is done with a topic."""
+        """A broker has released a topic."""
         target = self._by_name[self._moving.pop(topic)]
         self._assign(topic, target if target.up else node, orderly=True)
 
     def _assign(self, topic: str, node: BrokerNode, orderly: bool) -> None:
-        """From now on `node` serves the topic, beginning with what is durable. `orderly`: nothing that the
-        broker before had in its memory is lost."""
+        """Make `node` the owner, beginning with what is durable. `orderly`: the previous owner has written
+        everything it held in memory."""
         world = self.world
         self._before[topic] = self.owners[topic]
         self.owners[topic] = node.name
@@ -244,13 +243,13 @@ class Cluster:
                 world.administrator.adopted(node, topic)
 
     def _others(self, node: BrokerNode) -> list[BrokerNode]:
-        """Those that run."""
+        """Return the other brokers that are up."""
         return [each for each in self.nodes if each is not node and each.up]
 
     # --- what faults do -------------------------------------------------------------------------------------
 
     def kill(self, broker: BrokerNode, keep: bool, silently: bool, down_time: int) -> bool:
-        """The process dies. If it stays away for long its topics go to others."""
+        """Kill the process. If it stays down for long, other brokers take its topics."""
         if broker.broker is None or self.world.healed:
             return False
         broker.kill(keep, silently)
@@ -275,7 +274,7 @@ class Cluster:
             broker.boot()
 
     def _take_over(self, dead: BrokerNode, incarnation: int) -> None:
-        """Others serve what a dead broker served."""
+        """Assign the topics of a dead broker to others."""
         if dead.broker is not None or dead.incarnation != incarnation:
             return
         for topic in [topic for topic, name in self.owners.items() if name == dead.name]:
@@ -288,19 +287,20 @@ class Cluster:
                 return
 
     def forget_moves(self, dead: BrokerNode) -> None:
-        """What a broker was about to release it will not release any more."""
+        """Cancel the releases that a dead broker had begun."""
         for topic in [each for each in self._moving if self.owners[each] == dead.name]:
             del self._moving[topic]
 
     def _moves(self, topic: str) -> BrokerNode | None:
-        """Who could give a topic away, if anybody."""
+        """Return the owner, if it could give the topic away."""
         node = self.node_of(topic)
         if not self._others(node) or topic in self._moving or self.world.healed:
             return None
         return node if self.serving(topic) is not None else None
 
     def move(self, topic: str, stream: Stream, tell: str) -> bool:
-        """Another broker is to serve the topic. Clients are told "where", "nothing", or something "wrong"."""
+        """Move the topic to another broker. `tell` says what clients are told: "where", "nothing", or
+        something "wrong"."""
         node = self._moves(topic)
         if node is None or node.broker is None or not node.up:
             return False
@@ -316,7 +316,7 @@ class Cluster:
         return True
 
     def steal(self, topic: str, stream: Stream) -> bool:
-        """Another broker serves the topic, and the one that does finds out later."""
+        """Assign the topic to another broker; the previous owner finds out later."""
         node = self._moves(topic)
         if node is None:
             return False
@@ -340,7 +340,7 @@ class Cluster:
 
 
 class FarCluster(Cluster):
-    """The cluster that topics migrate to: one broker, and a store of its own."""
+    """The cluster that topics migrate to: one broker with a store of its own."""
 
     far = True
 
@@ -366,5 +366,5 @@ class FarCluster(Cluster):
 
 
 def without(records: Sequence[Any], topics: set[str]) -> list[Any]:
-    """The records that are not of these topics."""
+    """Return the records that do not belong to these topics."""
     return [record for record in records if not (isinstance(record, OF_ITS_OWNER) and record.topic in topics)]

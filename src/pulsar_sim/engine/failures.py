@@ -1,14 +1,14 @@
-"""How a world fails, and what each way of failing is called.
+"""The failures of a world, and the name of each.
 
-A run ends at the first failure. The classes differ in what they accuse: a machine that raised, a machine
-that did wrong, a machine that did nothing, or the simulator itself.
+A run ends at the first failure. The classes differ in what they accuse: a machine that raised, a machine that
+broke a rule, a machine that did nothing, or the simulator itself.
 """
 
 from enum import IntEnum
 
 
 class Outcome(IntEnum):
-    """Exit codes: what the worst seed of a campaign came to."""
+    """Exit codes: the worst outcome of a campaign's seeds."""
 
     PASSED = 0
     EXCEPTION = 1
@@ -19,7 +19,7 @@ class Outcome(IntEnum):
 
 
 class ViolationError(Exception):
-    """A rule was broken. `rule` names the invariant (INV-P1 and so on, see docs of the simulator)."""
+    """A rule was broken. `rule` names the invariant (INV-P1 and so on, see the simulator's guide)."""
 
     outcome = Outcome.INVARIANT
 
@@ -36,6 +36,7 @@ class LivenessError(ViolationError):
 
 
 def check(condition: bool, rule: str, text: str) -> None:
-    """For checks off the hot path; the text is made before the condition is known."""
+    """Raise unless the condition holds. Use this off the hot path only: callers format the text before the
+    condition is known."""
     if not condition:
         raise ViolationError(rule, text)

@@ -1,10 +1,8 @@
-"""The network of a world: byte streams between clients and brokers, and everything that goes wrong on the
-way.
+"""The network of a world: byte streams between clients and brokers, and their faults.
 
 Owns latency, the cutting and merging of segments, connecting, clean ends, resets and half-open links. A wire
-is two pipes; a pipe keeps its bytes in order and may lose them only together with the rest of the wire. It
-knows frames only to tell the monitors which of them were written and which have arrived; what they mean is
-not its business.
+is two pipes; a pipe keeps its bytes in order and loses them only with the rest of the wire. It parses frames
+only to show the monitors which were written and which have arrived.
 """
 
 from collections import deque
@@ -19,15 +17,15 @@ from .randomness import Stream
 from .trace import Trace
 
 FRAME_LIMIT = max_frame_size(64 * 1024 * 1024)
-"""What the monitors accept; the machines have limits of their own."""
+"""The frame limit of the monitors, in bytes; the machines have limits of their own."""
 
 
 GARBAGE = -1
-"""In place of a command's type: bytes that are no frame. Nothing behind them counts."""
+"""Stands in place of a command type for bytes that are no frame. Frames behind them are ignored."""
 
 
 class Endpoint(Protocol):
-    """What a node offers to the network. A link is the node's own name of its end of a wire."""
+    """The interface of a node to the network. A link is the node's own name of its end of a wire."""
 
     name: str
 
@@ -38,23 +36,23 @@ class Endpoint(Protocol):
 
 
 class Listener(Endpoint, Protocol):
-    """A broker's side: it may accept."""
+    """A broker's interface: it may accept a wire."""
 
     def accept(self, wire: "Wire") -> bool: ...
 
 
 class Monitor(Protocol):
-    """Sees every frame when it is written. Those that have arrived are handed over with the bytes that end
-    them: how many bytes of these come behind the frame, its command's type, its command.
+    """Sees every frame when it is written. Arrived frames are passed with the bytes that complete them: the
+    number of bytes behind the frame, its command type, its command.
 
-    The answer is what goes on the wire instead (b"" swallows the frame); None lets it pass.
+    The monitor returns the bytes to write instead (b"" drops the frame), or None to let the frame pass.
     """
 
     def __call__(self, wire: "Wire", to_broker: bool, kind: int, command: Any) -> bytes | None: ...
 
 
 class Conditions:
-    """The weather: what new bytes and new connections meet. Changed by faults, set back by `heal`."""
+    """The conditions for new bytes and new connections. Faults change them; `heal` resets them."""
 
     __slots__ = ("connect_fates", "cut_permille", "jitter", "latency", "refused", "silent", "tiny_until")
 
@@ -63,13 +61,13 @@ class Conditions:
         self.jitter = jitter
         self.cut_permille = cut_permille
         self.tiny_until = 0
-        """Until then segments have one to seven bytes."""
+        """Virtual time until which segments have one to seven bytes."""
         self.refused: dict[str, int] = {}
-        """Listener name -> until when connections to it are refused."""
+        """Listener names, each with the time until which connections are refused."""
         self.silent: dict[str, int] = {}
-        """Listener name -> until when connections to it hang and get no answer."""
+        """Listener names, each with the time until which connections hang without an answer."""
         self.connect_fates: deque[str] = deque()
-        """What becomes of the next connections: "reset" (accepted and cut at once) or "hang"."""
+        """The fate of the next connections: "reset" (accepted and cut at once) or "hang"."""
 
     def heal(self) -> None:
         self.tiny_until = 0
@@ -81,7 +79,7 @@ class Conditions:
 
 
 class Pipe:
-    """One direction of a wire: what was written arrives in order, in other portions, later."""
+    """One direction of a wire: bytes arrive in order, in other portions, later."""
 
     __slots__ = (
         "_decoded",
@@ -103,24 +101,24 @@ class Pipe:
         self.wire = wire
         self.to_broker = to_broker
         self.queue: deque[tuple[int, bytes | None]] = deque()
-        """(due, bytes); None is the end of the stream."""
+        """Pairs (due, bytes); None is the end of the stream."""
         self.last_due = 0
         self.blocked_until = 0
         self.lost = False
-        """From now on bytes vanish."""
+        """From now on bytes are lost."""
         self.written = 0
         self.arrived = 0
         self._partial = b""
         self._decoded = True
         self._marks: deque[tuple[int, int, Any]] = deque()
         self._injected: list[tuple[bytes, int, Any]] | None = None
-        """What comes in front of the frame that the monitor is being told."""
+        """Frames to insert before the frame that the monitor is looking at."""
         self._scheduled = False
 
     # --- the sender's end ---
 
     def write(self, data: bytes) -> None:
-        """Queue bytes. Frames are told to the monitor, which may replace or swallow them."""
+        """Queue bytes. Pass each frame to the monitor, which may replace or drop it."""
         if self._decoded:
             data = self._monitor(data)
         if data:
@@ -128,7 +126,8 @@ class Pipe:
             self._put(data)
 
     def inject(self, data: bytes, kind: int, command: Any) -> None:
-        """A frame that the sender's machine did not write; by the monitor: in front of the frame at hand."""
+        """Insert a frame that the sender's machine did not write; when the monitor calls, before the current
+        frame."""
         if self._injected is not None:
             self._injected.append((data, kind, command))
             return
@@ -137,7 +136,7 @@ class Pipe:
         self._put(data)
 
     def end(self) -> None:
-        """The sender has closed: after what is queued comes the end."""
+        """The sender has closed: the end follows the queued bytes."""
         self._put(None)
 
     def _monitor(self, data: bytes) -> bytes:
@@ -185,7 +184,7 @@ class Pipe:
         return data
 
     def _put(self, data: bytes | None) -> None:
-        """It arrives behind what is under way, after the latency, or vanishes."""
+        """Deliver bytes behind those in flight, after the latency, or lose them."""
         if self.lost:
             return
         network = self.wire.network
@@ -205,17 +204,17 @@ class Pipe:
             network.clock.at(queue[0][0], self._deliver)
 
     def is_due(self, kind: int) -> bool:
-        """Whether a frame of that kind is under way, or has arrived in part."""
+        """True when a frame of that kind is in flight, or has arrived in part."""
         return any(each == kind for _, each, _ in self._marks)
 
     # --- the receiver's end ---
 
     def block(self, until: int) -> None:
-        """Hold everything back until then."""
+        """Hold back all bytes until then."""
         self.blocked_until = max(self.blocked_until, until)
 
     def hold_no_longer_than(self, until: int) -> None:
-        """What is held back, and what was written meanwhile, arrives then at the latest."""
+        """Deliver held-back bytes, and those written meanwhile, no later than `until`."""
         if self.blocked_until <= until:
             return
         self.blocked_until = until
@@ -226,7 +225,7 @@ class Pipe:
             self.wire.network.clock.at(self.queue[0][0], self._deliver)
 
     def truncate(self, keep: int) -> None:
-        """Of what is under way only the first `keep` bytes arrive; what is written from now on vanishes."""
+        """Deliver only the first `keep` bytes in flight, and lose all that are written from now on."""
         kept: deque[tuple[int, bytes | None]] = deque()
         for due, data in self.queue:
             if keep and data:
@@ -236,7 +235,7 @@ class Pipe:
         self.lost = True
 
     def drop(self) -> None:
-        """What is under way and what will be written vanishes."""
+        """Lose all bytes in flight, and all written from now on."""
         self.lost = True
         self.queue.clear()
 
@@ -342,7 +341,7 @@ class Wire:
             node.link_eof(self.broker_link if to_broker else self.client_link)
 
     def closed_by(self, client_side: bool, abort: bool = False) -> None:
-        """A machine closed its end (its last bytes are already in the pipe). `abort`: its process died."""
+        """A machine has closed its end; its last bytes are in the pipe already. `abort`: its process died."""
         if client_side:
             self.client_open = False
             outgoing, incoming = self.to_broker, self.to_client
@@ -359,13 +358,13 @@ class Wire:
         self._forget_when_closed()
 
     def write_to_closed(self, to_broker: bool) -> None:
-        """Bytes came to an end that is closed: the sender may be told so by a reset."""
+        """Bytes reached a closed end: the sender may get a reset."""
         if not self.ended and not self.to_broker.lost and self.network.stream.chance(500):
             self.ended = True
             self._lose_later(to_broker, "connection reset by peer")
 
     def reset(self, reason: str = "connection reset") -> None:
-        """Both ends are told, each at its own time; what was under way is lost."""
+        """Reset the wire: each end is told at its own time, and bytes in flight are lost."""
         self.to_broker.drop()
         self.to_client.drop()
         self.ended = True
@@ -373,20 +372,20 @@ class Wire:
             self._lose_later(client_side, reason)
 
     def half_open(self, to_broker: bool, to_client: bool) -> None:
-        """Bytes vanish in the directions named, and nobody is told."""
+        """Lose the bytes in the directions named, and tell neither end."""
         if to_broker:
             self.to_broker.drop()
         if to_client:
             self.to_client.drop()
 
     def broker_vanished(self) -> None:
-        """The broker's machine is gone, and nobody is told."""
+        """The broker's host is gone, and the client is not told."""
         self.half_open(to_broker=True, to_client=True)
         self.broker_open = False
         self._forget_when_closed()
 
     def clean_end(self) -> None:
-        """Something in between closes both halves in good order."""
+        """Let a middlebox close both directions in good order."""
         for pipe in (self.to_broker, self.to_client):
             pipe.end()
             pipe.lost = True
@@ -444,12 +443,12 @@ class Network:
         self.conditions = conditions
         self.monitor = monitor
         self.garbage = garbage
-        """Called when a machine writes what is no frame."""
+        """Called when a machine writes bytes that are no frame."""
         self.listeners: dict[str, Listener] = {}
         self.wires: dict[int, Wire] = {}
-        """By number; in order of opening."""
+        """Wires by number, in order of opening."""
         self.make_wire: Callable[[Network, int, Endpoint, int, Listener], Wire] = Wire
-        """Makes each new wire; sweeps give wires that end at a chosen byte."""
+        """Makes each new wire; sweeps replace it to end wires at a chosen byte."""
         self._count = 0
 
     def connect(self, client: Endpoint, link: int, host: str) -> Attempt:
@@ -490,8 +489,8 @@ class Network:
         attempt.client.link_lost(attempt.link, "connection refused")
 
     def heal(self) -> None:
-        """Good weather from now on. A wire that loses bytes goes on doing so: finding out is the machines'
-        work."""
+        """End all conditions caused by faults. A wire that loses bytes goes on losing them: the machines must
+        detect that."""
         self.conditions.heal()
         for wire in list(self.wires.values()):
             for pipe in (wire.to_broker, wire.to_client):

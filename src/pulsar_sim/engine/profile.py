@@ -1,7 +1,7 @@
-"""What a world is: its size, options, workload, weather, and which faults exist.
+"""The profile of a world: its size, options, workload and timing, and the faults that exist.
 
-Owns the plans, one for each who acts, and how long a world with them may take to be done. It knows nothing of
-seeds: `draws` makes the profile of one, scenarios write theirs down.
+Owns one plan for each application, and how long a world may take to be done. It knows nothing of seeds:
+`generate` draws the profile of a seed, scenarios write theirs down.
 """
 
 from dataclasses import dataclass, field
@@ -21,22 +21,22 @@ GROWN = 2.0
 """Seconds by which a growing delay grows, at most."""
 
 LONGEST_PUT_OFF = 2.0
-"""Seconds for which a message is put off, at most."""
+"""Seconds after which a message is reconsumed, at most."""
 
 CHUNK_PATIENCE = 100.0
-"""Seconds. No producer stays away for that long and comes back to send the rest of a message."""
+"""Seconds. No producer stays away that long and returns to send the rest of a chunked message."""
 
 AUDIT = "audit"
-"""The subscription that has no consumer until the end: it keeps the whole log, to be read then."""
+"""The subscription without a consumer until the end: it keeps the whole log for the final audit."""
 
 FAR_LEDGERS = 1_000_000
-"""Ledger ids from here on are those of the cluster that topics migrate to: what a topic holds there lies
-behind what it held before."""
+"""Ledger ids from this number on belong to the cluster that topics migrate to: its entries lie behind those
+of the first cluster."""
 
 
 @dataclass(slots=True)
 class ProducerPlan:
-    """One application that sends."""
+    """The plan of an application that sends."""
 
     client: int
     topic: int
@@ -46,9 +46,9 @@ class ProducerPlan:
     window: int
     send_timeout: float
     named: bool
-    """Keeps its name over close and open."""
+    """The producer keeps its name when it is reopened."""
     rich_permille: int
-    """How many messages carry keys, properties, event times, or an empty or null payload."""
+    """Messages with keys, properties, event times, or an empty or null payload, per thousand."""
     largest: int
     """Bytes of the largest payload."""
     burst: int
@@ -58,31 +58,31 @@ class ProducerPlan:
     close_permille: int
     flush_permille: int
     partitioned: int | None = None
-    """Sends to this partitioned topic, and not to `topic`."""
+    """An index of a partitioned topic to send to, in place of `topic`."""
     appearing: int | None = None
-    """Sends to this one of `Profile.appearances`, once it is there."""
+    """An index in `Profile.appearances` of a topic to send to once it exists."""
     routing: str = "round_robin"
-    """Or "single_partition", or "by_size", a function of the application."""
+    """"round_robin", "single_partition", or "by_size", which is a function of the application."""
     hashing: HashingScheme = HashingScheme.JAVA_STRING
     lazy: bool = False
     across: int = 50_000
     """Pending messages over all partitions, at most."""
     update_interval: float | None = 60.0
-    """Seconds between two questions for the number of partitions."""
+    """Seconds between two requests for the number of partitions."""
     chunk_size: int = 0
-    """Bytes of payload in one chunk, at most; 0 sends nothing in chunks."""
+    """Payload bytes of one chunk, at most; 0 disables chunking."""
     access: ProducerAccessMode = ProducerAccessMode.SHARED
     contested: bool = False
-    """Somebody may want the topic for himself: who has sent everything leaves it."""
+    """Another producer may want exclusive access: an application that has sent everything leaves the
+    topic."""
     explicit: bool = False
-    """Gives its messages sequence ids of their own, and sends again under the same ids what it does not know
-    to be stored."""
+    """The application chooses sequence ids, and resends under them every message not known to be stored."""
     initial: int | None = None
     """The sequence id before the first one."""
     delayed_permille: int = 0
-    """How many messages are to be delivered later."""
+    """Messages to be delivered later, per thousand."""
     interceptors: list[str] = field(default_factory=list)
-    """What stands in the way of every message, in this order: "watches", "changes", "raises"."""
+    """Interceptors of the producer, in order: "watches", "changes", "raises"."""
 
     @property
     def longest_batch(self) -> int:
@@ -92,7 +92,8 @@ class ProducerPlan:
 
 @dataclass(slots=True)
 class GrowthPlan:
-    """So many partitions there are, so many nanoseconds after applications begin."""
+    """Growth of a partitioned topic to `partitions`, `after` nanoseconds from the start of the
+    applications."""
 
     after: int
     partitions: int
@@ -100,7 +101,7 @@ class GrowthPlan:
 
 @dataclass(slots=True)
 class PartitionedPlan:
-    """A topic with partitions, beside `Profile.topics`: each is one of its own, numbered behind those."""
+    """A partitioned topic, beside `Profile.topics`: its partitions are topics numbered behind those."""
 
     partitions: int
     growth: list[GrowthPlan] = field(default_factory=list)
@@ -108,7 +109,7 @@ class PartitionedPlan:
 
 @dataclass(slots=True)
 class ConsumerPlan:
-    """One application that receives."""
+    """The plan of an application that receives."""
 
     client: int
     topic: int
@@ -121,45 +122,46 @@ class ConsumerPlan:
     nack_delay: float
     nack_permille: int
     keep_permille: int
-    """How many messages are kept for a while before they are acknowledged."""
+    """Messages kept for a while before they are acknowledged, per thousand."""
     cumulative_permille: int
-    """Of the acknowledgements, where the subscription's type allows them."""
+    """Cumulative acknowledgements per thousand, where the subscription type allows them."""
     redeliver_permille: int
-    """Of the steps, how many ask for everything unacknowledged again."""
+    """Steps that ask for redelivery of everything unacknowledged, per thousand."""
     close_permille: int
     confirm_permille: int
-    """Of the steps, how many wait for confirmation of the acknowledgements so far."""
+    """Steps that ask to confirm the acknowledgements so far, per thousand."""
     pause: int
     take: int
     priority: int
     timeout: float = 0.0
-    """Seconds after which what was not judged comes again; 0 is never."""
+    """The acknowledgement timeout in seconds; 0 disables it."""
     tick: float = 1.0
-    """Seconds in which that is counted."""
+    """Seconds of one tick of that timeout."""
     growing: bool = False
-    """Both, this timeout and the delay of what is refused, grow with every delivery."""
+    """The acknowledgement timeout and the negative-acknowledgement delay grow with every delivery."""
     dead_letters: int = 0
-    """What comes more often again goes to a topic of dead letters; 0 is never."""
+    """Redeliveries after which a message goes to the dead-letter topic; 0 disables that."""
     halt_permille: int = 0
-    """Of the steps, how many ask for nothing more for a while."""
+    """Steps that pause the consumer for a while, per thousand."""
     starts_halted: bool = False
     scaled: bool = False
-    """The queue grows up to its size."""
+    """The receiver queue grows up to its size."""
     forget_permille: int = 0
-    """How many messages are never judged, where there is a timeout."""
+    """Messages that are never acknowledged, where there is a timeout, per thousand."""
     ranges: list[list[int]] = field(default_factory=list)
-    """Hashes of keys that it takes, and no others: first and last of each range. Nothing lets the broker
-    divide the keys."""
+    """The consumer's own key hash ranges, first and last of each. An empty list lets the broker divide the
+    keys."""
     bad_every: int = 0
-    """Every so-many-th message of a producer is one that it can never process, and refuses."""
+    """Every `bad_every`-th message of a producer fails in this application, which refuses it at each
+    delivery."""
     put_off_permille: int = 0
-    """How many messages it wants later, in a group with `retry`."""
+    """Messages that are reconsumed later, per thousand, in a group with `retry`."""
     greedy_permille: int = 0
-    """How often it asks for all of them, whoever has them."""
+    """Openings that ask for the whole hash range, per thousand, whichever consumer owns the keys."""
 
     @property
     def longest_timeout(self) -> float:
-        """Seconds until the last one that was forgotten comes again."""
+        """Seconds until the last message with an expired timeout is redelivered."""
         return 0.0 if not self.timeout else self.timeout + 3 * self.tick + (GROWN if self.growing else 0.0)
 
 
@@ -171,44 +173,44 @@ class SubscriptionPlan:
 
 @dataclass(slots=True)
 class VisitorPlan:
-    """One who subscribes for a while and leaves nothing behind."""
+    """The plan of an application that subscribes for a while and leaves no subscription behind."""
 
     client: int
     topic: int
     durable: bool
-    """Makes a subscription and removes it; else reads without one."""
+    """The application creates a durable subscription and removes it; otherwise it reads without one."""
     stay: int
-    """Nanoseconds of a visit, and between two of them, at most."""
+    """Nanoseconds of one subscription, and between two of them, at most."""
     queue: int
 
 
 @dataclass(slots=True)
 class RoamerPlan:
-    """One who moves about in a topic."""
+    """The plan of an application that seeks in one topic."""
 
     client: int
     topic: int
     durable: bool
-    """Has a subscription that remembers where it is; else it is a reader."""
+    """The application has a durable subscription; otherwise it is a reader."""
     times: bool
-    """Goes to moments, too."""
+    """Targets include times."""
     queue: int
     take: int
     pause: int
     """Nanoseconds between steps, at most."""
     seek_permille: int
     ask_permille: int
-    """Of the steps, how many ask whether there is more, or for the last message."""
+    """Steps that ask whether more is available, or for the last message, per thousand."""
     acknowledge_permille: int
     close_permille: int
     group_time: float
     compacted: bool = False
-    """Reads what compaction has left."""
+    """The application reads the compacted topic."""
 
 
 @dataclass(slots=True)
 class TablePlan:
-    """One who has a table view."""
+    """The plan of an application with a table view."""
 
     client: int
     topic: int
@@ -218,14 +220,14 @@ class TablePlan:
     refresh_permille: int
     close_permille: int
     partitioned: int | None = None
-    """Of this partitioned topic, and not of `topic`."""
+    """An index of a partitioned topic to view, in place of `topic`."""
     update_interval: float = 1.0
-    """Seconds between two questions for the number of partitions."""
+    """Seconds between two requests for the number of partitions."""
 
 
 @dataclass(slots=True)
 class CompactionPlan:
-    """A topic that is compacted, so many nanoseconds after applications begin."""
+    """A compaction of a topic, `after` nanoseconds from the start of the applications."""
 
     topic: int
     after: int
@@ -233,15 +235,16 @@ class CompactionPlan:
 
 @dataclass(slots=True)
 class AppearancePlan:
-    """A topic that comes into being so many nanoseconds after applications begin, in whatever weather."""
+    """A topic that is created `after` nanoseconds from the start of the applications, whatever faults there
+    are."""
 
     after: int
     made: bool = True
-    """By an administrator, before anybody uses it."""
+    """An administrator creates the topic before any application uses it."""
     gone_after: int = 0
-    """Nanoseconds from then on until it is deleted; 0 for never."""
+    """Nanoseconds from then on until the topic is deleted; 0 means never."""
     back_after: int = 0
-    """Nanoseconds from then on until there is a new one of that name; 0 for never."""
+    """Nanoseconds from then on until a new topic of that name exists; 0 means never."""
 
 
 @dataclass(slots=True)
@@ -250,33 +253,33 @@ class GroupPlan:
 
     kind: SubscriptionType
     consumers: list[ConsumerPlan]
-    """Their `topic` and `subscription` mean nothing."""
+    """Their `topic` and `subscription` are ignored."""
     topics: list[int] = field(default_factory=list)
-    """Those without partitions, by number."""
+    """Indexes of topics without partitions."""
     partitioned: list[int] = field(default_factory=list)
     pattern: str = ""
-    """In place of both: all topics whose own names match."""
+    """In place of both lists: a pattern for the topics' local names."""
     twice: int = 0
-    """So many of the list are named a second time, in short."""
+    """The number of listed topics that are named a second time, by a short name."""
     update_interval: float = 1.0
-    """Seconds between two questions for the number of partitions."""
+    """Seconds between two requests for the number of partitions."""
     discovery_interval: float | None = 1.0
-    """Seconds between two questions for the topics that there are; None never asks again."""
+    """Seconds between two requests for the existing topics; None never repeats the request."""
     total_queue: int = 50_000
     """Messages prefetched over all partitions of a topic, at most."""
     retry: int = 0
-    """How often a message may be put off, to come again later; 0 is never."""
+    """Times that one message may be reconsumed later; 0 means never."""
 
 
 @dataclass(slots=True)
 class TouristPlan:
-    """One who moves about in several topics."""
+    """The plan of an application that seeks in several topics."""
 
     client: int
     group: GroupPlan
-    """Which topics; without consumers."""
+    """The topics; without consumers."""
     times: bool
-    """Goes to moments, too."""
+    """Targets include times."""
     queue: int
     take: int
     pause: int
@@ -284,19 +287,19 @@ class TouristPlan:
     seek_permille: int
     ask_permille: int
     leave_permille: int
-    """Of the steps, how many remove the subscription."""
+    """Steps that remove the subscription, per thousand."""
     close_permille: int
     reads: bool = False
-    """Has no subscription that remembers where it is."""
+    """The application is a reader, without a durable subscription."""
 
 
 @dataclass(slots=True)
 class WhisperPlan:
-    """One who sends to a non-persistent topic, and listens there."""
+    """The plan of an application that sends to a non-persistent topic and receives from it."""
 
     client: int
     reads: bool
-    """As a reader."""
+    """The application receives as a reader."""
     queue: int
     pause: int
     """Nanoseconds between steps, at most."""
@@ -306,18 +309,19 @@ class WhisperPlan:
 
 @dataclass(slots=True)
 class EndPlan:
-    """A topic that is terminated, or deleted by force, so many nanoseconds after applications begin."""
+    """A topic that is terminated, or deleted by force, `after` nanoseconds from the start of the
+    applications."""
 
     topic: int
     after: int
     deleted: bool = False
-    """It comes into being again when somebody comes back to it, and is empty."""
+    """The topic is created again, empty, when an application returns to it."""
 
 
 @dataclass(slots=True)
 class MigrationPlan:
-    """A topic without partitions that goes on in another cluster, so many nanoseconds after applications
-    begin."""
+    """A topic without partitions that migrates to another cluster, `after` nanoseconds from the start of the
+    applications."""
 
     topic: int
     after: int
@@ -325,12 +329,12 @@ class MigrationPlan:
 
 @dataclass(slots=True)
 class BrokerPlan:
-    """What one broker is like. All share the options of `Profile.broker`."""
+    """The options of one broker. All brokers share those of `Profile.broker`."""
 
     protocol_version: int = 21
     feature_flags: bool = True
     slowness: int = 0
-    """Nanoseconds that bytes wait, at most, until the broker reads them."""
+    """Nanoseconds that received bytes wait, at most, before the broker reads them."""
 
 
 @dataclass(slots=True)
@@ -351,30 +355,30 @@ class Profile:
     run_time: int
     """Nanoseconds of the phase with faults, at most."""
     lingers: bool
-    """The phase with faults goes on when everything is sent."""
+    """The phase with faults continues after everything is sent."""
     latency: int
     jitter: int
     cut_permille: int
     fault_gap: int
-    """Nanoseconds between faults, on average; 0 is no faults."""
+    """Nanoseconds between faults, on average; 0 disables faults."""
     faults: list[str] = field(default_factory=list)
-    """Kinds that may happen."""
+    """Kinds of faults that may strike."""
     timers_late_permille: int = 0
     timers_early_permille: int = 0
     stale_permille: int = 0
     last_reset: int = 0
-    """Nanoseconds after healing at which all wires are reset once more, 0 for never: what is lost then is
-    not made good by anything that follows."""
+    """Nanoseconds after healing at which all wires are reset once more, 0 for never: no later event makes
+    good what is lost then."""
     store_delay: int = MILLISECOND
     brokers: list[BrokerPlan] = field(default_factory=list)
-    """None named is one of the latest kind."""
+    """Plans of the brokers; an empty list means one broker of the latest version."""
     all_addresses: bool = False
-    """The service URL names every broker, not the first alone."""
+    """The service URL names every broker instead of the first alone."""
     redirect_permille: int = 0
-    """Of the lookups that meet a broker that does not serve the topic, how many are redirected; the others
-    are told at once where to connect."""
+    """Redirected lookups per thousand of those that reach a broker without the topic; the others are answered
+    with the owner's address."""
     stale_lookup_permille: int = 0
-    """Of the same, how many hear who served the topic before."""
+    """Lookups per thousand of these that are answered with the previous owner."""
     visitors: list[VisitorPlan] = field(default_factory=list)
     roamers: list[RoamerPlan] = field(default_factory=list)
     tables: list[TablePlan] = field(default_factory=list)
@@ -387,13 +391,13 @@ class Profile:
     tourists: list[TouristPlan] = field(default_factory=list)
     whispers: list[WhisperPlan] = field(default_factory=list)
     memory_limit: int | None = None
+    """Payload bytes that the producers of a client may hold together, at most."""
     create_topics: bool = True
-    """Whether clients bring topics into being by asking for them."""
-    """Bytes of payload that the producers of a client hold together, at most."""
+    """Clients create topics by asking for them."""
     max_rejected_requests: int = 50
-    """Lookups refused on one connection after which a client leaves it."""
+    """Refused lookups on one connection after which a client leaves it."""
     chunk_patience: float = CHUNK_PATIENCE
-    """Seconds until a consumer gives up on a message of which not all chunks have come."""
+    """Seconds until a consumer discards a message whose chunks have not all arrived."""
 
     @property
     def messages(self) -> int:
@@ -401,22 +405,22 @@ class Profile:
 
     @property
     def polls_all_patterns(self) -> bool:
-        """Whoever has a pattern asks which topics there are, also when brokers tell it."""
+        """True when every pattern consumer also polls for topics, even if brokers report changes."""
         groups = [*self.groups, *(plan.group for plan in self.tourists)]
         return all(group.discovery_interval is not None for group in groups if group.pattern)
 
     @property
     def receivers(self) -> list[ConsumerPlan]:
-        """Of one topic or of several."""
+        """The consumers of one topic and of several."""
         return [*self.consumers, *(plan for group in self.groups for plan in group.consumers)]
 
     @property
     def patience(self) -> int:
-        """Nanoseconds of virtual time within which everything is done after healing, or liveness is violated.
+        """Nanoseconds of virtual time within which everything must be done after healing; otherwise liveness
+        is violated.
 
-        The slowest path there is: two keepalive intervals until a half-open link is found out, the longest
-        backoff, an operation that times out once, the send timeout and the longest redelivery delay; twice,
-        and a little.
+        The slowest path: two keepalive intervals until a half-open link is detected, the longest backoff, an
+        operation that times out once, the send timeout and the longest redelivery delay; twice, and a margin.
         """
         slowest = 2 * self.keepalive + self.max_backoff + 2 * self.operation_timeout + 5.0
         slowest += max((plan.send_timeout for plan in self.producers), default=0.0)
@@ -431,8 +435,10 @@ class Profile:
             slowest += max((plan.update_interval or 0.0 for plan in self.producers), default=0.0)
             slowest += max((plan.update_interval for plan in self.tables), default=0.0)
         work = sum(plan.messages for plan in self.producers) * 50 * MILLISECOND
-        if self.memory_limit is not None:  # one batch of one message may fill it, until its time is over
+        if self.memory_limit is not None:  # one batch of one message may fill it until its delay has passed
             work += sum(plan.messages * plan.longest_batch for plan in self.producers)
-            work += self.messages * 3 * self.store_delay  # until it is durable, after the write before it
+            work += (
+                self.messages * 3 * self.store_delay
+            )  # until the message is durable, after the write before it
         late = max((plan.after + plan.gone_after + plan.back_after for plan in self.appearances), default=0)
         return round(2 * slowest * SECOND) + work + late

@@ -1,9 +1,9 @@
 """Randomness of a world: one seed split into independent streams, one per concern.
 
-Owns the split and the draws. Each concern (network, faults, workload of one application …) has a stream of
-its own, derived from the seed and the concern's name, so that one more draw in one concern does not shift
-the others: a seed stays comparable while the simulator grows. Only `getrandbits` of the generator is used;
-it gives the same numbers on every version of Python.
+Owns the split and the draws. Each concern (network, faults, workload of one application …) has a stream
+derived from the seed and the concern's name. One more draw in one concern does not shift the others, so a
+seed stays comparable while the simulator grows. Only `getrandbits` of the generator is used; it gives the
+same numbers on every version of Python.
 """
 
 from collections.abc import MutableSequence, Sequence
@@ -29,21 +29,22 @@ class Stream:
         return self._bits(count)
 
     def below(self, limit: int) -> int:
-        """A whole number from 0 to limit - 1. The bias of the modulo is far below what a simulation sees."""
+        """Return a whole number from 0 to limit - 1. The bias of the modulo is far below what a simulation
+        detects."""
         return self._bits(32) % limit if limit <= _UNIT else self._bits(limit.bit_length() + 32) % limit
 
     def between(self, low: int, high: int) -> int:
         return low + self.below(high - low + 1)
 
     def chance(self, permille: int) -> bool:
-        """True `permille` times in a thousand."""
+        """Return True `permille` times in a thousand."""
         return self._bits(30) * 1000 < permille * _UNIT
 
     def choice(self, items: Sequence[T]) -> T:
         return items[self.below(len(items))]
 
     def weighted(self, items: Sequence[tuple[T, int]]) -> T:
-        """One item, in proportion to its weight."""
+        """Return one item, in proportion to its weight."""
         at = self.below(sum(weight for _, weight in items))
         for item, weight in items:
             at -= weight
@@ -57,7 +58,7 @@ class Stream:
             items[index], items[other] = items[other], items[index]
 
     def spread(self, low: int, high: int) -> int:
-        """From low to high, small values as likely as large ones by order of magnitude (both positive)."""
+        """Return a number from low to high (both positive); each order of magnitude is equally likely."""
         steps = (high // low).bit_length() if high > low else 1
         top = min(high, low << self.below(steps))
         return self.between(low, max(low, min(high, top * 2)))
@@ -70,7 +71,7 @@ class Streams:
         self.seed = seed
 
     def seed_of(self, concern: str) -> int:
-        """63 bits for a machine that takes a seed itself."""
+        """Return 63 bits for a machine that takes a seed itself."""
         digest = blake2b(f"{self.seed}/{concern}".encode(), digest_size=8).digest()
         return int.from_bytes(digest, "big") >> 1
 

@@ -1,8 +1,7 @@
 """The trace of a world: (time, actor, event) as stable text, hashed as it grows.
 
-Owns what "the same run" means: two runs are the same when their trace hashes are equal. Only numbers, names
-and bytes go in, never a default repr, an address or the order of a set. With `keep` the lines are kept for
-people.
+Owns the equality of runs: two runs are equal when their trace hashes are. Only numbers, names and bytes go
+in, never a default repr, an address or the order of a set. With `keep` the lines are kept for readers.
 """
 
 from hashlib import blake2b
@@ -11,7 +10,7 @@ _FLUSH_AT = 512
 
 
 class Trace:
-    """Lines are hashed in portions, bytes at once and by themselves: how portions fall does not matter."""
+    """Lines are hashed in portions, bytes at once and separately: the portions do not change the hash."""
 
     __slots__ = ("_bytes", "_lines", "_pending", "keep", "lines")
 
@@ -29,7 +28,7 @@ class Trace:
             self._flush()
 
     def add_bytes(self, now: int, actor: str, event: str, data: bytes) -> None:
-        """The line shows how many bytes there are; the bytes themselves are hashed."""
+        """Add a line with the number of bytes, and hash the bytes themselves."""
         self._bytes.update(data)
         pending = self._pending
         pending.append(f"{now} {actor} {event} {len(data)} bytes\n")
@@ -37,7 +36,7 @@ class Trace:
             self._flush()
 
     def note(self, now: int, actor: str, event: str) -> None:
-        """A line for people only: no part of the hash, dropped unless lines are kept."""
+        """Add a line for readers only: it is no part of the hash, and dropped unless lines are kept."""
         if self.keep:
             self._flush()
             self.lines.append(f"{now} {actor}   {event}")
@@ -49,7 +48,7 @@ class Trace:
         self._pending.clear()
 
     def hexdigest(self) -> str:
-        """Of everything so far."""
+        """Return the hash of everything so far."""
         self._flush()
         both = self._lines.digest() + self._bytes.digest()
         return blake2b(both, digest_size=16).hexdigest()

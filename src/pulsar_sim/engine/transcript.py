@@ -1,6 +1,6 @@
-"""Frames as one line of text each, for people who read what a seed did.
+"""Frames as one line of text each, for readers of a seed's trace.
 
-Text only, stable, and without payloads: names and numbers of the wire schema.
+The text is stable and without payloads: names and numbers of the wire schema.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ SKIPPED = frozenset(("payload", "rest", "position_rest"))
 
 
 def describe(kind: int, command: Any) -> str:
-    """`SEND producer_id=0 sequence_id=4 …`; defaults and absent fields are left out."""
+    """Return `SEND producer_id=0 sequence_id=4 …`; defaults and absent fields are left out."""
     try:
         name = proto.BaseCommand.Type.Name(kind)
     except ValueError:

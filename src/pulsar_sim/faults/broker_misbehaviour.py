@@ -1,10 +1,8 @@
-"""What a broker says or fails to say, against the will of the broker machine: frames swallowed, answered,
-added.
+"""Misbehaving brokers: frames dropped, answered or added without the broker machine's knowledge.
 
-Sits on the wires between the two machines. It refuses requests in the broker's name, keeps replies back
-until the client has given up on them, repeats receipts, and says things nobody asked for. All of it is legal
-for a broker that is in trouble, or harmless by a rule that says "ignore"; the reference model never learns
-of it.
+Sits on the wires between the two machines. It refuses requests in the broker's name, delays replies until the
+client has given up on them, repeats receipts, and sends unsolicited frames. All of it is legal for a broker
+in trouble, or harmless by a rule that says "ignore"; the reference model never learns of it.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -30,13 +28,13 @@ RETRYABLE = (
 )
 
 REFUSALS = (ServerError.PersistenceError, ServerError.PersistenceError, ServerError.ChecksumError)
-"""What a SEND may be refused with and yet be sent again."""
+"""Error codes of a refused SEND after which the client may send again."""
 
 NOBODY = 2**40
 """An id of a request, producer or consumer that no client has."""
 
 UNANSWERED = (T.LOOKUP, T.PRODUCER, T.SUBSCRIBE, T.SUCCESS)
-"""What may be lost of a request that is not answered: itself, or its answer."""
+"""The frames that may be lost when a request is not answered: the request or its answer."""
 
 LATE_REPLIES = frozenset((T.SUCCESS, T.PRODUCER_SUCCESS, T.LOOKUP_RESPONSE))
 
@@ -46,22 +44,24 @@ UNKNOWN_TYPE = 120
 
 
 class BrokerMisbehaviour:
-    """Armed kinds wait for a frame they can be done to."""
+    """Armed kinds wait for a frame that they apply to."""
 
     def __init__(self, world: "World", stream: Stream) -> None:
         self._world = world
         self._stream = stream
         self._armed: dict[str, int] = {}
         self._muted: dict[tuple[int, int], None] = {}
-        """(wire, producer id) whose SENDs vanish since one of them was refused: until the client opens it
-        anew, as it does on the same wire where the broker's CLOSE_PRODUCER crossed the refusal."""
+        """Producers, as (wire, producer id), whose SENDs are dropped since one was refused. A PRODUCER for
+        the id ends that: on one wire the client may open the producer again, when the broker's CLOSE_PRODUCER
+        crossed the refusal."""
         self._not_allowed: set[bytes] = set()
-        """What was refused for what it is, and is refused whenever it comes again: the client may not have
-        heard, and among later ones that are stored the broker would take it for a duplicate."""
+        """Payloads that were refused as not allowed, and are refused each time they arrive. The client may
+        have missed the refusal; a broker that has stored later messages would take the payload for a
+        duplicate."""
         self._messages_not_allowed: set[tuple[int, int, int]] = set()
-        """Of which a chunk was: by wire, producer and sequence id."""
+        """Messages with a refused chunk, by wire, producer and sequence id."""
         self._unanswered: int = T.LOOKUP
-        """What is lost of a request that is not answered."""
+        """The type of frame that is lost when a request is not answered."""
         self.active = False
 
     def arm(self, name: str, times: int) -> None:
@@ -71,7 +71,7 @@ class BrokerMisbehaviour:
         self.active = True
 
     def heal(self) -> None:
-        """Nothing new; what began goes on until the wires concerned are gone."""
+        """Arm nothing new; effects that have begun last until their wires are gone."""
         self._armed.clear()
 
     def _take(self, name: str) -> bool:
@@ -89,7 +89,7 @@ class BrokerMisbehaviour:
     # --- frames of clients ---
 
     def to_broker(self, wire: Wire, kind: int, command: Any) -> bytes | None:
-        """b"" where the broker is not to see the frame."""
+        """Return b"" when the broker must not see the frame."""
         if kind == T.SEND:
             return self._send(wire, command)
         if kind == T.PRODUCER:
@@ -118,7 +118,7 @@ class BrokerMisbehaviour:
         elif kind == T.UNSUBSCRIBE:
             if "closed_while_unsubscribing" in armed and self._take("closed_while_unsubscribing"):
                 gone = proto.CommandCloseConsumer(consumer_id=command.consumer_id, request_id=2**64 - 1)
-                self._say(wire, T.CLOSE_CONSUMER, gone)  # and the answer all the same
+                self._say(wire, T.CLOSE_CONSUMER, gone)  # the broker answers too
         elif kind == T.SUBSCRIBE:
             if "subscribe_refused" in armed and self._take("subscribe_refused"):
                 self._refuse(wire, command.request_id)
@@ -183,13 +183,13 @@ class BrokerMisbehaviour:
         return None
 
     def _lets_go(self, wire: Wire, command: Ack) -> bool:
-        """Whether there are chunks of no use among what is acknowledged: were that refused, they would come
-        again, and those that different deliveries left would make the message once more."""
+        """True when useless chunks are among the acknowledged entries. If that were refused they would be
+        redelivered, and chunks left by several deliveries would complete the message once more."""
         record = self._world.client_watch.ends[wire.number].consumers[command.consumer_id].record
         return any(each[:2] in record.subscription.let_go for each in command.message_ids)
 
     def _on_armed_send(self, wire: Wire, command: Send, key: tuple[int, int]) -> bytes | None:
-        """What ends a message or its producer for good, or its connection between two chunks."""
+        """Refuse a message or fence its producer for good, or cut the connection between two chunks."""
         armed = self._armed
         if "message_not_allowed" in armed and self._take("message_not_allowed"):
             self._world.model.refuses_sends = True
@@ -203,18 +203,18 @@ class BrokerMisbehaviour:
                 self._world.clock.after(self._stream.spread(100 * MILLISECOND, SECOND), wire.reset)
                 return b""
         if command.is_chunk and "cut_between_chunks" in armed and self._take("cut_between_chunks"):
-            self._muted[key] = None  # from the next one on
+            self._muted[key] = None  # the chunks that follow
             self._world.clock.after(self._stream.spread(MILLISECOND, SECOND), wire.reset)
         return None
 
     @staticmethod
     def _message(wire: Wire, command: Send) -> tuple[int, int, int]:
-        """That its chunks have in common."""
+        """Return what all chunks of the message have in common."""
         return wire.number, command.producer_id, command.sequence_id
 
     def _does_not_allow(self, wire: Wire, command: Send) -> bytes:
-        """Now and whenever it is sent again. With deduplication neither what comes behind it of a message in
-        chunks: a broker that has stored the last one takes the message for a duplicate."""
+        """Refuse the payload now and whenever it is sent again. With deduplication also refuse the later
+        chunks of its message: a broker that has stored the last chunk takes the message for a duplicate."""
         self._not_allowed.add(command.payload)
         if command.is_chunk and self._world.profile.deduplication:
             self._messages_not_allowed.add(self._message(wire, command))
@@ -242,7 +242,7 @@ class BrokerMisbehaviour:
         self._say(wire, T.PARTITIONED_METADATA_RESPONSE, answer)
 
     def _fewer_partitions(self, wire: Wire, command: Any) -> None:
-        """A broker that knows only what was true a while ago, or never."""
+        """Answer with a number of partitions that is out of date, or was never true."""
         count = self._stream.between(1, command.partitions - 1)
         for topic in self._world.model.partitioned.values():
             topic.rumours.append(count)
@@ -325,8 +325,8 @@ class BrokerMisbehaviour:
         return None
 
     def _lose_receipt(self, wire: Wire) -> bytes:
-        """A broker in such a state does not live for long. The next receipt is out of turn, which may end the
-        connection before that."""
+        """Drop the receipt. A broker in such a state does not live long: the next receipt is out of order,
+        which may end the connection even earlier."""
         self._world.client_watch.ends[wire.number].refused = True
         self._world.model.receipts_lost = True
         self._world.clock.after(self._stream.spread(100 * MILLISECOND, 5 * SECOND), wire.reset)
@@ -340,10 +340,10 @@ class BrokerMisbehaviour:
         if wire.broker_open:
             wire.to_client.inject(receipt.encode(), T.SEND_RECEIPT, receipt)
 
-    # --- out of the blue ---
+    # --- unsolicited frames ---
 
     def stray_reply(self, wire: Wire | None) -> bool:
-        """An answer to a request that does not exist (any more)."""
+        """Send an answer to a request that does not exist."""
         if wire is None or not self._ready(wire):
             return False
         request_id = NOBODY + self._stream.below(1000)
@@ -361,7 +361,7 @@ class BrokerMisbehaviour:
         return True
 
     def stray_push(self, wire: Wire | None) -> bool:
-        """News of a producer or consumer that does not exist (any more)."""
+        """Send a push for a producer or consumer that does not exist."""
         if wire is None or not self._ready(wire):
             return False
         choice = self._stream.below(4)
@@ -380,7 +380,7 @@ class BrokerMisbehaviour:
         return True
 
     def unknown_command(self, wire: Wire | None) -> bool:
-        """A command of a later version of the protocol."""
+        """Send a command of a later version of the protocol."""
         if wire is None or not self._ready(wire):
             return False
         body = b"\x08" + bytes([UNKNOWN_TYPE])
@@ -397,7 +397,7 @@ class BrokerMisbehaviour:
         return True
 
     def malformed(self, wire: Wire | None, to_broker: bool) -> bool:
-        """A frame that claims to be two gigabytes long."""
+        """Send a frame that claims to be two gigabytes long."""
         if wire is None:
             return False
         pipe = wire.to_broker if to_broker else wire.to_client
@@ -405,5 +405,5 @@ class BrokerMisbehaviour:
         return True
 
     def _ready(self, wire: Wire) -> bool:
-        """Whether the wire is past its handshake."""
+        """True when the wire is past its handshake."""
         return self._world.client_watch.ends[wire.number].connected

@@ -1,8 +1,8 @@
-"""Everything that goes wrong on purpose, by name.
+"""The catalogue of faults, by name.
 
-Owns the catalogue of fault kinds; `injector` draws from it. A fault does something that a real network,
-broker, application or machine could do, so that no rule of the protocol excuses a client for not surviving
-it. A kind that finds nothing to do (no wire is open, say) reports so and is not counted.
+Owns the kinds of faults; `fault_schedule` draws from them. A fault does something that a real network,
+broker, application or machine could do, so no rule of the protocol excuses a client that fails because of it.
+A kind that finds nothing to act on (no wire is open, say) reports so and is not counted.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Fault: TypeAlias = "Callable[[World, Stream], bool]"
 
 FAULTS: dict[str, Fault] = {}
-"""Name -> what it does; True where it found something to do it to."""
+"""The faults by name; each returns True when it found something to act on."""
 
 
 def fault(function: Fault) -> Fault:
@@ -31,7 +31,7 @@ def _wire(world: "World", stream: Stream) -> Wire | None:
     return stream.choice(wires) if wires else None
 
 
-# --- network -----------------------------------------------------------------------------------------
+# --- network --------------------------------------------------------------------------------------------
 
 
 @fault
@@ -52,7 +52,7 @@ def reset_everything(world: "World", stream: Stream) -> bool:
 
 @fault
 def cut_in_flight(world: "World", stream: Stream) -> bool:
-    """What is under way arrives up to some byte, then the wire is reset."""
+    """Deliver the bytes in flight up to some byte, then reset the wire."""
     wire = _wire(world, stream)
     if wire is None:
         return False
@@ -98,7 +98,7 @@ def clean_end(world: "World", stream: Stream) -> bool:
 
 @fault
 def stall(world: "World", stream: Stream) -> bool:
-    """Both directions of a wire deliver nothing for a while, then everything at once."""
+    """Deliver nothing in both directions of a wire for a while, then everything at once."""
     wire = _wire(world, stream)
     if wire is None:
         return False
@@ -110,7 +110,7 @@ def stall(world: "World", stream: Stream) -> bool:
 
 @fault
 def slow_reader(world: "World", stream: Stream) -> bool:
-    """One direction of a wire is held back."""
+    """Hold back one direction of a wire."""
     wire = _wire(world, stream)
     if wire is None:
         return False
@@ -152,7 +152,7 @@ def connect_then_reset(world: "World", stream: Stream) -> bool:
 
 @fault
 def partition(world: "World", stream: Stream) -> bool:
-    """A broker is cut off: its wires lose everything, new connections hang, nobody is told."""
+    """Cut off a broker: its wires lose everything and new connections hang, without notice to either side."""
     broker = stream.choice(world.brokers)
     for wire in list(broker.wires.values()):
         wire.half_open(to_broker=True, to_client=True)
@@ -182,7 +182,7 @@ def broker_machine_lost(world: "World", stream: Stream) -> bool:
 
 @fault
 def broker_killed_while_writing(world: "World", stream: Stream) -> bool:
-    """Waits for the moment in which a batch is on its way to the disk."""
+    """Kill the broker while its next write is in progress."""
     broker = stream.choice(world.brokers)
     return broker.cluster.kill_while_writing(broker, stream.chance(500), _down_time(stream))
 
@@ -209,7 +209,7 @@ def unload_everything(world: "World", stream: Stream) -> bool:
 
 @fault
 def unload_twice(world: "World", stream: Stream) -> bool:
-    """Again while the clients are on their way back."""
+    """Unload a topic, and again while the clients are reconnecting."""
     topic = stream.choice(world.topics)
     world.clock.after(stream.spread(MILLISECOND, SECOND), world.unload_later, topic)
     return world.unload(topic)
@@ -217,25 +217,25 @@ def unload_twice(world: "World", stream: Stream) -> bool:
 
 @fault
 def topic_moved(world: "World", stream: Stream) -> bool:
-    """Another broker is to serve it; clients have to ask who."""
+    """Move a topic to another broker; clients must look the owner up."""
     return world.cluster.move(stream.choice(world.topics), stream, "nothing")
 
 
 @fault
 def topic_moved_with_address(world: "World", stream: Stream) -> bool:
-    """Another broker is to serve it, and clients are told which."""
+    """Move a topic to another broker, and tell clients its address."""
     return world.cluster.move(stream.choice(world.topics), stream, "where")
 
 
 @fault
 def topic_moved_with_wrong_address(world: "World", stream: Stream) -> bool:
-    """What clients are told is true no more when they come there, or never was."""
+    """Move a topic, and tell clients an address that is wrong, or out of date when they connect."""
     return world.cluster.move(stream.choice(world.topics), stream, "wrong")
 
 
 @fault
 def topic_stolen(world: "World", stream: Stream) -> bool:
-    """A broker still believes to serve a topic that another one serves."""
+    """Let another broker serve a topic while its owner still believes to serve it."""
     return world.cluster.steal(stream.choice(world.topics), stream)
 
 
@@ -250,7 +250,7 @@ def slow_store(world: "World", stream: Stream) -> bool:
 
 @fault
 def consumer_pauses(world: "World", stream: Stream) -> bool:
-    """An application stops taking messages for a while."""
+    """Let an application stop taking messages for a while."""
     stream.choice(world.receivers).pause(stream.spread(10 * MILLISECOND, 10 * SECOND))
     return True
 
@@ -262,7 +262,7 @@ def consumer_closed(world: "World", stream: Stream) -> bool:
 
 @fault
 def consumer_abandoned(world: "World", stream: Stream) -> bool:
-    """Nobody waits for it any more, in whatever state it is."""
+    """Abandon a consumer in whatever state it is."""
     return stream.choice(world.receivers).abandon_and_reopen()
 
 
@@ -278,7 +278,7 @@ def producer_abandoned(world: "World", stream: Stream) -> bool:
 
 @fault
 def opening_abandoned(world: "World", stream: Stream) -> bool:
-    """Those that open next think better of it before they are open."""
+    """Let the next applications that open a handle abandon it before it is open."""
     world.injector.hasty = stream.between(1, 3)
     return False  # counted when it happens
 
@@ -290,14 +290,14 @@ def redeliver_all(world: "World", stream: Stream) -> bool:
 
 @fault
 def nack_everything(world: "World", stream: Stream) -> bool:
-    """Who takes messages next refuses all that it takes at once."""
+    """Let the next application that takes messages negatively acknowledge all of them at once."""
     world.injector.refusing = stream.between(1, 2)
     return False  # counted when it happens
 
 
 @fault
 def client_closed(world: "World", stream: Stream) -> bool:
-    """A whole client is closed in good order; its applications begin again with a new one."""
+    """Close a whole client in good order; its applications begin again with a new one."""
     return world.close_client(stream.below(len(world.hosts)))
 
 
@@ -315,7 +315,7 @@ def wall_clock_set(world: "World", stream: Stream) -> bool:
     return True
 
 
-# --- frames: what a broker may say or fail to say ----------------------------------------------------------
+# --- frames that a broker drops or adds -----------------------------------------------------------------
 
 
 def _armed(name: str) -> None:
@@ -351,14 +351,14 @@ for _name in (
 
 
 RARE_FAULTS = ("closed_while_unsubscribing", "cut_at_migration")
-"""Of worlds that are about nothing else (`draws.rarities`)."""
+"""Kinds for worlds that are about nothing else (`generate.rare_worlds`)."""
 
 for _name in RARE_FAULTS:
     _armed(_name)
 
 
 GROUP_FAULTS = ("topics_refused", "watch_refused", "watch_update_lost")
-"""Of worlds with consumers of several topics."""
+"""Kinds for worlds with consumers of several topics."""
 
 for _name in GROUP_FAULTS:
     _armed(_name)
@@ -366,7 +366,7 @@ for _name in GROUP_FAULTS:
 
 @fault
 def lookup_redirected_for_ever(world: "World", stream: Stream) -> bool:
-    """Brokers send a client to each other."""
+    """Let brokers redirect a client to each other."""
     world.mischief.arm("lookup_redirected_for_ever", stream.between(20, 60))
     return False  # counted when it happens
 

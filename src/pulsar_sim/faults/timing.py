@@ -1,4 +1,5 @@
-"""What the environment does to every machine: late and early timers, slow disks, clocks that are set."""
+"""The timing that the environment imposes on every machine: late and early timers, slow disks, wall clocks
+that are set."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Timing:
-    """Of one world."""
+    """The timing of one world."""
 
     __slots__ = (
         "_store_delay",
@@ -30,26 +31,26 @@ class Timing:
         self.timers_early_permille = 0
         self.stale_permille = 0
         self.wall_offset = 0
-        """Milliseconds by which the wall clock was set; the monotonic clock knows nothing of it."""
+        """Milliseconds by which the wall clock was set; the monotonic clock is not affected."""
         self.slow_store_until = 0
         self._store_delay = store_delay
 
     def store_delay(self) -> int:
-        """Nanoseconds until the store has made a batch durable."""
+        """Return the nanoseconds until the store has made a batch durable."""
         delay = self._store_delay // 2 + self.stream.below(self._store_delay)
         if self.world.clock.now < self.slow_store_until:
             delay += self.stream.between(100 * MILLISECOND, 3 * SECOND)
         return delay
 
     def wakes_at(self, deadline: int) -> int:
-        """When a machine is woken that asks for `deadline`."""
+        """Return the time at which a machine that asks for `deadline` is woken."""
         if self.timers_late_permille and self.stream.chance(self.timers_late_permille):
             self.world.count_fault("timer_late")
             return deadline + self.stream.spread(MILLISECOND, 500 * MILLISECOND)
         return deadline
 
     def wakes_for_nothing(self) -> bool:
-        """Whether a machine is woken at a moment for which it has nothing to do (any more)."""
+        """True when a machine is to be woken although it has nothing to do."""
         if self.timers_early_permille and self.stream.chance(self.timers_early_permille):
             self.world.count_fault("timer_early")
             return True

@@ -1,1 +1,1 @@
-"""Leftovers: what machines still hold of connections, handles and links that are gone (INV-L1)."""
+"""State that machines still hold of connections, handles and links that have ended (INV-L1)."""

@@ -1,8 +1,8 @@
-"""What machines hold that they should have let go of (INV-L1): a forgotten reset, a leak, a timer of nothing.
+"""State that machines should have released (INV-L1): a forgotten reset, a leak, a timer without purpose.
 
-Owns the comparison of a machine's parts (`parts`) with what they hold at such a moment (`released`). Unlike
-all other checks it looks inside the machines, at their state and not at what they do. What an end or a lost
-connection leaves behind often shows much later, or only to an application that uses much of one thing.
+Owns the comparison of a machine's parts with the tables in `released`. Unlike all other checks it reads the
+machines' internal state. A leftover often shows much later, or only to an application that uses one feature a
+lot.
 """
 
 from collections import deque
@@ -19,9 +19,9 @@ _CONTAINERS = (list, dict, set, deque)
 
 
 class Moment:
-    """One moment of a machine's life, and what it has let go of then.
+    """One kind of moment in a machine's life, and the state that must be released then.
 
-    `over`: no container and no timer of it is in use any more, unless it is known to be kept.
+    `over`: no container and no timer may be in use, except those known to be kept.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Moment:
         self._known: dict[type, _Expected] = {}
 
     def check(self, name: str, machine: object) -> set[int]:
-        """The ids of all parts. Raises `ViolationError` for the first one that holds something."""
+        """Return the ids of all parts. Raises `ViolationError` for the first part that holds something."""
         known = self._known
         ids = set()
         for part in self._walk.parts(machine):
@@ -61,8 +61,8 @@ class Moment:
         return ids
 
     def check_root(self, name: str, root: object, deadlines: Deadlines) -> None:
-        """Likewise, of all that there is. A timer that is set belongs to a part: what was let go of waits for
-        nothing."""
+        """Check all parts of a root. Each timer that is set must belong to a part: a released part has no
+        timer."""
         ids = self.check(name, root)
         for _, _, slot in deadlines._heap:
             owner = getattr(slot.action, "__self__", None)
@@ -91,7 +91,7 @@ class Moment:
 
 
 class _Expected:
-    """What a table says of a class and of its bases, as far as its instances have such attributes."""
+    """The lines of a table for a class and its bases, as far as instances have the attributes."""
 
     def __init__(self, kind: type, part: object, table: dict[str, list[tuple[str, object]]]) -> None:
         lines = [each for base in kind.__mro__ for each in table.get(base.__name__, ())]
@@ -99,12 +99,12 @@ class _Expected:
         self.members = [
             (name, each[3:]) for name, each in lines if isinstance(each, str) and each[:3] == "in:"
         ]
-        """Each with the container that has it, if it is not None."""
+        """Attributes that are None or are in a named container."""
         lines = [each for each in lines if each[0] not in dict(self.members)]
         self.each = [each for each in lines if each[1] not in ("empty", "unset")]
         self.others = [each for each in lines if each[1] in ("empty", "unset")]
         self.values = attrgetter("__class__", *(attribute for attribute, _ in self.each))
-        """Those with a value, all at once: most of the time they are as they should be."""
+        """Reads all attributes with expected values at once, because most of the time they match."""
         self.wanted: object = (kind, *(wanted for _, wanted in self.each)) if self.each else kind
 
 

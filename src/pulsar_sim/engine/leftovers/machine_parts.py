@@ -1,8 +1,8 @@
-"""What a machine is made of: the objects that can be reached from it, each once.
+"""The parts of a machine: the objects reachable from it, each once.
 
-Owns the walk, and what counts as a part: objects of classes of client, broker and core. Containers are looked
-into. What is shared between machines (services, the context, a connection) is no part of any of them, unless
-the walk begins there. Most of the time of a walk goes into looking at attributes that lead nowhere.
+Owns the walk, and the definition of a part: an object of a class of client, broker or core. The walk looks
+into containers. Objects that machines share (services, the context, a connection) are no parts, unless the
+walk begins there. Most time goes into attributes that lead nowhere.
 """
 
 from collections import OrderedDict, deque
@@ -30,7 +30,7 @@ SHARED = frozenset(
         "Services",
     }
 )
-"""Classes whose instances several machines have in common."""
+"""Classes whose instances several machines share."""
 
 _RECORDS = frozenset(
     {
@@ -58,14 +58,14 @@ _RECORDS = frozenset(
         "Transmit",
     }
 )
-"""Classes of which there are many instances, or which have nothing that is ever reset."""
+"""Classes with many instances, or with nothing that is ever reset."""
 
 _CONTAINERS = (list, dict, set, deque, tuple, OrderedDict)
 
 _LEAF, _CONTAINER, _PART = range(3)
 
 _DULL = (bool, int, float, str, bytes, FunctionType, MethodType, BuiltinFunctionType)
-"""What an attribute holds that never holds a part: so says the first instance of a class."""
+"""Types of attributes that never hold a part; the first instance of a class decides."""
 
 _names: dict[type, tuple[str, ...]] = {}
 
@@ -80,7 +80,7 @@ class Walk:
         self._kinds: dict[type, int] = {}
 
     def parts(self, root: object) -> Iterator[Any]:
-        """The parts of a machine, itself first."""
+        """Yield the parts of a machine, itself first."""
         kinds = self._kinds
         seen = {id(root)}
         todo: list[Any] = [root]
@@ -124,7 +124,7 @@ class Walk:
 
 
 def names_of(part: object) -> tuple[str, ...]:
-    """The attributes of an object that may hold parts, containers or timers."""
+    """Return the attributes of an object that may hold parts, containers or timers."""
     kind = type(part)
     names = _names.get(kind)
     if names is None:
@@ -140,5 +140,5 @@ def names_of(part: object) -> tuple[str, ...]:
 
 
 def identity(part: object) -> int:
-    """Says whether two parts are the same one. It differs from run to run, so nothing is ordered by it."""
+    """Return a number that identifies a part. It differs between runs, so nothing is ordered by it."""
     return id(part)
