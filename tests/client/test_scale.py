@@ -93,10 +93,10 @@ def test_who_comes_back_keeps_its_place_and_who_left_has_none() -> None:
     assert not limit.take(1, 6, tell[1]), "more than before: it waits again, in its place"
     limit.release(1)
     assert told == ["1", "1"]
-    limit.leave(2)
+    limit.detach(2)
     for _ in range(1000):  # places that nobody holds are not kept
         limit.wait(4, 9, tell[3])
-        limit.leave(4)
+        limit.detach(4)
     assert len(limit._untold) < 300
     assert limit.take(1, 6, tell[1])
     limit.release(1)

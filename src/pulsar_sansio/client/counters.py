@@ -1,53 +1,53 @@
-"""What arrived at a consumer and was not handed out, counted by reason."""
+"""`ArrivalCounters`: messages that arrived at a consumer and were not delivered, by reason."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
 class ArrivalCounters:
-    """Messages that arrived and were not queued, by reason. An entry that cannot be read counts as one."""
+    """Messages that arrived and were not queued. An entry that cannot be read counts as one message."""
 
     discarded: int = 0
-    """Corrupt: a wrong checksum, a payload that cannot be decompressed, a malformed batch. The broker was
-    told, and does not deliver them again."""
+    """Corrupt messages: a wrong checksum, a payload that cannot be decompressed, a malformed batch. They are
+    acknowledged with the error, and the broker does not redeliver them."""
     duplicates: int = 0
-    """Acknowledged before they came again (ACK-18)."""
+    """Messages that were acknowledged before the broker redelivered them (ACK-18)."""
     outdated: int = 0
-    """Sent before the broker had gone back for a redelivery (consumer epoch)."""
+    """Messages that the broker sent before it began a redelivery, known by their consumer epoch."""
     before_start: int = 0
-    """At or before the start id of a non-durable subscription (CONS-33)."""
+    """Messages at or before the start id of a non-durable subscription (CONS-33)."""
     compacted_out: int = 0
     """Placeholders that compaction left in a batch (CONS-33)."""
     markers: int = 0
-    """The broker's own entries; acknowledged and ignored."""
+    """Marker entries of the broker itself; they are acknowledged and ignored."""
     undecryptable: int = 0
-    """Encrypted, and there is no key: they stay unacknowledged, so nothing is lost (CRYPTO-05). One that the
-    broker sends again counts again."""
+    """Encrypted messages for which the consumer has no key. They stay unacknowledged, so nothing is lost
+    (CRYPTO-05). A redelivered message counts again."""
     dead_letters: int = 0
-    """Copied to the dead-letter topic in place of being delivered, or on their way there (DLQ-03)."""
+    """Messages that go to the dead-letter topic instead of the application (DLQ-03)."""
     chunk_duplicates: int = 0
-    """Chunks that came a second time, in another entry: the producer sent them again after a reconnect."""
+    """Chunks that arrived a second time, in another entry: the producer resent them after a reconnect."""
     chunk_orphans: int = 0
-    """Chunks of which one before them is missing, or that do not fit to the others."""
+    """Chunks whose predecessor is missing, or that do not fit the other chunks of their message."""
     last_orphan: tuple[int, int] | None = field(default=None, compare=False)
-    """Ledger and entry of the last of these."""
+    """Ledger and entry of the last orphan."""
     last_chunk: tuple[int, int] | None = field(default=None, compare=False)
-    """Ledger and entry of the last chunk that came, whatever became of it. Everything before it has come, and
-    is no longer in the queue when that is empty; None while that is not so after a reconnect."""
+    """Ledger and entry of the last chunk that arrived. All messages before it have arrived; None while that
+    is not certain after a reconnect."""
     chunks_dropped: int = 0
-    """Chunks held when too many messages were incomplete at a time, of the one that began first."""
+    """Chunks dropped because too many messages were incomplete: those of the message that began first."""
     chunks_expired: int = 0
-    """Chunks of a message that was not complete in time; acknowledged."""
+    """Chunks of messages that were not complete in time. They are acknowledged."""
     chunks_oversized: int = 0
-    """Chunks of a message larger than `max_chunked_message_size`. They stay unacknowledged."""
+    """Chunks of messages larger than `max_chunked_message_size`. They stay unacknowledged."""
     unreadable: tuple[tuple[int, int], tuple[int, int]] | None = field(default=None, compare=False)
-    """First and last entry, by ledger and entry, of which something was discarded, undecryptable or too
-    large, or dropped though it was not broken."""
+    """The first and the last entry, by ledger and entry, from which a message was withheld: discarded,
+    undecryptable, too large or dropped."""
 
-    def note_unreadable(self, place: tuple[int, int]) -> None:
-        """Something of this entry is not for the application, which might miss it."""
+    def note_unreadable(self, position: tuple[int, int]) -> None:
+        """Record an entry from which a message was withheld from the application."""
         if self.unreadable is None:
-            self.unreadable = place, place
+            self.unreadable = position, position
         else:
             first, last = self.unreadable
-            self.unreadable = min(first, place), max(last, place)
+            self.unreadable = min(first, position), max(last, position)

@@ -1,7 +1,7 @@
-"""Explanations: the text that says why nothing moves, put together of lines.
+"""Explanations: texts that tell why a producer or consumer does not move, made of lines.
 
-Pure functions over facts. Each machine knows its own facts and makes its lines (`explain`); the root joins
-them under one heading. Nothing secret is among the facts: neither properties nor payloads nor keys.
+Each machine makes lines of its own facts (`explain`); the root joins them under one heading. The facts
+contain nothing secret: neither properties nor payloads nor keys.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,10 +10,10 @@ from typing import NamedTuple
 from ..model.errors import PulsarError
 
 MAX_PARTS = 10
-"""Topics and partitions with a line of their own; of the others only the number is said."""
+"""Topics and partitions with a line of their own; the text gives only the number of the others."""
 
 MAX_REASON = 500
-"""Characters of an error that are repeated; a broker's text may be longer."""
+"""The most characters of an error in a text; a broker's error may be longer."""
 
 
 class Part(NamedTuple):
@@ -26,12 +26,12 @@ class Part(NamedTuple):
 
 
 def seconds(nanoseconds: int) -> str:
-    """A duration, to a tenth of a second."""
+    """Format a duration, to a tenth of a second."""
     return f"{nanoseconds / 1e9:.1f} s"
 
 
 def reason(error: PulsarError | None) -> str:
-    """An error as the end of a sentence; an empty text where there is none."""
+    """Format an error as the end of a sentence; return an empty text for None."""
     if error is None:
         return ""
     text = str(error)
@@ -39,7 +39,7 @@ def reason(error: PulsarError | None) -> str:
 
 
 def several(parts: Sequence[Part], what: str) -> list[str]:
-    """A line for each part, those that are not attached first; never more than `MAX_PARTS`."""
+    """Make a line for each part, detached ones first, for `MAX_PARTS` parts at most."""
     attached = sum(part.moves for part in parts)
     lines = [f"{attached} of {len(parts)} {what} are connected"]
     ordered = sorted(parts, key=lambda part: part.moves)
@@ -50,6 +50,6 @@ def several(parts: Sequence[Part], what: str) -> list[str]:
 
 
 def under(heading: str, lines: Iterable[str]) -> str:
-    """One text: the first line behind the heading, the others indented below."""
+    """Join lines to one text: the first line behind the heading, the others indented below."""
     first, *rest = lines
     return "\n".join([f"{heading}: {first}", *(f"  {line}" for line in rest)])

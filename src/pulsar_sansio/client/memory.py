@@ -1,18 +1,18 @@
 """`MemoryLimit`: the bytes of payload that all producers of a client hold together (rule PROD-59, CFG-021).
 
-A payload counts from the moment it is taken until its ticket is settled, however that happens; not its
-metadata, nor what compression saves. Whoever takes counts here, whoever settles gives back, so that at rest
-nothing is held (INV-P7).
+A payload counts from the moment a producer takes it until its ticket is settled. Metadata does not count, and
+compression saves nothing. The producer that settles a ticket releases its bytes, so that an idle client holds
+no memory (INV-P7). A message larger than the whole limit is taken when no other payload is held.
 
-One message may be larger than the whole limit: it is taken when nothing else is held.
+Producers that find no room wait in one line, in the order in which they were refused first. A producer keeps
+its position until a message of it was taken. While one producer has not been told of room, no producer behind
+it gets any. So small messages do not overtake a large one for ever. A producer that was told of room and does
+not come back, because its task was cancelled, delays no other producer.
 
-Producers that find no room stand in one line, in the order in which they were refused first, and keep their
-place until they have got something. While one of them has not been told of room, nobody behind it gets any,
-so that a large message is not overtaken for ever by small ones. Who was told and does not come (its task was
-cancelled) holds up nobody.
+An open batch takes payloads by a fast path that does not ask the limit. `MemoryLimit` lends it the bytes for
+that, and calls unused bytes back before it refuses another producer.
 
-An open batch takes payloads by a short way that does not ask here. It is lent the bytes that it may take so;
-what it has not used is called back before anybody is refused.
+`ReceivedMemory` adds the memory of scaled receiver queues.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,27 +23,27 @@ from typing import Protocol
 from ..model.config import OutgoingMessage
 
 UNLIMITED = 2**62
-"""More than any memory."""
+"""Bytes: more than any machine has."""
 
 MAX_OVER = 100
-"""Places in the heap that nobody holds any more; from here on at most twice as many as are held."""
+"""Stale entries that the heap may have, beside two for each waiting producer."""
 
 
 class Borrower(Protocol):
-    """Who was lent bytes."""
+    """An open batch that was lent bytes."""
 
     @property
     def unused(self) -> int:
-        """How many of them are not used."""
+        """The lent bytes that are not used."""
         ...
 
     def give_back(self) -> None:
-        """Return what is not used, by `returned`."""
+        """Give unused bytes back, by `MemoryLimit.returned`."""
         ...
 
 
 def payload_size(message: bytes | OutgoingMessage) -> int:
-    """Bytes that a message counts. What is no message counts nothing: it is going to be refused."""
+    """Return the bytes that a message counts; 0 for anything else, which the producer will refuse."""
     if isinstance(message, bytes):
         return len(message)
     payload = message.payload if isinstance(message, OutgoingMessage) else None
@@ -51,43 +51,43 @@ def payload_size(message: bytes | OutgoingMessage) -> int:
 
 
 def payload_sizes(messages: Sequence[bytes | OutgoingMessage]) -> list[int]:
-    """`payload_size` of each. Who sends many mostly sends bytes alone, and needs no call for each."""
+    """Return `payload_size` of each message. The fast path takes messages that are all bytes."""
     if set(map(type, messages)) <= {bytes}:
         return list(map(len, messages))  # type: ignore[arg-type]
     return list(map(payload_size, messages))
 
 
 class Waiting:
-    """A producer's place in the line."""
+    """A producer in the line."""
 
-    __slots__ = ("need", "place", "tell", "told")
+    __slots__ = ("need", "position", "tell", "told")
 
-    def __init__(self, place: int) -> None:
-        self.place = place
+    def __init__(self, position: int) -> None:
+        self.position = position
         self.need = 0
-        """Bytes that it did not get."""
+        """The bytes that the producer did not get."""
         self.tell: Callable[[], None] | None = None
         self.told = True
-        """It knows that there is room, and has not come back yet."""
+        """The producer knows that there is room, and has not come back yet."""
 
 
 class MemoryLimit:
-    """One client's. `limit`: bytes; None for no limit. Producers are known by their handles."""
+    """The limit of one client. `limit`: bytes; None for no limit. Producers are known by their handles."""
 
-    __slots__ = ("_borrowers", "_line", "_places", "_untold", "blocked", "free", "limit", "turn")
+    __slots__ = ("_borrowers", "_line", "_positions", "_untold", "blocked", "free", "limit", "turn")
 
     def __init__(self, limit: int | None) -> None:
         self.limit = UNLIMITED if limit is None else limit
         self.free = self.limit
-        """Bytes that may still be taken or lent; below 0 while one message is larger than the limit."""
+        """Bytes that may still be taken or lent; below 0 while a message larger than the limit is held."""
         self.blocked = False
-        """Somebody waits, and was not told of room: nobody else gets any."""
+        """A producer waits, and was not told of room: no other producer gets any."""
         self.turn = 0
-        """The handle of who takes several messages one after the other, and keeps its place meanwhile."""
+        """The handle of the producer that takes several messages in a row, and keeps its position."""
         self._line: dict[int, Waiting] = {}
-        self._places = count().__next__
+        self._positions = count().__next__
         self._untold: list[tuple[int, Waiting]] = []
-        """Heap of (place, who), of those that are to be told of room, and of some that are not any more."""
+        """A heap of (position, producer): those to be told of room, and stale entries of others."""
         self._borrowers: dict[Borrower, None] = {}
 
     @property
@@ -98,19 +98,19 @@ class MemoryLimit:
     # --- taking ---
 
     def take(self, handle: int, size: int, tell: Callable[[], None]) -> bool:
-        """Count `size` bytes more. False, and nothing has changed but the place in the line, where there is
-        no room: `tell` is called when there is."""
+        """Take `size` bytes. Return False when there is no room: the producer is in the line then, and `tell`
+        is called when there is room."""
         if (self.blocked and not self._is_first(handle)) or not self._has_room(size):
             self.wait(handle, size, tell)
             return False
         self.free -= size
         waiting = self._line.get(handle)
-        if waiting is not None and waiting.told:  # else it is still to be told
+        if waiting is not None and waiting.told:  # otherwise it still waits for room
             del self._line[handle]
         return True
 
     def fitting(self, handle: int, messages: Sequence[bytes | OutgoingMessage]) -> int:
-        """How many of these messages `take` would take one after the other, while it is this one's `turn`."""
+        """Return how many of these messages `take` would take in a row, in this producer's `turn`."""
         if not messages or (self.blocked and not self._is_first(handle)):
             return 0
         sizes = payload_sizes(messages)
@@ -127,24 +127,24 @@ class MemoryLimit:
         return size <= self.free or self.free == self.limit
 
     def wait(self, handle: int, size: int, tell: Callable[[], None]) -> None:
-        """Who asked for `size` bytes waits for them, in its place."""
+        """Put a producer into the line for `size` bytes, or keep its position there."""
         waiting = self._line.get(handle)
         if waiting is None:
-            waiting = self._line[handle] = Waiting(self._places())
+            waiting = self._line[handle] = Waiting(self._positions())
         if waiting.told:
             waiting.told = False
-            heappush(self._untold, (waiting.place, waiting))
+            heappush(self._untold, (waiting.position, waiting))
         waiting.need, waiting.tell = size, tell
         self.blocked = True
 
     def pass_on(self, handle: int, tell: Callable[[], None]) -> None:
-        """Somebody else has taken over who waits: `tell` is called in its place."""
+        """Another machine has replaced a waiting producer: call `tell` for it from now on."""
         waiting = self._line.get(handle)
         if waiting is not None:
             waiting.tell = tell
 
-    def leave(self, handle: int, tell: Callable[[], None] | None = None) -> None:
-        """It does not wait any more; with `tell`, only if it is this that would be called."""
+    def detach(self, handle: int, tell: Callable[[], None] | None = None) -> None:
+        """Take a producer from the line; with `tell`, only if `tell` is the callable that would be called."""
         waiting = self._line.get(handle)
         if waiting is not None and tell in (None, waiting.tell):
             del self._line[handle]
@@ -153,16 +153,16 @@ class MemoryLimit:
                 self._untold = sorted(each for each in self._untold if not each[1].told)
             self.tell()
 
-    # --- giving back ---
+    # --- releasing ---
 
     def release(self, size: int) -> None:
-        """So many bytes are settled, or were not taken after all."""
+        """Release `size` bytes, because they are settled, or were not taken after all."""
         self.free += size
         if self.blocked:
             self.tell()
 
     def tell(self) -> None:
-        """Who waits and would get what it needs is told, in the order of the line."""
+        """Tell waiting producers of room, in the order of the line, as far as it lasts."""
         nothing_held = self.free == self.limit
         room = self.free
         while (waiting := self._first_untold()) is not None:
@@ -176,11 +176,11 @@ class MemoryLimit:
         self.blocked = waiting is not None
 
     def _is_first(self, handle: int) -> bool:
-        """Nobody before it in the line has yet to be told."""
+        """Tell whether every producer before this one in the line knows of room."""
         if handle == self.turn:
             return True
         waiting, first = self._line.get(handle), self._first_untold()
-        return waiting is not None and (first is None or waiting.place <= first.place)
+        return waiting is not None and (first is None or waiting.position <= first.position)
 
     def _first_untold(self) -> Waiting | None:
         untold = self._untold
@@ -191,7 +191,7 @@ class MemoryLimit:
     # --- lending ---
 
     def lend(self, borrower: Borrower, size: int) -> int:
-        """Up to `size` bytes to be used without asking."""
+        """Lend up to `size` bytes, which the borrower uses without asking; return how many."""
         lent = min(size, self.free)
         if self.blocked or lent <= 0:
             return 0
@@ -200,7 +200,7 @@ class MemoryLimit:
         return lent
 
     def returned(self, borrower: Borrower, unused: int) -> None:
-        """What of it was not used; the rest is taken."""
+        """Take unused bytes back from a borrower; the others count as taken."""
         self._borrowers.pop(borrower, None)
         self.release(unused)
 
@@ -210,11 +210,11 @@ class MemoryLimit:
 
 
 SHRINK_AT = 0.95
-"""Part of the memory limit at which the scaled queues of a client become smaller, as in the Java client."""
+"""The part of the memory limit at which the scaled queues become smaller, as in the Java client."""
 
 
 class ShrinkingPermits(Protocol):
-    """Permits of a queue that becomes smaller when the memory of its client is nearly full."""
+    """The permits of a queue that becomes smaller when the memory of its client is nearly full."""
 
     def shrink(self) -> None: ...
 
@@ -234,7 +234,7 @@ class ReceivedMemory:
     def __init__(self, limit: MemoryLimit) -> None:
         self._limit = limit
         self._tight = False
-        """The queues were made smaller, and the memory has not become less full since."""
+        """The queues were made smaller, and the usage has not fallen below the limit since."""
         self.bytes_waiting = 0
         self.queues: dict[ScaledQueue, None] = {}
 

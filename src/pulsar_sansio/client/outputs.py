@@ -1,8 +1,8 @@
-"""Outputs of the client: imperatives to the world, past events to the application, notices for people.
+"""Outputs of the client: imperatives to the driver, past events for the application, notices for people.
 
-Edge outputs (`Transmit`, `Deliverable`, `Writable`) come once per change from no to yes: data is pulled,
-decisions are pushed. `Deliverable` comes again, too, while messages are left. One `Receipts` may complete a
-thousand sends.
+The client emits an edge output (`Transmit`, `Deliverable`, `Writable`) once per change from no to yes: data
+is pulled, decisions are pushed. It emits `Deliverable` again while messages are left. One `Receipts` may
+complete a thousand sends.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class Transmit:
 
 @dataclass(slots=True)
 class Disconnect:
-    """Write what is left of `data_to_send(link)`, then close. The last output to mention the link."""
+    """Write the rest of `data_to_send(link)`, then close. No later output mentions the link."""
 
     link: int
     reason: str
@@ -48,7 +48,7 @@ class Disconnect:
 class ProducerReady:
     """The producer is attached for the first time.
 
-    `last_sequence_id`: the highest id the broker knows of this name, -1 where it knows none.
+    `last_sequence_id`: the highest id that the broker knows of this name; -1 for none.
     """
 
     producer: int
@@ -67,7 +67,7 @@ class ProducerFailed:
 
 @dataclass(slots=True)
 class Receipts:
-    """Tickets `first`, `first + 1`, … are confirmed; one message id for each, made when looked at."""
+    """Tickets `first`, `first + 1`, … are confirmed. Each has one message id, made when it is read."""
 
     producer: int
     first: int
@@ -86,14 +86,14 @@ class SendFailed:
 
 @dataclass(slots=True)
 class Writable:
-    """The producer's window was full and has room again."""
+    """The producer had refused a message for lack of room, and has room again."""
 
     producer: int
 
 
 @dataclass(slots=True)
 class InterceptorFailed:
-    """An interceptor raised `error`; the message it was about went on without it."""
+    """An interceptor raised `error`; its message was handled without the interceptor."""
 
     producer: int
     interceptor: ProducerInterceptor
@@ -102,7 +102,7 @@ class InterceptorFailed:
 
 @dataclass(slots=True)
 class ConsumerInterceptorFailed:
-    """An interceptor of a consumer raised `error`, and was passed over."""
+    """An interceptor of a consumer raised `error`, and was skipped."""
 
     consumer: int
     interceptor: ConsumerInterceptor
@@ -127,8 +127,8 @@ class ConsumerFailed:
 
 @dataclass(slots=True)
 class Deliverable:
-    """`receive` and `take` have messages: some have arrived where there were none, or some are left after a
-    `receive` or `take`."""
+    """`receive` and `take` have messages: the first have arrived, or some are left after a `receive` or
+    `take`."""
 
     consumer: int
 
@@ -137,8 +137,7 @@ class Deliverable:
 class ActiveChanged:
     """A Failover consumer became the active one, or ceased to be.
 
-    `topic`: which topic or partition it is about, where the consumer has several; there another consumer may
-    be the active one for each.
+    `topic`: the topic or partition, for a consumer of several; each may have another active consumer.
     """
 
     consumer: int
@@ -148,8 +147,8 @@ class ActiveChanged:
 
 @dataclass(slots=True)
 class TopicJoined:
-    """A consumer of several topics, ready already, is now subscribed to this one too: a new partition, or a
-    topic that a pattern has found."""
+    """A consumer of several topics that is ready is now subscribed to another topic: a new partition, or a
+    topic that its pattern matches."""
 
     consumer: int
     topic: str
@@ -157,9 +156,9 @@ class TopicJoined:
 
 @dataclass(slots=True)
 class TopicLeft:
-    """A consumer of several topics is not subscribed to this one any more; the others go on.
+    """A consumer of several topics is no longer subscribed to one topic; the others go on.
 
-    `error`: why not, where nobody wanted that.
+    `error`: the reason; None when the topic does not match the pattern any more.
     """
 
     consumer: int
@@ -169,17 +168,17 @@ class TopicLeft:
 
 @dataclass(slots=True)
 class EndOfTopic:
-    """The topic is terminated and everything in it is acknowledged (rule CONS-42)."""
+    """The topic is terminated, and all its messages are acknowledged (rule CONS-42)."""
 
     consumer: int
 
 
 @dataclass(slots=True)
 class Undecryptable:
-    """An encrypted entry came, and there is no key to read it with; said for the first one of a consumer.
+    """An encrypted entry arrived for which the consumer has no key; emitted for the first one of a consumer.
 
-    Neither it nor any like it is delivered or acknowledged (failure action FAIL, CRYPTO-05): they stay in the
-    subscription, for a consumer that has the key. `keys`: the names of those it was encrypted with.
+    Such entries are neither delivered nor acknowledged (failure action FAIL, CRYPTO-05): they stay in the
+    subscription, for a consumer that has the key. `keys`: the names of the keys the entry was encrypted with.
     `Client.arrival_counters` counts the messages.
     """
 
@@ -190,8 +189,11 @@ class Undecryptable:
 
 @dataclass(slots=True)
 class LetterFailed:
-    """A message could not be copied to the dead-letter topic `topic`. It stays unacknowledged and comes again
-    after the negative acknowledgement delay, when that is tried anew (rule DLQ-05)."""
+    """A message could not be copied to the dead-letter topic `topic`.
+
+    The message stays unacknowledged. It is redelivered after the negative acknowledgement delay, and copied
+    then (rule DLQ-05).
+    """
 
     consumer: int
     message_id: MessageId
@@ -201,7 +203,7 @@ class LetterFailed:
 
 @dataclass(slots=True)
 class TableViewReady:
-    """The table view holds everything that was in its topic when it began. `topic`: as of `ConsumerReady`."""
+    """The table view has everything that its topic had when the view began. `topic`: see `ConsumerReady`."""
 
     view: int
     topic: str
@@ -217,7 +219,7 @@ class TableViewFailed:
 
 @dataclass(slots=True)
 class TableChanged:
-    """Keys of a table view have changed, in this order: to a value, or None where the key is gone."""
+    """Keys of a table view have changed, in this order: to a value, or to None for a removed key."""
 
     view: int
     changes: Sequence[tuple[str, bytes | None]]
@@ -235,9 +237,10 @@ class Detached:
 class Attached:
     """A producer or consumer is connected again.
 
-    `last_sequence_id`: what a producer of one topic or partition was told, as in `ProducerReady`. A broker
-    that deduplicates drops a batch as a whole whose lowest id is not above it, so an unconfirmed batch with
-    ids on both sides of it, which can only come of another producer of the same name, is lost in part.
+    `last_sequence_id`: the highest id that the broker knows of this name, for a producer of one topic or
+    partition. A broker that deduplicates drops a whole batch when its lowest id is not above that. An
+    unconfirmed batch with ids on both sides of it is therefore lost in part. Such a batch can only come of
+    another producer with this name.
     """
 
     id: int
@@ -246,7 +249,7 @@ class Attached:
 
 @dataclass(slots=True)
 class RequestDone:
-    """A request is answered. `result` is what its command says, else None."""
+    """A request is answered. `result`: the value that the command documents, or None."""
 
     request: int
     result: Any
@@ -262,7 +265,7 @@ class RequestFailed:
 
 @dataclass(slots=True)
 class Closed:
-    """A producer or consumer that was ready is gone; `error` is None after the user's own close."""
+    """A producer or consumer that was ready has ended; `error` is None after the application's own close."""
 
     id: int
     error: PulsarError | None
@@ -273,10 +276,10 @@ class Closed:
 
 @dataclass(slots=True)
 class Retrying:
-    """A connection was lost, or an attempt to get one failed; the next attempt follows by itself.
+    """A connection was lost, or an attempt to connect failed; the client tries again by itself.
 
-    `id`: the producer, the consumer or the request. `what`: the same in words, with the topic. `retry_in`:
-    nanoseconds until the next attempt. `lost`: it was attached until now; otherwise an attempt has failed.
+    `id`: the producer, consumer or request. `what`: its description, with the topic. `retry_in`: nanoseconds
+    until the next attempt. `lost`: True when a connection was lost, False when an attempt failed.
     """
 
     id: int
@@ -290,7 +293,7 @@ class Retrying:
 class LetterSent:
     """A message of a consumer was copied to the dead-letter topic `topic`; the broker has confirmed the copy.
 
-    `message_id`: of the message; of each of several in a batch by itself.
+    `message_id`: the id of the message. Each message of a batch has an output of its own.
     """
 
     consumer: int
@@ -300,7 +303,7 @@ class LetterSent:
 
 @dataclass(slots=True)
 class PartitionsAdded:
-    """The topic of a producer has more partitions than before: `partitions` in all. Messages go to all."""
+    """The topic of a producer has more partitions: `partitions` in all. Messages go to all of them."""
 
     producer: int
     partitions: int
@@ -319,8 +322,8 @@ class PartitionEnded:
 class ConsumerBlocked:
     """The broker delivers nothing more to a consumer, because too many messages are unacknowledged.
 
-    `topic`: the topic or partition. `unacknowledged`: messages, as the broker counts them. The broker said so
-    in its answer to CONSUMER_STATS, which a consumer asks for when it waits in vain.
+    `topic`: the topic or partition. `unacknowledged`: messages, as the broker counts them. The broker reports
+    both in its answer to CONSUMER_STATS. A consumer sends that command when no message arrives for long.
     """
 
     consumer: int
@@ -330,7 +333,7 @@ class ConsumerBlocked:
 
 @dataclass(slots=True)
 class RequestSent:
-    """A request was written. Said only while `Client.report_requests` is on, as is `RequestAnswered`.
+    """A request was written. Emitted only while `Client.report_requests` is on, like `RequestAnswered`.
 
     `command`: the name of its type in the protocol. `request`: its id on the wire.
     """
@@ -344,7 +347,8 @@ class RequestSent:
 class RequestAnswered:
     """A request was answered by the command of this name, or failed with `error`.
 
-    `command` is "ERROR" where the broker refused, and "nothing" where the connection or the time ran out.
+    `command` is "ERROR" when the broker refused, and "nothing" when the connection was lost or the operation
+    timeout expired.
     """
 
     link: int

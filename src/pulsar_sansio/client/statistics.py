@@ -1,7 +1,8 @@
-"""What producers and consumers count (rules STATS-02 to STATS-05), for whoever asks.
+"""`ProducerStatistics` and `ConsumerStatistics`: the counts of producers and consumers.
 
-Counted is by entry and not by message, and nothing is counted that follows from something else; so asking
-costs more than counting. Nothing is reset: who wants rates asks twice and divides.
+The machines count by entry and not by message, and count nothing that follows from another count. Reading
+statistics therefore costs more than counting. No count is reset: an application reads twice and divides to
+get a rate.
 """
 
 from collections.abc import Iterable
@@ -11,11 +12,11 @@ from operator import add
 
 @dataclass(frozen=True, slots=True)
 class SendLatency:
-    """Seconds from the moment an entry (a message, or a batch) was closed until its receipt came, over the
-    latest entries: at most 1024 of a producer, or of each partition. Of entries whose receipts came together
-    the first one counts, which had waited longest.
+    """Seconds from the moment an entry (a message, or a batch) was closed until its receipt arrived.
 
-    Half of them took no longer than `p50`, 99.9 % no longer than `p999`.
+    The samples are the latest entries, at most 1024 of a producer or of each partition. When receipts arrive
+    together, the first entry counts, which has waited longest. Half of the samples took no longer than `p50`,
+    99.9 % no longer than `p999`.
     """
 
     samples: int
@@ -28,7 +29,7 @@ class SendLatency:
 
     @classmethod
     def of(cls, nanoseconds: Iterable[int]) -> "SendLatency | None":
-        """None where nothing was measured."""
+        """Sort latencies in nanoseconds; return None when nothing was measured."""
         ordered = sorted(nanoseconds)
         if not ordered:
             return None
@@ -44,10 +45,13 @@ class SendLatency:
 
 @dataclass(frozen=True, slots=True)
 class ProducerStatistics:
-    """`messages_sent`, `bytes_sent`: messages written to a connection and the bytes of their payloads before
-    compression, again each time they are sent again. `batches`, `batched_messages`: entries of several
-    messages. `confirmed`, `failed`: what became of the messages that were taken, each counted once.
-    `pending`, `pending_bytes`: those taken and not settled, and their payloads."""
+    """The counts of a producer.
+
+    `messages_sent`, `bytes_sent`: messages written to a connection, and the bytes of their payloads before
+    compression; a resent message counts again. `batches`, `batched_messages`: entries of several messages,
+    and their messages. `confirmed`, `failed`: settled messages, each counted once. `pending`,
+    `pending_bytes`: messages that are taken and not settled, and the bytes of their payloads.
+    """
 
     messages_sent: int = 0
     bytes_sent: int = 0
@@ -65,13 +69,15 @@ _COUNTERS = [field.name for field in fields(ProducerStatistics) if field.name !=
 
 @dataclass(frozen=True, slots=True)
 class ConsumerStatistics:
-    """`messages_received`: handed out to the application. `bytes_received`: of payload that arrived, as it
-    was stored: compressed, with the headers of batches. `acknowledgements_sent`: message ids written in
-    acknowledgements, one for a whole batch, and again each time they are sent again.
-    `acknowledgements_failed`: those that the broker refused, or whose answer was lost with a subscription
-    that is not durable. `available`: messages that have arrived and wait to be received. `batches_forgotten`:
-    entries of which the consumer had to forget, for want of room, which messages were acknowledged or tried;
-    when one is delivered again, all its messages are."""
+    """The counts of a consumer.
+
+    `messages_received`: messages delivered to the application. `bytes_received`: bytes of payload as stored:
+    compressed, with the headers of batches. `acknowledgements_sent`: message ids written in acknowledgements,
+    one for a whole batch; a resent id counts again. `acknowledgements_failed`: acknowledgements that the
+    broker refused, or whose answer was lost with a non-durable subscription. `available`: messages in the
+    receiver queue. `batches_forgotten`: entries whose acknowledged and delivered messages the consumer had to
+    discard for lack of room; when such an entry is redelivered, all its messages are.
+    """
 
     messages_received: int = 0
     bytes_received: int = 0
@@ -81,12 +87,12 @@ class ConsumerStatistics:
     batches_forgotten: int = 0
 
     def __add__(self, other: "ConsumerStatistics") -> "ConsumerStatistics":
-        """Of both together."""
+        """Add up the counts of two consumers."""
         return ConsumerStatistics(*map(add, astuple(self), astuple(other)))
 
 
 def together(parts: Iterable[ProducerStatistics], latencies: Iterable[int]) -> ProducerStatistics:
-    """The sum of several, with the latencies of all."""
+    """Add up the counts of several producers, with the latencies of all."""
     parts = list(parts)
     sums = {name: sum(getattr(part, name) for part in parts) for name in _COUNTERS}
     return ProducerStatistics(**sums, latency=SendLatency.of(latencies))

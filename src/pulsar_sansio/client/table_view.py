@@ -1,9 +1,9 @@
 """`TableView`: the last value of every key of a topic, kept up to date by a reader of its own.
 
-It reads from the beginning, compacted where the topic is, and is ready when it has read what was there
-when it began. From then on it says what changes. A message without payload says that its key is gone
-(COMPACT-01), one without key is passed over. Of one topic or many, with partitions or without, is the
-reader's affair; so is everything between broker and reader.
+The reader begins at the start of the topic, and reads compacted if the topic is compacted. The view is ready
+when it has read what the topic had when it began, and reports changes from then on. A message without payload
+removes its key (COMPACT-01); a message without key is ignored. The reader deals with several topics, with
+partitions and with the broker.
 
     loading ──► ready ──► over
         └──────────────────▲
@@ -36,26 +36,28 @@ from .outputs import (
 )
 
 EVERYTHING = 1 << 62
-"""Messages: more than can wait."""
+"""Messages: more than a receiver queue holds."""
 
 ASKING_INTERVAL = 1_000_000_000
-"""Nanoseconds between two questions whether there is more, where nothing comes."""
+"""Nanoseconds between two requests whether the topic has more messages, while none arrives."""
 
 
 @dataclass(slots=True, eq=False)
 class CatchingUp:
-    """Until everything is read that was there when somebody asked for it. `request`: None is the loading."""
+    """A wait until the reader has read all that the topic had when the wait began.
+
+    `request`: None for the loading of the view.
+    """
 
     request: int | None
     waits_for: dict[str, MessageId] | None = None
-    """By topic, the last message of it that there was, until it has been read; None where that is not known
-    yet."""
+    """The last message of each topic, by topic, until the reader has read it; None until they are known."""
     asked: bool = False
-    """Whether the reader is being asked if there is more."""
+    """The reader has been asked whether there are more messages, and has not answered."""
 
 
 class TableView:
-    """One table. `table` is the whole, always the same object, and not to be changed."""
+    """One table view. `table` is the whole table: one object, which the application must not change."""
 
     def __init__(
         self,
@@ -71,42 +73,44 @@ class TableView:
         self._table: dict[str, bytes] = {}
         self.table: Mapping[str, bytes] = MappingProxyType(self._table)
         self.size = 0
-        """Bytes of all keys and values."""
+        """The bytes of all keys and values."""
         self._topic = ""
         self._loading = True
         self._over = False
         self._catching_up: list[CatchingUp] = []
         self._look_again = context.deadlines.slot(self._look_at_all)
         self._answers: dict[int, Callable[[Any], None]] = {}
-        """What to do with the answers to questions of our own."""
-        self._inner: InnerContext[Output] = InnerContext(context, self._hear)
+        """Handlers of the answers to requests of the view itself, by request."""
+        self._inner: InnerContext[Output] = InnerContext(context, self._on_output)
         self._reader: AnyConsumer
 
-        def became(machine: AnyConsumer) -> None:
+        def set_reader(machine: AnyConsumer) -> None:
             self._reader = machine
             register(machine)
 
         reader = spec.reader()
-        self._has_memory = reader.read_compacted
-        """Whether there is anything to catch up with."""
+        self._catches_up = reader.read_compacted
+        """The topic is persistent, so it has messages to catch up with."""
         reading = reader.reading(f"{context.rng.getrandbits(40):010x}")
         self._root_ended = services.ended
-        open_consumer(self._inner, services.within(self._inner, self._reader_ended), handle, reading, became)
+        open_consumer(
+            self._inner, services.within(self._inner, self._reader_ended), handle, reading, set_reader
+        )
 
     def refresh(self, request: int) -> None:
-        """`RequestDone(request)` when everything that is in the topic now is in the table. Raises only when
-        closed."""
+        """Emit `RequestDone(request)` when everything that is in the topic now is in the table. Raises
+        `ClosedError` only."""
         self._reader.check_open()
         self._catch_up(CatchingUp(request))
 
     def forget_request(self, request: int) -> None:
-        """Nobody wants to know any more."""
+        """Discard a `refresh` whose outcome the application does not want."""
         self._catching_up = [each for each in self._catching_up if each.request != request]
 
-    # --- what the reader says --------------------------------------------------------------------
+    # --- outputs of the reader -------------------------------------------------------------------
 
-    def _hear(self, output: Output) -> None:
-        if self._reader.is_closing:  # it says no more than that it has ended, and that is told by itself
+    def _on_output(self, output: Output) -> None:
+        if self._reader.is_closing:  # its only output now is its end, which `_reader_ended` reports
             return
         match output:
             case Deliverable():
@@ -120,7 +124,7 @@ class TableView:
                 self._context.emit(output)
 
     def _reader_ended(self, handle: int, error: PulsarError | None) -> None:
-        """The end of the view is told before the root has done with it, and says so to who waits for that."""
+        """Report the end of the view before the root answers the requests that wait for the end."""
         self._inner.close()
         self._end(error)
         self._root_ended(handle, error)
@@ -141,7 +145,7 @@ class TableView:
             self._context.emit(Closed(self.handle, error))
 
     def _fail(self, error: PulsarError) -> None:
-        """It cannot go on."""
+        """End the view with an error."""
         self._end(error)
         self._reader.close()
 
@@ -151,7 +155,7 @@ class TableView:
         changes: list[tuple[str, bytes | None]] = []
         while not self._over and (messages := self._reader.take(EVERYTHING)):
             for item in messages.items:
-                self._pass(item)
+                self._mark_read(item)
             self._put(messages.items, changes)
             if self.size > self.spec.max_size:
                 self._fail(
@@ -172,8 +176,8 @@ class TableView:
         for each in list(self._catching_up):
             self._look(each)
 
-    def _pass(self, item: Item) -> None:
-        """All of it is read: whoever waits for its last message, or for one before that, does no more."""
+    def _mark_read(self, item: Item) -> None:
+        """All messages of an item are read: no wait is for them any more."""
         for each in self._catching_up:
             if each.waits_for:
                 entry, index = message_at(item, size_of(item) - 1)
@@ -186,7 +190,7 @@ class TableView:
                     del each.waits_for[entry.source.topic]
 
     def _put(self, items: Sequence[Item], changes: list[tuple[str, bytes | None]]) -> None:
-        """Of messages that came together only the last of each key matters."""
+        """Put messages into the table. Only the last message of each key counts."""
         news: dict[str | None, bytes] = {}
         for item in items:
             news.update(zip(keys_of(item), payloads_of(item), strict=True))
@@ -213,10 +217,10 @@ class TableView:
         self._ask(what, self._reader.last_message_id, partial(self._last_known, what))
 
     def _ask(self, what: CatchingUp, ask: Callable[[int], None], answered: Callable[[Any], None]) -> None:
-        """Ask the reader something; whoever catches up fails with it."""
+        """Send a request to the reader. The wait fails when the request fails."""
         request = self._inner.new_id()
 
-        def hear(output: RequestDone | RequestFailed) -> None:
+        def on_answer(output: RequestDone | RequestFailed) -> None:
             if what not in self._catching_up or self._over:
                 return
             if isinstance(output, RequestDone):
@@ -227,8 +231,8 @@ class TableView:
                 self._catching_up.remove(what)
                 self._context.emit(RequestFailed(what.request, output.error))
 
-        self._answers[request] = hear
-        if self._has_memory:
+        self._answers[request] = on_answer
+        if self._catches_up:
             ask(request)
         else:
             self._answers.pop(request)(RequestDone(request, []))
@@ -242,8 +246,8 @@ class TableView:
         self._read()
 
     def _look(self, what: CatchingUp) -> None:
-        """Whether it is done. What was the last message may never come: it was compacted away, or is of no
-        use. Then the reader knows that there is no more."""
+        """End a wait that is over. The last message may never arrive, because compaction removed it or the
+        reader cannot read it; so the reader is asked whether there are more messages."""
         if what.waits_for is None:
             return
         if not what.waits_for:
@@ -256,7 +260,7 @@ class TableView:
             what.asked = False
             if not more:
                 self._done(what)
-            elif self._look_again.when is None:  # what there is may be of no use, or go; nobody says so
+            elif self._look_again.when is None:  # the rest may be unreadable, or vanish, without an output
                 self._look_again.set(self._context.now + ASKING_INTERVAL)
 
         what.asked = True

@@ -22,7 +22,7 @@ from .topic import MemberTopic
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a consumer of one topic knows, when a consumer of its partitions replaces it."""
+    """The knowledge of a consumer of one topic, for the consumer of the partitions that replaces it."""
 
     partitions: int
     wire_id: int

@@ -1,14 +1,16 @@
-"""`PatternTopics`: which topics a pattern means, as they come and go (rules PATTERN-01 to PATTERN-10).
+"""`PatternTopics`: the topics that match a pattern, as they are created and deleted.
 
-It asks for the topics of the namespace, at first and then at an interval, and lets a broker that can tell
-changes at once. Whatever it hears makes one list of names, filtered here too; partitions are folded to their
-topic, and the whole set is told each time (`on_topics`): who hears it takes the difference to what it has, so
-that a topic that could not be subscribed is tried again the next time. Who could not subscribe one says so
-(`look_again`), and the next time comes sooner: a broker tells of the first partition before it has the last.
-So it does where the question had no answer.
+`PatternTopics` lists the topics of the namespace once, and then at an interval. A broker that supports
+`TopicListWatcher` reports changes at once. Lists and reports are filtered by the pattern and make one list of
+names; partitions are folded to their topic.
 
-An answer to a question that was asked before the broker told of a change may be older than that, and is asked
-for anew.
+`on_topics` is given the whole set each time. `PatternChanges` takes the difference to the topics that it has,
+so that a topic that could not be subscribed is tried again. After such a failure it calls `look_again`, and
+the next list comes sooner: a broker reports the first partition of a topic before it has the last. A list
+that could not be had is asked for again as soon.
+
+A list that was asked for before the broker reported a change may be older than the change. It is asked for
+again.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,12 +29,12 @@ from ..connecting.topic_list import TopicList, TopicListing, parsed
 from .topic_list_watcher import TopicListWatcher
 
 _LISTENS_AFTER = 10**9
-"""Nanoseconds after its answer: by then a broker that answered surely listens."""
+"""Nanoseconds after the answer to WATCH_TOPIC_LIST in which a broker begins to listen for changes."""
 
 
 class PatternTopics:
-    """`on_topics(names)`: all there are now, said for the first time and whenever it was asked.
-    `on_failed(error)`: the first question has no answer; nothing else is said then."""
+    """`on_topics(names)` is called with all topics, after each list and each change. `on_failed(error)` is
+    called when the first list cannot be had; nothing else is called then."""
 
     def __init__(
         self,
@@ -52,9 +54,9 @@ class PatternTopics:
         self._matches = matcher(pattern.expression)
         self._most = services.config.max_partitions
         self._names: dict[str, TopicName] = {}
-        """As brokers list them: partitions one by one."""
+        """The names as brokers list them, with each partition by itself."""
         self._hash: str | None = None
-        """Of the list that was asked for last, while it is what `_names` says."""
+        """The hash of the latest list, while `_names` is that list."""
         self._changes = 0
         interval = pattern.discovery_interval
         self._interval = 0 if interval is None else nanoseconds_of(interval)
@@ -72,7 +74,7 @@ class PatternTopics:
         )
 
     def is_one(self, name: TopicName) -> bool:
-        """Whether the pattern means that topic, or the one it is a partition of."""
+        """Tell whether the pattern matches a topic, or the topic of a partition."""
         pattern = self._pattern
         return (
             name.namespace_name == pattern.namespace
@@ -82,7 +84,7 @@ class PatternTopics:
         )
 
     def start(self) -> None:
-        """Begin; once."""
+        """Ask for the first list; the owner calls `start` once."""
         self._first = RetriedLookup(
             self._context,
             self._services,
@@ -95,19 +97,21 @@ class PatternTopics:
         self._first.ask()
 
     def watch(self) -> None:
-        """Whoever hears this is ready: let it be told of changes from now on."""
+        """The owner is ready: let the broker report changes from now on."""
         if self._watch is not None:
             self._watch.ensure()
 
     def look_again(self) -> None:
-        """A topic could not be subscribed, or the topics could not be had: they are told once more, after a
-        wait that grows until others come or go."""
+        """A topic could not be subscribed, or a list could not be had: list the topics again after a wait.
+
+        The wait grows until the list changes.
+        """
         if self._sooner.when is None:
             now = self._context.now
             self._sooner.set(now + self._backoff.next(now))
 
     def close(self) -> None:
-        """Nobody wants to know any more."""
+        """Ask nothing more, and end the watcher."""
         self._poll.clear()
         self._sooner.clear()
         if self._first is not None:
@@ -135,7 +139,7 @@ class PatternTopics:
         self._tell()
 
     def _ask_again(self) -> None:
-        """PATTERN-03 to PATTERN-06: not while the last question is under way."""
+        """Ask at every interval, except while an answer is outstanding (rule PATTERN-03)."""
         self._poll.set(self._context.now + self._interval)
         if self._watch is not None:
             self._watch.ensure()
@@ -151,7 +155,7 @@ class PatternTopics:
         )
 
     def _not_listed(self, _error: PulsarError) -> None:
-        """As it was, until the next time, which comes soon: who waits for it may have no interval."""
+        """Keep the names, and ask again soon: a pattern may have no interval."""
         self._query = None
         self.look_again()
 
@@ -163,7 +167,7 @@ class PatternTopics:
         try:
             self._take(listed)
         except TooManyPartitions:
-            return  # as it was, until the next time
+            return  # keep the names until the next list
         self._tell()
 
     def _take(self, listed: TopicListing) -> None:
@@ -187,25 +191,25 @@ class PatternTopics:
     def _tell(self) -> None:
         self._on_topics({name.base for name in self._names.values()})
 
-    # --- being told --------------------------------------------------------------------------------
+    # --- the owner of a `TopicListWatcher` ---------------------------------------------------------
 
     def watched_hash(self) -> str:
-        """See `pattern_watch.Owner`: only persistent topics are watched."""
+        """See `topic_list_watcher.Owner`. Only persistent topics are watched."""
         return topics_hash([text for text, name in self._names.items() if name.persistent])
 
     def on_watched(self) -> None:
-        """See `pattern_watch.Owner`. A real broker lists the topics first and listens for changes
-        then: one that came in between is in neither, so it is asked once more."""
+        """See `topic_list_watcher.Owner`. A real broker lists the topics before it listens for changes. A
+        topic created in between is in neither, so the topics are listed once more."""
         self._sooner.set(self._context.now + _LISTENS_AFTER)
 
     def on_watched_list(self, names: Sequence[str]) -> None:
-        """See `pattern_watch.Owner`."""
+        """See `topic_list_watcher.Owner`."""
         persistent = {text: name for text, name in self._wanted(names).items() if name.persistent}
         others = {text: name for text, name in self._names.items() if not name.persistent}
         self._change(persistent | others)
 
     def on_watch_update(self, added: Sequence[str], deleted: Sequence[str]) -> None:
-        """See `pattern_watch.Owner`."""
+        """See `topic_list_watcher.Owner`."""
         gone = set(deleted)
         names = {text: name for text, name in self._names.items() if text not in gone}
         self._change(names | self._wanted(added))

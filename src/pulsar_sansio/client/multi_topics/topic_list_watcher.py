@@ -1,9 +1,10 @@
-"""`TopicListWatcher`: being told by a broker which topics come and go (WATCH_TOPIC_LIST).
+"""`TopicListWatcher`: a broker's reports of topics that are created and deleted (WATCH_TOPIC_LIST).
 
-It finds a broker by the pattern as if that were a topic's name, as the Java client does, says which list it
-knows by its hash, and passes on what the broker says. Where the connection is lost it begins anew; where the
-broker cannot or will not, it is silent: whoever wants to know asks again and again anyway, and begins it anew
-with `ensure`. It refuses to know what is done with the topics.
+The watcher looks up a broker with the pattern in place of a topic's name, as the Java client does. It sends
+the hash of the list that the owner knows, and passes on what the broker reports. After a lost connection the
+watcher begins again. When the broker cannot or will not watch, the watcher reports nothing: the owner lists
+the topics at an interval anyway, and begins the watcher again with `ensure`. The watcher does not know what
+the owner does with the topics.
 
     idle ──► finding ──► connecting ──► asking ──► watching
       ▲         │            │            │            │
@@ -35,7 +36,7 @@ _REFUSED = (
     ServerError.AuthorizationError,
     ServerError.UnsupportedVersionError,
 )
-"""It would be refused again: watching is off, or the pattern too long for it."""
+"""Errors that a broker would repeat: watching is off, or the pattern is too long."""
 
 
 @dataclass(slots=True)
@@ -91,27 +92,27 @@ TRANSITIONS = Transitions(
 
 
 class Owner(Protocol):
-    """Who wants to know."""
+    """The owner of a watcher, which keeps the list of topics."""
 
     def watched_hash(self) -> str:
-        """Of the list it has."""
+        """Return the hash of the list that the owner knows."""
         ...
 
     def on_watched(self) -> None:
-        """It will be told from now on."""
+        """The broker reports changes from now on."""
         ...
 
     def on_watched_list(self, names: Sequence[str]) -> None:
-        """The whole list; it differs from the one whose hash was told."""
+        """Take the broker's whole list, which differs from the owner's."""
         ...
 
     def on_watch_update(self, added: Sequence[str], deleted: Sequence[str]) -> None:
-        """Raises `RemoteProtocolError` where there are more than can be."""
+        """Take a change. Raises `RemoteProtocolError` when the broker names too many topics."""
         ...
 
 
 class TopicListWatcher:
-    """The watch of one pattern. `wire_id`: watcher_id, unique in the client."""
+    """The watcher of one pattern. `wire_id`: the protocol's watcher_id, unique in the client."""
 
     def __init__(
         self, context: ClientContext, services: Services, wire_id: int, pattern: TopicsPattern, owner: Owner
@@ -129,21 +130,21 @@ class TopicListWatcher:
         self._closed = False
 
     def ensure(self) -> None:
-        """Begin, unless it is under way, was refused or is closed."""
+        """Begin to watch, unless the watcher is under way, was refused or is closed."""
         if not isinstance(self.state, Idle) or self._refused or self._closed:
             return
         self._retry.clear()
         try:
             name = TopicName.parse(self._pattern.text)
         except InvalidTopicName:
-            self._refused = True  # a broker could not be asked where it is
+            self._refused = True  # a broker cannot be looked up by such a name
             return
         state = Finding()
         self._move(Input.BEGIN, state)
         state.query = self._services.lookup.find(name, self._found, self._failed)
 
     def close(self) -> None:
-        """Nobody wants to know any more."""
+        """End the watcher, at the broker too."""
         self._closed = True
         self._retry.clear()
         if isinstance(self.state, Asking | Watching):
@@ -157,7 +158,7 @@ class TopicListWatcher:
 
     def _connected(self, connection: Connection) -> None:
         if not connection.supports_topic_watchers:
-            self._stop()  # another broker may: the next `ensure` looks
+            self._stop()  # the next `ensure` may find a broker that supports watchers
             return
         state = Asking(connection, -1)
         self._move(Input.CONNECTED, state)
@@ -186,18 +187,18 @@ class TopicListWatcher:
         )
 
     def on_update(self, command: proto.CommandWatchTopicUpdate) -> None:
-        """WATCH_TOPIC_UPDATE. One that comes before the answer is in the list that comes with that."""
+        """Take WATCH_TOPIC_UPDATE. An update before the answer is ignored: the list in the answer has it."""
         if isinstance(self.state, Watching):
             self._owner.on_watch_update(command.new_topics, command.deleted_topics)
 
     def lost(self) -> None:
-        """The connection died. While asking, the request fails by itself."""
+        """The connection has ended. While asking, the request fails by itself."""
         if isinstance(self.state, Watching):
             self._again()
 
     def _failed(self, error: PulsarError) -> None:
         if isinstance(error, TimedOut) and isinstance(self.state, Asking):
-            self._tell_closed(self.state.connection)  # it may begin yet, and nobody would listen
+            self._tell_closed(self.state.connection)  # the broker may have begun to watch
         if isinstance(error, BrokerError) and error.code in _REFUSED:
             self._refused = True
             self._stop()
@@ -225,7 +226,7 @@ class TopicListWatcher:
         self._move(Input.STOP, Idle())
 
     def _tell_closed(self, connection: Connection) -> None:
-        """The broker's answer is not waited for."""
+        """Send the close; the broker's answer changes nothing."""
 
         def encode(request_id: int) -> bytes:
             command = proto.CommandWatchTopicListClose(request_id=request_id, watcher_id=self.wire_id)
@@ -239,4 +240,4 @@ class TopicListWatcher:
 
 
 def _ignore(_: object) -> None:
-    """For a request whose answer changes nothing."""
+    """Take an answer that changes nothing."""

@@ -349,7 +349,7 @@ class Admission:
         """Nothing is taken from now on; the first reason given stays."""
         self.ended = self.ended or error
         self._plain_sealer = None
-        self._memory.leave(self._handle, self._memory_free)
+        self._memory.detach(self._handle, self._memory_free)
 
     def fail(self, error: PulsarError) -> None:
         """Everything that is not sealed fails (rule PROD-27)."""

@@ -284,4 +284,4 @@ class PartitionSender:
 
     def close(self) -> None:
         """Nothing more is taken."""
-        self._memory.leave(self._handle)
+        self._memory.detach(self._handle)
