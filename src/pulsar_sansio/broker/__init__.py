@@ -1,6 +1,7 @@
 """The broker machines: a real, small, single-node Pulsar broker without a socket.
 
-`Broker` is the root; `outputs` is what it says, `store` what survives it. Nothing here imports the client.
+`Broker` is the root, `outputs` are its outputs, and `storage.store` is the state that survives it. Nothing
+here imports the client.
 """
 
 from . import outputs

@@ -1,7 +1,7 @@
-"""What an administrator may do wrong, by kind, so that a front end can answer each in its own words.
+"""The mistakes of an administrator, by kind, so that a front end can answer each in its own terms.
 
-All are `LocalProtocolError`: raised by the command itself, which has then changed nothing. A value out of
-range is `InvalidConfiguration`, a malformed name `InvalidTopicName`, as everywhere.
+All are `LocalProtocolError`: the command itself raises them, and then changes nothing. A value out of range
+raises `InvalidConfiguration`, a malformed name `InvalidTopicName`.
 """
 
 from ..model.errors import LocalProtocolError
@@ -16,7 +16,7 @@ class AlreadyExists(LocalProtocolError):
 
 
 class InUse(LocalProtocolError):
-    """Somebody is connected to what was to be deleted, or something is in it."""
+    """The tenant, namespace, topic or subscription to be deleted has clients or contents."""
 
 
 class NotApplicable(LocalProtocolError):

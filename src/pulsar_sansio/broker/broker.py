@@ -1,10 +1,11 @@
 """`Broker`: the root machine of a single-node Pulsar broker.
 
-Bytes, facts and the time go in; bytes, decisions and the next deadline come out. It owns the connections, the
-topics and the journal, and gives administrators their commands. It has no socket, no clock and no database:
-`Persist` asks the adapter to make records durable, and nothing is confirmed to a client before that.
+The adapter passes bytes, facts and the time in; bytes, decisions and the next deadline come out. The broker
+owns the connections and the objects that serve clients and administrators. It has no socket, no clock and no
+database: `Persist` asks the adapter to make records durable, and the broker confirms nothing to a client
+before that.
 
-Peers cannot make it raise; administrators can, by their own mistakes, which raise `LocalProtocolError` (or a
+Peers cannot make it raise. Administrators can, by their own mistakes, which raise `LocalProtocolError` (or a
 subclass) and change nothing.
 """
 
@@ -39,7 +40,7 @@ HANDLERS: dict[int, Handler] = {
     **publishing.HANDLERS,
     **subscribing.HANDLERS,
 }
-"""What each command of a connected client does; every other command is ignored."""
+"""Command of a connected client -> its handler; every other command is ignored."""
 
 
 class Broker:
@@ -72,7 +73,7 @@ class Broker:
         self._housekeeping = self.context.deadlines.slot(self._run_housekeeping)
         self.links: dict[int, Connection] = {}
         self._final_bytes: dict[int, list[bytes]] = {}
-        """Link -> bytes that a connection which ended has still to write."""
+        """Link -> bytes of a connection that ended, not written yet."""
         self.metadata = Metadata(config, self._journal, state)
         names = TopicNames()
         self.watchers = Watchers(self.services, names)
@@ -91,13 +92,14 @@ class Broker:
     # --- facts ----------------------------------------------------------------------------------------
 
     def accepted(self, now: int, link: int, peer: str) -> None:
-        """A client connected. `link` is the adapter's number for it, `peer` its address as text."""
+        """A client connected. `link`: the adapter's number for the connection; `peer`: the client's address
+        as text."""
         self._begin(now)
         assert link not in self.links, "a link's number is used twice"
         self.links[link] = Connection(self, link, peer, HANDLERS)
 
     def receive_data(self, now: int, link: int, data: bytes) -> None:
-        """Bytes came. Never raises for what they are; unknown links are ignored."""
+        """Bytes arrived. No bytes make this raise; unknown links are ignored."""
         self._begin(now)
         connection = self.links.get(link)
         if connection is not None:
@@ -113,7 +115,7 @@ class Broker:
         self._settle()
 
     def disconnected(self, now: int, link: int, reason: str) -> None:
-        """The connection is gone; `reason` is for people."""
+        """The connection is closed; `reason` is for people."""
         self._begin(now)
         connection = self.links.get(link)
         if connection is not None:
@@ -128,7 +130,7 @@ class Broker:
         self._settle()
 
     def handle_deadline(self, now: int) -> None:
-        """Time has passed; too early or once too often is harmless."""
+        """Run what is due. A call too early or once too often is harmless."""
         self._begin(now)
         self.context.deadlines.run(now)
         self._settle()
@@ -142,7 +144,7 @@ class Broker:
         self._journal.settle()
 
     def shutdown(self, now: int) -> None:
-        """Write what only time would have written, and end every connection."""
+        """Hand the cursors that moved to the store, and end every connection."""
         self._begin(now)
         self._journal.flush_cursors()
         for connection in list(self.links.values()):
@@ -156,14 +158,14 @@ class Broker:
         return bool(self.context.outputs)
 
     def next_output(self) -> Output | None:
-        """What to do next, in order; None when there is nothing."""
+        """Return the next output, in order; None when there is none."""
         outputs = self.context.outputs
         return outputs.popleft() if outputs else None
 
     def data_to_send(self, link: int) -> Sequence[bytes]:
-        """Chunks to write, each handed out once.
+        """Return chunks to write, each of them once.
 
-        May produce outputs: dispatch goes on when a slow peer reads.
+        May produce outputs: dispatch to a slow peer resumes.
         """
         connection = self.links.get(link)
         if connection is None:
@@ -173,19 +175,19 @@ class Broker:
         return chunks
 
     def wants_read(self, link: int) -> bool:
-        """Whether the adapter should go on reading this link; `ResumeReading` tells when it may again."""
+        """True while the adapter should read this link. After False, `ResumeReading` announces the change."""
         connection = self.links.get(link)
         return connection is not None and connection.wants_read
 
     def next_deadline(self) -> int | None:
-        """When `handle_deadline` is wanted; None is never."""
+        """The moment to call `handle_deadline`; None is never."""
         return self.context.deadlines.next()
 
-    # --- for the machines -----------------------------------------------------------------------------
+    # --- calls of the machines ------------------------------------------------------------------------
 
     @property
     def wall_time(self) -> int:
-        """Milliseconds since 1970, at the input being handled."""
+        """The wall time at the input being handled, in ms since 1970."""
         return self.services.wall_time
 
     wall_text = staticmethod(wall_text)
@@ -197,7 +199,7 @@ class Broker:
             self._final_bytes[connection.link] = final_bytes
 
     def _run_housekeeping(self) -> None:
-        """What happens by time alone: rates, expiry, retention, forgetting."""
+        """Update rates, expire and trim messages, and discard non-persistent topics without clients."""
         self._rates.update(self.context.now, counted(self.topics.by_name.values()))
         for topic in list(self.topics.by_name.values()):
             if isinstance(topic, Topic):

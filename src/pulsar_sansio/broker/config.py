@@ -1,7 +1,7 @@
 """`BrokerConfig`: every option and every limit of the broker, in one place.
 
-Durations are float seconds; a machine turns them into integer nanoseconds once, when it is made. Defaults
-are those of the Java broker unless the option says otherwise.
+Durations are float seconds; machines convert them to integer nanoseconds once, when they are created.
+Defaults are those of the Java broker unless the option says otherwise.
 """
 
 from dataclasses import dataclass, fields
@@ -14,63 +14,65 @@ from .policies import Policies
 DEFAULT_MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 
 NO_POLICIES = Policies()
-"""Nothing is set."""
+"""Policies of which none is set."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
-    """Options of one broker. Checked when made; raises `InvalidConfiguration` naming the option.
+    """Options of one broker, checked when created. Raises `InvalidConfiguration`, which names the option.
 
-    Who it is
-        `service_url`: the address clients are told to connect to; `service_url_tls`: for TLS, or None.
+    Identity
+        `service_url`: the address that clients connect to; `service_url_tls`: for TLS, or None.
         `web_service_url`: `http://host:port` of the administration over HTTP, or None where there is none.
-        `protocol_version`: the highest this broker speaks, 12 to 21; the lower of both sides' counts.
+        `protocol_version`: the highest that the broker speaks, 12 to 21; the lower of both sides' is used.
         `feature_flags`: False announces none, as older brokers do.
         `cluster`: first part of generated producer names. `server_version`: free text in CONNECTED.
         `proxy_through_service_url`: tell clients to reach the broker through the address they used, for
         brokers behind a port forward (LOOKUP-07).
     Connections
         `keepalive_interval`: seconds between probes; also the time a handshake may take.
-        `liveness_timeout`: seconds a connection has to show life when a newcomer claims its place.
+        `liveness_timeout`: seconds that a connection has to answer when a new client claims its name.
         `max_connections`: more are refused. `max_message_size`: bytes of one message.
-        `max_unsent_bytes`: bytes waiting for one peer above which nothing more is dispatched to it and
-        nothing more is read from it. `max_pending_publishes`: messages of one connection that are not yet
-        durable, above which it is not read.
+        `max_unsent_bytes`: bytes waiting for one peer; above it the broker neither dispatches to the peer
+        nor reads from it. `max_pending_publishes`: messages of one connection that are not yet durable;
+        above it the broker does not read from the connection.
         `max_producers_per_connection`, `max_consumers_per_connection`: more get TooManyRequests.
     Topics
-        `auto_topic_creation`, `auto_topic_partitions`: whether unknown topics come into being when used,
-        and with how many partitions (0: not partitioned). `auto_subscription_creation`: likewise.
-        `deduplication`: the default for topics whose policies say nothing.
-        `deduplication_inactivity`: seconds after which the sequence ids of an absent producer are forgotten.
-        `deduplication_max_producers`: absent producers of one topic whose sequence ids are kept; beyond it
-        the longest absent one is forgotten (the Java broker saves those of so many).
-        `ledger_max_entries`, `ledger_max_bytes`: when the next ledger is begun. Whole ledgers are what is
-        removed once every subscription is done with them. `keep_without_subscription`: bytes that a topic
-        without any subscription keeps. (The Java broker's ledgers are so large, and live for ten minutes at
-        least, that it has no need of this.)
-        `max_topics`, `max_subscriptions_per_topic`: clients cannot make more come into being (the Java
-        broker has no such limit by default).
+        `auto_topic_creation`, `auto_topic_partitions`: whether an unknown topic is created when a client
+        uses it, and its number of partitions (0: not partitioned). `auto_subscription_creation`: whether
+        an unknown subscription is created when a client uses it.
+        `deduplication`: the default for topics whose policies do not set it.
+        `deduplication_inactivity`: seconds after which the sequence ids of an absent producer are discarded.
+        `deduplication_max_producers`: absent producers of one topic whose sequence ids are kept. Beyond it
+        the producer absent longest is discarded; the Java broker saves so many.
+        `ledger_max_entries`, `ledger_max_bytes`: limits at which the next ledger is opened. Whole ledgers
+        are removed once every subscription has acknowledged them. `keep_without_subscription`: bytes kept
+        of a topic without subscriptions. The Java broker needs no such option: its ledgers are large and
+        live for ten minutes at least.
+        `max_topics`, `max_subscriptions_per_topic`: clients cannot create more. The Java broker has no such
+        limit by default.
         `cursor_flush_interval`: seconds an unconfirmed acknowledgement may wait before it is written.
-        `housekeeping_interval`: seconds between looks at what happens by time alone: expiry, retention.
+        `housekeeping_interval`: seconds between checks of expiry, retention and all that depends on time.
     Subscriptions
-        `broker_entry_metadata`: tell clients that can read it the index of each message in its topic and
-        when this broker got it (BrokerEntryMetadata). Off by default, as in the Java broker.
-        `batch_index_acknowledgement`: keep which messages of a batch are acknowledged (4.2: on).
+        `broker_entry_metadata`: send broker entry metadata to clients that can read it: the index of each
+        message in its topic and the time the broker received it. Off by default, as in the Java broker.
+        `batch_index_acknowledgement`: store the acknowledged messages of a batch (Pulsar 4.2: on).
         `max_unacked_messages_per_consumer`, `max_unacked_messages_per_subscription`: of Shared and
         Key_Shared; 0 is no limit.
         `failover_delay`: seconds between the choice of an active consumer and the first message to it.
         `entries_per_turn`: entries a Shared consumer gets before the next one's turn.
-        `delayed_delivery`, `delayed_delivery_tick`: the defaults for topics whose policies say nothing (see
-        `Policies`). `delayed_delivery_strict`: no message is delivered ahead of its time, whatever the tick.
+        `delayed_delivery`, `delayed_delivery_tick`: the defaults for topics whose policies do not set them
+        (see `Policies`). `delayed_delivery_strict`: no message is delivered before its time, whatever the
+        tick.
         `key_shared_look_ahead`: entries a Key_Shared subscription holds back before it stops reading.
-        `key_shared_consistent_hashing`: keys are divided among consumers by a ring, as Pulsar does; otherwise
+        `key_shared_consistent_hashing`: divide keys among consumers by a ring, as Pulsar does; otherwise
         by halving ranges.
-        `reached_end_of_topic`: "not to C++" sends REACHED_END_OF_TOPIC to clients of protocol 21; the C++
-        client, which announces 20, drops its connection on it (the Go client announces 20 too and would
-        take it). "never" sends it to none.
-        `topic_list_watcher`: whether clients may watch lists of topics; they ask again and again otherwise.
-        `default_policies`: policies that count where neither the topic nor its namespace has them. A policy
-        that is an option above is refused here.
+        `reached_end_of_topic`: "not to C++" sends REACHED_END_OF_TOPIC to clients of protocol 21, "never"
+        to none. The C++ client, which announces 20, drops its connection on it. The Go client announces 20,
+        too, and would accept it.
+        `topic_list_watcher`: whether clients may watch lists of topics; otherwise clients poll.
+        `default_policies`: policies used where neither the topic nor its namespace sets them. A policy that
+        is an option above is refused here.
     """
 
     service_url: str = "pulsar://127.0.0.1:6650"

@@ -44,7 +44,7 @@ class Metadata:
             self._journal.records.append(PoliciesSaved(namespace, Policies()))
 
     def effective_policies(self, topic: TopicName) -> Policies:
-        """Merge policies: the topic's own win, then its partitioned topic's, its namespace's, the broker's."""
+        """Merge policies: a topic's own win over its partitioned topic's, its namespace's, the broker's."""
         policies = self.policies.get(topic.namespace_name, Policies()).over(self.defaults)
         for name in dict.fromkeys((str(topic.base), str(topic))):
             own = self.policies.get(name)

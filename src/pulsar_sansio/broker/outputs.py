@@ -1,7 +1,7 @@
-"""What the broker says to its adapter: write, close, read on, and make durable.
+"""The outputs of the broker to its adapter: write, close, resume reading, and make durable.
 
-Edge outputs (`Transmit`, `ResumeReading`) come once per change from no to yes: data is pulled, decisions
-are pushed. Nothing here knows what a socket or a database is.
+`Transmit` and `ResumeReading` announce a change from no to yes, once per change: data is pulled, decisions
+are pushed. The module knows no socket and no database.
 """
 
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ class Transmit:
 
 
 CLIENT_LEFT = "the client closed the connection"
-"""The reason of a `Disconnect` that only follows the client's."""
+"""The reason of a `Disconnect` that follows the client's own."""
 
 
 @dataclass(slots=True)
 class Disconnect:
-    """Write what is left of `data_to_send(link)`, then close. The last output to mention the link."""
+    """Write the rest of `data_to_send(link)`, then close. No later output mentions the link."""
 
     link: int
     reason: str
@@ -38,9 +38,9 @@ class ResumeReading:
 
 @dataclass(slots=True)
 class Persist:
-    """Hand `records` to `Store.write`; when they are durable, call `persisted(now, write)`.
+    """Pass `records` to `Store.write`; when they are durable, call `persisted(now, write)`.
 
-    At most one is outstanding; everything that comes meanwhile goes into the next one.
+    At most one is outstanding; later records go into the next one.
     """
 
     write: int
@@ -49,7 +49,7 @@ class Persist:
 
 @dataclass(slots=True)
 class Released:
-    """A topic that was to be released is: all of it is durable, and another broker may adopt it."""
+    """The release of a topic is complete: all of it is durable, and another broker may adopt it."""
 
     topic: str
 

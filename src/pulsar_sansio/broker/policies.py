@@ -1,8 +1,8 @@
-"""`Policies`: what an administrator sets for a namespace or a topic; None inherits.
+"""`Policies`: the settings of an administrator for a namespace or a topic; None inherits.
 
-Looked up topic first, then namespace, then the broker's configuration (rules TENANT-01, TENANT-04), whose
-policies are `BrokerConfig.policies`. Only policies that the broker enforces exist here; a name that is not a
-field is refused.
+A topic's policies come first, then its namespace's, then the broker's configuration (rules TENANT-01,
+TENANT-04), `BrokerConfig.policies`. Only policies that the broker enforces exist here; an unknown name is
+refused.
 """
 
 from collections.abc import Mapping
@@ -11,16 +11,16 @@ from dataclasses import dataclass, fields, replace
 from ..model.errors import InvalidConfiguration
 
 BACKLOG_QUOTA_POLICIES = ("producer_request_hold", "producer_exception", "consumer_backlog_eviction")
-"""What may happen when a backlog quota is exceeded (rules STORE-35 to STORE-37)."""
+"""The broker's reactions when a backlog quota is exceeded (rules STORE-35, STORE-36, STORE-37)."""
 
 SUBSCRIPTION_TYPES = ("Exclusive", "Shared", "Failover", "Key_Shared")
-"""The protocol names them so."""
+"""The types of subscriptions, by the protocol's names."""
 
 
 @dataclass(frozen=True, slots=True)
 class BacklogQuota:
-    """How much may be unacknowledged. `limit_size` (bytes), below 0 no limit; `limit_time` (seconds), 0 and
-    below no limit; `policy`: one of `BACKLOG_QUOTA_POLICIES`.
+    """The limit of a backlog. `limit_size` (bytes), below 0 no limit; `limit_time` (seconds), 0 and below no
+    limit; `policy`: one of `BACKLOG_QUOTA_POLICIES`.
 
     Raises `InvalidConfiguration`.
     """
@@ -42,23 +42,23 @@ class BacklogQuota:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """One level of policies. Every field None: nothing set.
+    """One level of policies; a field that is None is not set.
 
     `retention_time` (seconds) and `retention_size` (bytes) keep entries that all subscriptions acknowledged;
-    -1 is without limit, and both must allow it (rule STORE-31). `auto_topic_partitions`: of topics that come
-    into being when they are used; 0 is not partitioned. `message_ttl` (seconds): older entries count
-    as acknowledged (rule STORE-32). `max_message_size` (bytes) of a payload; chunks are exempt.
+    -1 is without limit, and both must allow it (rule STORE-31). `auto_topic_partitions`: the number of
+    partitions of topics that clients create by using them; 0 is not partitioned. `message_ttl` (seconds):
+    older entries are acknowledged (rule STORE-32). `max_message_size`: bytes of a payload; chunks are exempt.
     `max_producers`, `max_consumers` per topic and `max_consumers_per_subscription`: 0 is no limit.
-    `delayed_delivery`: whether Shared and Key_Shared keep messages back until their time, of which they may
-    be ahead by `delayed_delivery_tick` (seconds); `delayed_delivery_max` (seconds): messages that want to
-    wait longer are refused, 0 is no limit.
-    `backlog_quota_size`, `backlog_quota_time`: what the backlog may be in bytes and in age. Of each only the
-    limit that its name says counts; retention has to keep more than either.
-    `compaction_threshold`: bytes not compacted yet beyond which the topic is compacted, 0 is never.
-    `max_topics` counts the topics of a namespace, partitions one by one; only a namespace has it. It and
-    `max_subscriptions` of a topic: 0 is no limit.
+    `delayed_delivery`: whether Shared and Key_Shared hold messages back until their time.
+    `delayed_delivery_tick` (seconds): they may be delivered earlier by it. `delayed_delivery_max` (seconds):
+    messages with a longer delay are refused; 0 is no limit.
+    `backlog_quota_size`, `backlog_quota_time`: the limits of the backlog in bytes and in age. Each uses only
+    the limit that its name says; retention must keep more than either.
+    `compaction_threshold`: bytes; a topic with more that are not compacted is compacted; 0 is never.
+    `max_topics`: topics of a namespace, each partition counted; only a namespace has it. `max_subscriptions`:
+    subscriptions of a topic. For both, 0 is no limit.
     `subscription_types`: some of `SUBSCRIPTION_TYPES`; a SUBSCRIBE of another type is refused. Empty is all.
-    `subscription_expiration` (seconds): a durable subscription is deleted that had no consumer for so long.
+    `subscription_expiration` (seconds): a durable subscription without consumers for so long is deleted;
     0 is never.
     """
 
@@ -88,7 +88,7 @@ class Policies:
     subscription_expiration: float | None = None
 
     def with_policy(self, name: str, value: object) -> "Policies":
-        """A copy with one policy changed; None removes it. Raises `InvalidConfiguration`."""
+        """Return a copy with one policy changed; None removes it. Raises `InvalidConfiguration`."""
         kind = _KINDS.get(name)
         if kind is None:
             raise InvalidConfiguration(f"no such policy: {name!r}; there are {', '.join(_KINDS)}")
@@ -114,19 +114,19 @@ class Policies:
         return replace(self, **{name: value})  # type: ignore[arg-type]
 
     def with_policies(self, values: Mapping[str, object]) -> "Policies":
-        """A copy with several changed."""
+        """Return a copy with several policies changed. Raises `InvalidConfiguration`."""
         changed = self
         for name, value in values.items():
             changed = changed.with_policy(name, value)
         return changed
 
     def allows_subscription(self, present: int) -> bool:
-        """Say if a topic that has `present` subscriptions may get another one."""
+        """True when a topic that has `present` subscriptions may get another one."""
         return not self.max_subscriptions or present < self.max_subscriptions
 
     @property
     def retention_exceeds_quotas(self) -> bool:
-        """Whether retention keeps more than may be backlog; a limit that is not there is exceeded by none."""
+        """True when retention keeps more than the backlog quotas allow; a missing limit is not exceeded."""
         size, time = self.retention_size or 0, self.retention_time or 0
         return not any(
             (size > 0 and quota.limit_size >= size) or (time > 0 and quota.limit_time >= time)
@@ -135,13 +135,13 @@ class Policies:
         )
 
     def over(self, below: "Policies") -> "Policies":
-        """These policies where they say something, `below` where not."""
+        """Return these policies, with those of `below` where none is set."""
         mine = {name: value for name in _KINDS if (value := getattr(self, name)) is not None}
         return replace(below, **mine) if mine else below
 
 
 _MOST = {"auto_topic_partitions": 10_000}
-"""Greatest values, where there is one beyond 64 bits."""
+"""The greatest values of policies that allow less than 64 bits."""
 
 
 def _kind(annotation: object) -> type:

@@ -1,7 +1,7 @@
 """Rates: messages and bytes per second over the last whole housekeeping interval, as stats show them.
 
-The Java broker reckons its rates once a minute too. Counters are read and nothing is counted here, so this
-costs nothing while messages pass.
+The Java broker calculates its rates once a minute, too. Counters are only read here, so rates cost nothing
+per message.
 """
 
 from collections.abc import Iterable
@@ -9,13 +9,13 @@ from typing import Protocol
 
 
 class Counted(Protocol):
-    """Whatever has counters: messages and bytes, in and out, since it came into being."""
+    """An object with counters: messages and bytes, in and out, since it was created."""
 
     def counters(self) -> tuple[int, int, int, int]: ...
 
 
 class Rate:
-    """Per second; 0 before the first whole interval."""
+    """Values per second; 0 before the first whole interval."""
 
     __slots__ = ("bytes_in", "bytes_out", "messages_in", "messages_out")
 
@@ -30,7 +30,7 @@ NONE = Rate(0.0, 0.0, 0.0, 0.0)
 
 
 class Rates:
-    """Counters at the end of the last interval, and what happened in it."""
+    """The counters at the end of the last interval, and the rates in it."""
 
     def __init__(self, now: int) -> None:
         self._since = now
@@ -41,7 +41,7 @@ class Rates:
         return self._rates.get(thing, NONE)
 
     def update(self, now: int, things: Iterable[Counted]) -> None:
-        """An interval ends. What is not among `things` any more is forgotten."""
+        """End an interval. Objects that are not among `things` are discarded."""
         seconds = (now - self._since) / 1_000_000_000
         if seconds <= 0:
             return

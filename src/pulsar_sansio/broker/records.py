@@ -1,7 +1,7 @@
-"""Records: what must outlive a broker, each a fact that a store adds to the sum of all before it.
+"""Records: facts that must outlive a broker. A store adds each to the sum of all earlier ones.
 
-Entries are named by topic, ledger and entry id; cursors by offsets, the topic's own dense numbering (see
-`storage.ledger`), which the first offset of each ledger ties to ids.
+Entries are named by topic, ledger and entry id; cursors by offsets, the dense numbering of a topic (see
+`storage.ledger`). The first offset of each ledger relates offsets to ids.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,8 @@ from .policies import Policies
 
 @dataclass(slots=True)
 class EntryAdded:
-    """One entry: `messages` in it, the publish time in its metadata (ms), and the bytes to deliver."""
+    """One entry: the number of `messages` in it, the publish time in its metadata (ms), and the bytes to
+    deliver."""
 
     topic: str
     ledger_id: int
@@ -20,14 +21,14 @@ class EntryAdded:
     publish_time: int
     data: bytes
     deliver_at: int = -1
-    """Shared and Key_Shared do not deliver it before (wall time in ms); -1 is at once."""
+    """The wall time (ms) before which Shared and Key_Shared do not deliver the entry; -1 is at once."""
     chunk_of: str | None = None
-    """The uuid of the message of which it is one chunk of several."""
+    """The uuid of the message, if the entry is one of several chunks."""
     last_index: int = -1
-    """The number of its last message, where the messages of the topic are counted from 0; -1 where they are
-    not kept."""
+    """The number of the entry's last message; the messages of the topic are counted from 0. It is -1 where
+    they are not counted."""
     received_at: int = 0
-    """When the broker got it: wall time in ms."""
+    """The wall time (ms) at which the broker received the entry."""
 
 
 @dataclass(slots=True)
@@ -38,7 +39,7 @@ class LedgerOpened:
     opened_at: int
     """Wall time in ms."""
     first_index: int = 0
-    """The number of its first message; see `EntryAdded.last_index`."""
+    """The number of the ledger's first message; see `EntryAdded.last_index`."""
 
 
 @dataclass(slots=True)
@@ -49,7 +50,7 @@ class LedgersDeleted:
 
 @dataclass(frozen=True, slots=True)
 class MigratedTo:
-    """The cluster to which a topic has moved: its service URLs, of which one may be None."""
+    """The service URLs of the cluster to which a topic migrated; one of them may be None."""
 
     service_url: str | None
     service_url_tls: str | None
@@ -57,12 +58,12 @@ class MigratedTo:
 
 @dataclass(slots=True)
 class TopicSaved:
-    """A topic came into being, or its epoch or end changed. `topic_epoch` and `terminated_at` may be None."""
+    """A topic was created, or its epoch or end changed. `topic_epoch` and `terminated_at` may be None."""
 
     topic: str
     topic_epoch: int | None
     terminated_at: int | None
-    """Offset after the last entry, once terminated."""
+    """The offset after the last entry of a terminated topic."""
     migrated_to: MigratedTo | None = None
 
 
@@ -73,7 +74,7 @@ class TopicDeleted:
 
 @dataclass(slots=True)
 class CursorSaved:
-    """A durable subscription came into being, or its position changed: the whole position."""
+    """A durable subscription was created, or its position changed: the whole position."""
 
     topic: str
     subscription: str
@@ -82,7 +83,7 @@ class CursorSaved:
     acknowledged: tuple[tuple[int, int], ...]
     """Ranges (first, last) of offsets above the mark-delete position."""
     partly: tuple[tuple[int, int], ...]
-    """(offset, bits): batches of which the messages of the set bits are still to be acknowledged."""
+    """(offset of a batch, bits of the messages still to be acknowledged)."""
     properties: tuple[tuple[str, str], ...] = ()
 
 
@@ -94,7 +95,7 @@ class CursorDeleted:
 
 @dataclass(slots=True)
 class SequenceSaved:
-    """Deduplication: the highest sequence id stored of a producer name; None forgets the name."""
+    """Deduplication: the highest sequence id stored for a producer name; None discards the name."""
 
     topic: str
     producer_name: str
@@ -103,19 +104,20 @@ class SequenceSaved:
 
 @dataclass(slots=True)
 class TopicCompacted:
-    """What a compaction has left, in place of what the one before had: entries by offset, up to `horizon`."""
+    """The entries that a compaction kept, by offset, up to `horizon`; they replace those of the last
+    compaction."""
 
     topic: str
     ledger_id: int
     horizon: int
-    """Offset of the last entry that was looked at."""
+    """The offset of the last entry that compaction read."""
     offsets: tuple[int, ...]
     entries: tuple[EntryAdded, ...]
 
 
 @dataclass(slots=True)
 class PartitionsSaved:
-    """Number of partitions of a topic; 0 removes it."""
+    """The number of partitions of a topic; 0 removes it."""
 
     topic: str
     partitions: int
@@ -123,7 +125,7 @@ class PartitionsSaved:
 
 @dataclass(slots=True)
 class PropertiesSaved:
-    """An administrator keeps these with a topic (full or base name) or a namespace; empty removes them."""
+    """The properties of a topic (full or base name) or a namespace; empty removes them."""
 
     topic: str
     properties: tuple[tuple[str, str], ...]
@@ -142,7 +144,7 @@ class TenantDeleted:
 
 @dataclass(slots=True)
 class PoliciesSaved:
-    """Policies of a namespace (`tenant/namespace`, which also creates it) or of a topic (full name)."""
+    """The policies of a namespace (`tenant/namespace`, which it also creates) or a topic (full name)."""
 
     scope: str
     policies: Policies
@@ -156,7 +158,7 @@ class GrantsSaved:
     roles: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Role -> actions."""
     subscriptions: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Subscription -> roles; only of a namespace."""
+    """Subscription -> roles; namespaces only."""
 
 
 @dataclass(slots=True)
@@ -168,7 +170,7 @@ class NamespaceDeleted:
 class SchemaSaved:
     """The schema of a topic (its base name); `version` counts from 0, `timestamp` is wall time in ms.
 
-    `deleted`: a version that says that there is no schema any more; the next one goes on counting.
+    `deleted`: this version marks the schema as deleted; the next schema gets the next number.
     """
 
     topic: str
@@ -226,4 +228,4 @@ OF_ITS_OWNER = (
     SequenceSaved,
     TopicCompacted,
 )
-"""Records that only the broker may write that serves the topic they name."""
+"""Records that only the broker that serves their topic may write."""

@@ -71,11 +71,11 @@ class Services:
 
     @property
     def wall_time(self) -> int:
-        """Milliseconds since 1970, at the input being handled."""
+        """The wall time at the input being handled, in ms since 1970."""
         return self._wall_offset + self.context.now // 1_000_000
 
     def wall_time_of(self, moment: int) -> int:
-        """Milliseconds since 1970 at a moment of the clock that `now` counts, in nanoseconds."""
+        """The wall time, in ms since 1970, at a moment of the monotonic clock, in ns."""
         return self._wall_offset + moment // 1_000_000
 
     def new_producer_name(self) -> str:

@@ -1,1 +1,1 @@
-"""What an administrator does: tenants, namespaces, policies, topics, subscriptions, stats."""
+"""An administrator's commands: tenants, namespaces, policies, topics, subscriptions, stats."""

@@ -1,8 +1,9 @@
-"""What an administrator does: tenants, namespaces and policies; what concerns topics is in `topic_admin`.
+"""`Administration`: an administrator's commands for tenants, namespaces, policies, permissions, properties
+and schemas.
 
-Commands of the root machine, so that tests, the simulator and an HTTP front end use one thing. Each raises
-`LocalProtocolError` (or a subclass, see `mistakes`) for a mistake and has then changed nothing. What clients
-have to be told (CLOSE_PRODUCER, CLOSE_CONSUMER) leaves as outputs.
+Tests, the simulator and an HTTP front end call them. Each command raises `LocalProtocolError` (or a subclass,
+see `admin_errors`) for a mistake and then changes nothing. Notices to clients (CLOSE_PRODUCER,
+CLOSE_CONSUMER) leave as outputs.
 """
 
 import re
@@ -21,7 +22,7 @@ from ..topics.schemas import PRIMITIVES
 from .parts import Parts
 
 MAX_TENANT_ROLES = 1000
-"""Roles of one tenant's administrators; more is taken for a slip of the pen."""
+"""The number of administrator roles that one tenant may have; a longer list is taken for a mistake."""
 
 
 SCHEMA_TYPES: dict[int, str] = {
@@ -29,20 +30,20 @@ SCHEMA_TYPES: dict[int, str] = {
     for number in sorted(PRIMITIVES)
 }
 SCHEMA_TYPES[proto.Schema.Bool] = "BOOLEAN"
-"""Types of schemas that can be registered, as Pulsar's HTTP interface names them, by their number."""
+"""Number of a schema type that can be registered -> its name in Pulsar's HTTP interface."""
 
 MAX_GRANTS = 1000
-"""One scope keeps permissions of at most so many roles and subscriptions."""
+"""The number of roles and subscriptions that may have permissions in one scope."""
 
 MAX_GRANT_CHARACTERS = 64 * 1024
-"""The names in one scope's permissions have at most so many characters together."""
+"""The number of characters that all names in one scope's permissions may have together."""
 
 ACTIONS = ("produce", "consume", "functions", "sources", "sinks", "packages")
-"""A role can be permitted to do these, which are Pulsar's names."""
+"""The actions that a role can be permitted, by Pulsar's names."""
 
 
 class Administration:
-    """The administrator's half of `Broker`."""
+    """Commands that name a tenant, a namespace, or what is kept for a namespace or topic."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -55,7 +56,7 @@ class Administration:
     # --- tenants --------------------------------------------------------------------------------------
 
     def create_tenant(self, now: int, tenant: str, admin_roles: Iterable[str] = ()) -> None:
-        """`admin_roles` are kept and shown; there is no authorization that would ask for them.
+        """Create a tenant. `admin_roles` are stored and shown; this broker authorizes nothing.
 
         Raises `AlreadyExists`, or `InvalidConfiguration` for a bad name or roles that are not text.
         """
@@ -68,7 +69,7 @@ class Administration:
         self._save_tenant(tenant, roles)
 
     def update_tenant(self, now: int, tenant: str, admin_roles: Iterable[str]) -> None:
-        """Other roles. Raises `NotFound`, `InvalidConfiguration`."""
+        """Replace the roles of a tenant. Raises `NotFound`, `InvalidConfiguration`."""
         self._context.now = now
         roles = _roles(admin_roles)
         if tenant not in self._metadata.tenants:
@@ -81,7 +82,7 @@ class Administration:
         self._settle()
 
     def delete_tenant(self, now: int, tenant: str) -> None:
-        """Raises `NotFound`, or `InUse` while it has namespaces."""
+        """Raises `NotFound`, or `InUse` while the tenant has namespaces."""
         self._context.now = now
         if tenant not in self._metadata.tenants:
             raise NotFound(f"no tenant {tenant}")
@@ -96,9 +97,9 @@ class Administration:
     def create_namespace(
         self, now: int, namespace: str, policies: Mapping[str, object] | None = None
     ) -> None:
-        """`tenant/namespace`, with these policies from the start.
+        """Create `tenant/namespace` with these policies.
 
-        Raises `NotFound` without the tenant, `AlreadyExists`, `InvalidConfiguration`.
+        Raises `NotFound` where the tenant does not exist, `AlreadyExists`, `InvalidConfiguration`.
         """
         self._context.now = now
         _check_text("namespace", namespace)
@@ -114,7 +115,7 @@ class Administration:
         self._settle()
 
     def namespaces(self, tenant: str) -> list[str]:
-        """`tenant/namespace`, sorted. Raises `NotFound`."""
+        """Return the `tenant/namespace` of each namespace, sorted. Raises `NotFound`."""
         if tenant not in self._metadata.tenants:
             raise NotFound(f"no tenant {tenant}")
         return sorted(
@@ -124,7 +125,7 @@ class Administration:
         )
 
     def delete_namespace(self, now: int, namespace: str) -> None:
-        """Raises `NotFound`, or `InUse` while there are topics in it."""
+        """Raises `NotFound`, or `InUse` while the namespace has topics."""
         self._context.now = now
         self._metadata.require_namespace(namespace)
         if self._parts.topics_in(namespace) or self._metadata.partitioned_topics(namespace):
@@ -134,7 +135,7 @@ class Administration:
         self._settle()
 
     def unload_namespace(self, now: int, namespace: str) -> None:
-        """`unload` for every topic of it. Raises `NotFound`."""
+        """Unload every topic of the namespace. Raises `NotFound`."""
         self._context.now = now
         self._metadata.require_namespace(namespace)
         for topic in self._parts.topics_in(namespace):
@@ -144,12 +145,12 @@ class Administration:
     # --- permissions ----------------------------------------------------------------------------------
 
     def grants_of(self, scope: str) -> GrantsSaved:
-        """Give the permissions on a namespace (`tenant/namespace`) or a topic. Raises `NotFound`."""
+        """Return the permissions on a namespace (`tenant/namespace`) or a topic. Raises `NotFound`."""
         scope = self._policy_scope(scope)
         return self._metadata.grants.get(scope, GrantsSaved(scope))
 
     def topic_grants(self, namespace: str) -> dict[str, dict[str, tuple[str, ...]]]:
-        """Give the permissions on topics of the namespace, by full name, where there are some."""
+        """Return full topic name -> role -> actions, for topics of the namespace that have permissions."""
         return {
             scope: dict(grants.roles)
             for scope, grants in sorted(self._metadata.grants.items())
@@ -159,8 +160,8 @@ class Administration:
     def grant(self, now: int, scope: str, roles: Mapping[str, Iterable[str]]) -> None:
         """Set the actions of these roles, some of `ACTIONS`; no actions revoke the role's permission.
 
-        Permissions are kept and shown; there is no authorization that would ask for them. Raises
-        `NotFound`, `InvalidConfiguration`.
+        Permissions are stored and shown; this broker authorizes nothing. Raises `NotFound`,
+        `InvalidConfiguration`.
         """
         present = self.grants_of(scope)
         roles = {role: tuple(actions) for role, actions in roles.items()}
@@ -171,7 +172,7 @@ class Administration:
         self._save_grants(now, replace(present, roles=_changed(present.roles, roles)))
 
     def grant_subscription(self, now: int, namespace: str, roles: Mapping[str, Iterable[str]]) -> None:
-        """Set which roles may use these subscriptions of a namespace; no roles revoke.
+        """Set the roles that may use these subscriptions of a namespace; no roles revoke the permission.
 
         Raises `NotFound`, `InvalidConfiguration`.
         """
@@ -202,7 +203,7 @@ class Administration:
     # --- schemas --------------------------------------------------------------------------------------
 
     def schema(self, topic: str, version: int | None = None) -> dict[str, Any]:
-        """As `GET …/schema`; None is the latest version. Raises `NotFound`."""
+        """Return the answer to `GET …/schema`; None is the latest version. Raises `NotFound`."""
         try:
             wanted = None if version is None else version.to_bytes(8, "big")
             saved = self._parts.schemas.get(TopicName.parse(topic), wanted)
@@ -219,11 +220,11 @@ class Administration:
     def register_schema(
         self, now: int, topic: str, kind: str, data: str = "", properties: Mapping[str, str] | None = None
     ) -> int:
-        """The version of this schema, registered now if it is the first; the topic need not exist. `kind`: a
-        name of `SCHEMA_TYPES`.
+        """Return the version of this schema, which is registered where the topic has none.
 
-        Raises `NotFound` without the namespace, `InvalidConfiguration`, `LimitReached`, or `NotApplicable` for
-        another type than the present one.
+        The topic need not exist. `kind`: a name of `SCHEMA_TYPES`. Raises `NotFound` where the namespace does
+        not exist, `InvalidConfiguration`, `LimitReached`, or `NotApplicable` where the present schema is of
+        another type.
         """
         self._context.now = now
         name = self._name_for_schema(topic)
@@ -245,9 +246,10 @@ class Administration:
         return int.from_bytes(version, "big")
 
     def delete_schema(self, now: int, topic: str, force: bool = False) -> int:
-        """The number of the version that says so; with `force` all versions are forgotten, and it is -1.
+        """Save a version without a schema, and return its number. With `force`, discard all versions and
+        return -1.
 
-        Raises `NotFound` without the namespace, `LimitReached`.
+        Raises `NotFound` where the namespace does not exist, `LimitReached`.
         """
         self._context.now = now
         version = -1
@@ -262,9 +264,10 @@ class Administration:
         return version
 
     def _name_for_schema(self, topic: str) -> TopicName:
-        """The topic need not exist, so that only this limit bounds the registry (`BrokerConfig.max_topics`).
+        """Parse the name of a topic that need not exist. Only `BrokerConfig.max_topics` bounds the number of
+        schemas.
 
-        Raises `NotFound` without the namespace, `LimitReached`.
+        Raises `NotFound` where the namespace does not exist, `LimitReached`.
         """
         name = TopicName.parse(topic)
         self._metadata.require_namespace(name.namespace_name)
@@ -278,14 +281,14 @@ class Administration:
     def set_policy(self, now: int, scope: str, policy: str, value: object) -> None:
         """Set one field of `Policies` for a namespace (`tenant/namespace`) or a topic (full or base name).
 
-        None removes it. Takes effect at once, also for topics in use. Raises `NotFound`,
+        None removes the policy. The change takes effect at once, also for topics in use. Raises `NotFound`,
         `InvalidConfiguration`.
         """
         _check_text("policy", policy)
         self.set_policies(now, scope, {policy: value})
 
     def set_policies(self, now: int, scope: str, values: Mapping[str, object]) -> None:
-        """`set_policy` for several fields, all of them or none."""
+        """Set several fields as `set_policy` does, either all of them or none."""
         self._context.now = now
         scope = self._policy_scope(scope)
         if "://" in scope and "max_topics" in values:
@@ -307,7 +310,7 @@ class Administration:
         self._settle()
 
     def policies_of(self, scope: str, applied: bool = False) -> Policies:
-        """What is set for just this namespace or topic; `applied`: what counts, inherited values included.
+        """Return the policies set for just this namespace or topic; with `applied`, inherited values too.
 
         Raises `NotFound`.
         """
@@ -327,29 +330,29 @@ class Administration:
     # --- properties -----------------------------------------------------------------------------------
 
     def topic_properties(self, topic: str) -> dict[str, str]:
-        """Give the properties that an administrator keeps with the topic. Raises `NotFound`."""
+        """Return the properties that administrators keep with the topic. Raises `NotFound`."""
         return dict(self._metadata.properties.get(self._parts.existing(topic), ()))
 
     def update_topic_properties(self, now: int, topic: str, properties: Mapping[str, str]) -> None:
-        """Set these and keep the others. Raises `NotFound`, `InvalidConfiguration`."""
+        """Set these properties and keep the others. Raises `NotFound`, `InvalidConfiguration`."""
         self._change_properties(now, self._parts.existing(topic), properties)
 
     def remove_topic_property(self, now: int, topic: str, key: str) -> None:
-        """Nothing happens where there is none of that key. Raises `NotFound`."""
+        """Remove a property; an absent key changes nothing. Raises `NotFound`."""
         self._change_properties(now, self._parts.existing(topic), {}, (key,))
 
     def namespace_properties(self, namespace: str) -> dict[str, str]:
-        """Raises `NotFound`."""
+        """Return the properties that administrators keep with the namespace. Raises `NotFound`."""
         self._metadata.require_namespace(namespace)
         return dict(self._metadata.properties.get(namespace, ()))
 
     def update_namespace_properties(self, now: int, namespace: str, properties: Mapping[str, str]) -> None:
-        """Set these and keep the others. Raises `NotFound`, `InvalidConfiguration`."""
+        """Set these properties and keep the others. Raises `NotFound`, `InvalidConfiguration`."""
         self._metadata.require_namespace(namespace)
         self._change_properties(now, namespace, properties)
 
     def remove_namespace_properties(self, now: int, namespace: str, key: str | None = None) -> None:
-        """None removes all. Nothing happens where there is none of that key. Raises `NotFound`."""
+        """Remove a property, or all of them for None; an absent key changes nothing. Raises `NotFound`."""
         present = self.namespace_properties(namespace)
         self._change_properties(now, namespace, {}, present if key is None else (key,))
 
@@ -372,7 +375,7 @@ def _check_text(what: str, name: object) -> None:
 def _changed(
     present: tuple[tuple[str, tuple[str, ...]], ...], changes: Mapping[str, Iterable[str]]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The pairs with some values replaced; an empty one goes."""
+    """Return the pairs with some values replaced; a pair with an empty value is removed."""
     changed = dict(present) | {name: tuple(dict.fromkeys(values)) for name, values in changes.items()}
     return tuple((name, values) for name, values in changed.items() if values)
 

@@ -1,8 +1,8 @@
-"""Stats of a topic, in the shape of the Java broker's REST answers; it only looks.
+"""Stats of a topic, in the shape of the Java broker's REST answers. Nothing here changes a topic.
 
-What this broker does not measure (rates of redelivery, acknowledgement and expiry, sizes of what only another
-broker would write) is left out, not made up. What it never does (offloading, compaction, transactions) is
-there as the zeros that are true.
+Values that this broker does not measure are left out: rates of redelivery, acknowledgement and expiry, and
+sizes that only other kinds of brokers write. Features that this broker does not have, such as offloading and
+transactions, show as zeros.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ AnySubscription = Subscription | NonPersistentSubscription
 
 @dataclass(frozen=True, slots=True)
 class StatsOptions:
-    """What `stats` shows. `earliest_time`: the publish time of the oldest message of each backlog, too."""
+    """Parts of the stats. `earliest_time`: the publish time of the oldest message of each backlog."""
 
     publishers: bool = True
     consumers: bool = True
@@ -33,7 +33,7 @@ class StatsOptions:
 
 
 def counted(topics: Iterable[AnyTopic]) -> Iterable[Counted]:
-    """Everything that has a rate."""
+    """Yield topics and their producers, subscriptions and consumers: each has a rate."""
     for topic in topics:
         yield topic
         yield from topic.producers.by_name.values()
@@ -42,7 +42,7 @@ def counted(topics: Iterable[AnyTopic]) -> Iterable[Counted]:
             yield from subscription.consumers
 
 
-# --- a topic ------------------------------------------------------------------------------------------
+# --- topics -------------------------------------------------------------------------------------------
 
 
 def topic_stats(topic: AnyTopic, rates: Rates, options: StatsOptions) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def _publisher_stats(services: Services, producer: Producer, rates: Rates) -> di
     }
 
 
-# --- its subscriptions --------------------------------------------------------------------------------
+# --- subscriptions ------------------------------------------------------------------------------------
 
 
 def _subscription_stats(subscription: AnySubscription, rates: Rates, options: StatsOptions) -> dict[str, Any]:
@@ -225,7 +225,7 @@ def _first_unacknowledged(subscription: Subscription) -> int:
 
 
 def _backlog_size(subscription: Subscription) -> int:
-    """Bytes from the mark-delete position to the end, acknowledged ones among them, as Pulsar reckons it."""
+    """Bytes from the mark-delete position to the end. As in Pulsar, acknowledged entries above it count."""
     log = subscription.topic.log
     return log.size_from(max(subscription.cursor.mark_delete + 1, log.first))
 
@@ -266,13 +266,13 @@ def _consumer_stats(subscription: AnySubscription, consumer: Consumer, rates: Ra
     return stats
 
 
-# --- several together ---------------------------------------------------------------------------------
+# --- sums ---------------------------------------------------------------------------------------------
 
 _BY_NAME = {"publishers": "producerName", "consumers": "consumerName"}
 
 
 def sum_of_stats(each: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Of all partitions: numbers are added, producers, consumers and subscriptions are matched by name."""
+    """Add the numbers of all partitions. Producers, consumers and subscriptions are matched by name."""
     summed: dict[str, Any] = {}
     for stats in each:
         for name, value in stats.items():
@@ -317,7 +317,7 @@ _ONE_FOR_ALL = frozenset(
         "priorityLevel",
     )
 )
-"""Of these the greatest counts."""
+"""Values that are not added: the sum shows the greatest."""
 
 
 def _joined(key: str, present: list[dict[str, Any]], more: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -328,7 +328,7 @@ def _joined(key: str, present: list[dict[str, Any]], more: list[dict[str, Any]])
     return list(by_name.values())
 
 
-# --- inside -------------------------------------------------------------------------------------------
+# --- internal stats -----------------------------------------------------------------------------------
 
 
 def internal_stats(topic: AnyTopic) -> dict[str, Any]:
@@ -372,7 +372,7 @@ def internal_stats(topic: AnyTopic) -> dict[str, Any]:
 
 
 def _nothing_inside(topic: NonPersistentTopic) -> dict[str, Any]:
-    """A non-persistent topic keeps no entry and no position."""
+    """Internal stats of a non-persistent topic, which stores no entry and no position."""
     cursor = {
         "waitingReadOp": False,
         "pendingReadOps": 0,
@@ -398,7 +398,7 @@ def _nothing_inside(topic: NonPersistentTopic) -> dict[str, Any]:
 
 
 def _cursor_stats(topic: Topic, subscription: Subscription) -> dict[str, Any]:
-    """Positions are kept with the topic, not in ledgers of their own: in Pulsar's word "NoLedger"."""
+    """Internal stats of a cursor. Its state is "NoLedger": this broker stores cursors with the topic."""
     cursor = subscription.cursor
     read: int = getattr(subscription.dispatcher, "read", cursor.mark_delete + 1)
     waiting = read >= topic.log.durable_end and any(each.permits > 0 for each in subscription.consumers)
@@ -431,11 +431,11 @@ def _position(topic: Topic, offset: int) -> str:
 
 
 def _moment(services: Services, at: int) -> int:
-    """Milliseconds since 1970 of a moment in nanoseconds of our own; what never was is 0."""
+    """Convert a moment in ns to wall time in ms since 1970; a negative moment, which is never, gives 0."""
     return services.wall_time_of(at) if at >= 0 else 0
 
 
 def _date(services: Services, wall_time: int) -> str:
-    """With the milliseconds that `wall_text` leaves out, written as Java writes them."""
+    """Format a wall time as Java does, with the milliseconds that `wall_text` leaves out."""
     fraction = f".{wall_time % 1000:03}".rstrip("0").rstrip(".")
     return f"{wall_text(wall_time)[:-1]}{fraction}Z"

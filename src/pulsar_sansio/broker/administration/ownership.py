@@ -1,14 +1,13 @@
-"""Several brokers over one store: which topics this one serves, and how they come and go.
+"""`Ownership`: which topics one broker of several serves, where all have one store.
 
-One `Broker` is one node and knows of no other. Who runs several (a simulator, an embedder with a cluster of
-their own) decides which topic is served where, and owes each broker four things: the answer to `owner`, the
-topics that it is to serve (`adopt`), the news when it is to stop, in good order (`release`) or because
-somebody else serves the topic already and the store takes no more of its records (`lose`), and which topics
-there are, whoever serves them (`topic_made`, `topic_gone`), as clients ask any broker for the topics of a
-namespace. A broker that was given no `owner` serves whatever it is asked for.
+One `Broker` is one node and knows of no other. An embedder that runs several decides which node serves each
+topic. It answers `Owner`, and tells each broker which topics to serve (`adopt`) and when to stop. The stop is
+either orderly (`release`) or because another broker serves the topic already and the store refuses records
+(`lose`). Clients may ask any broker for the topics of a namespace, so each broker is told which topics exist
+(`topic_made`, `topic_gone`). A broker without an `Owner` serves every topic.
 
-Policies, partitions and schemas are not owned by anybody; to keep the brokers' copies of them alike is the
-embedder's business, too. Ledger ids are unique within a topic, not over the brokers.
+Policies, partitions and schemas have no owner: the embedder keeps the brokers' copies of them equal. Ledger
+ids are unique within a topic, not over all brokers.
 """
 
 from dataclasses import dataclass
@@ -31,10 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OtherBroker:
-    """Another broker: it serves a topic, or knows more about who does.
+    """Another broker: it serves a topic, or knows more about the broker that does.
 
-    `service_url`, `service_url_tls`: its addresses. `redirect`: a client that asks where the topic is asks
-    again there (LOOKUP-06), with the flag `authoritative`; else it is told to connect there.
+    `service_url`, `service_url_tls`: its addresses. `redirect`: a client repeats its lookup there
+    (LOOKUP-06), with the flag `authoritative`; otherwise the client connects there.
     """
 
     service_url: str
@@ -44,13 +43,13 @@ class OtherBroker:
 
 
 class Owner(Protocol):
-    """Who serves a topic that this broker does not hold."""
+    """Tells which broker serves a topic that this broker does not serve."""
 
     def __call__(self, topic: str, authoritative: bool) -> OtherBroker | None:
-        """None: this broker does; the topic exists nowhere yet, and it may make it.
+        """Return None where the topic exists on no broker and this one may create it.
 
-        `topic` is a full name, `authoritative` what a lookup said. Raises `ServiceNotReady` when there is
-        nobody to be named.
+        `topic`: a full name; `authoritative`: the flag of the lookup. Raises `ServiceNotReady` while no
+        broker can be named.
         """
         ...
 
@@ -68,12 +67,12 @@ class Ownership:
         self._departed: dict[Topic, None] = {}
         """Topics that were released or deleted, and have entries that are not durable yet."""
 
-    # --- what an embedder commands --------------------------------------------------------------------
+    # --- commands of the embedder ---------------------------------------------------------------------
 
     def adopt(self, now: int, topic: str, stored: StoredTopic) -> None:
-        """Serve a persistent topic that the store holds, and which no other broker can write any more.
+        """Serve a persistent topic that the store holds, and that no other broker can write any more.
 
-        Raises `LocalProtocolError` when it is served here or is still being released.
+        Raises `LocalProtocolError` while the topic is served here or is still being released.
         """
         self._context.now = now
         name = TopicName.parse(topic)
@@ -84,10 +83,10 @@ class Ownership:
         self._settle()
 
     def release(self, now: int, topic: str, moved_to: OtherBroker | None = None) -> None:
-        """Stop serving a topic: everybody is sent away, to `moved_to` if that is known already.
+        """Stop serving a topic. Its clients are disconnected, and sent to `moved_to` where that is given.
 
-        What was taken is confirmed as ever. `Released` says when all of it is durable. Raises
-        `LocalProtocolError` where it is not served.
+        Messages that were accepted are confirmed once durable; then `Released` follows. Raises
+        `LocalProtocolError` where the topic is not served.
         """
         self._context.now = now
         found = self._served(topic)
@@ -111,10 +110,12 @@ class Ownership:
         self._settle()
 
     def lose(self, now: int, topic: str, moved_to: OtherBroker | None = None) -> None:
-        """The topic is served elsewhere already: what of it is not durable is forgotten, never confirmed.
+        """Stop serving a topic that another broker serves already. Entries that are not durable are never
+        confirmed.
 
-        So is what one of that name has left that was released or deleted here. Everybody is sent away. To be
-        called before `persisted` of the write whose records of this topic the store refused.
+        This holds for topics of that name that were released or deleted here, too. All clients are
+        disconnected. To be called before `persisted` of the write whose records of this topic the store
+        refused.
         """
         self._context.now = now
         name = str(TopicName.parse(topic))
@@ -128,7 +129,7 @@ class Ownership:
                 lost.append(found)
         for each in lost:
             each.lost = True
-        # Who was fenced out, and is not drained yet, is known to its connection alone.
+        # Only its connection knows a fenced producer that still waits for receipts.
         for connection in list(self._links.values()):
             for producer in list(connection.producers.values()):
                 if isinstance(producer, Producer) and (producer.topic is found or producer.topic in lost):
@@ -141,20 +142,21 @@ class Ownership:
         self._settle()
 
     def topic_made(self, now: int, topic: str) -> None:
-        """A topic, or a partition, is there now, wherever it is served: it is in lists from now on, and who
-        watches them is told."""
+        """Record that a topic, or a partition, exists on some broker. Clients list it, and watchers are
+        notified."""
         self._context.now = now
         self._topics.names.add(str(TopicName.parse(topic)))
         self._settle()
 
     def topic_gone(self, now: int, topic: str) -> None:
-        """It was deleted."""
+        """Record that a topic was deleted."""
         self._context.now = now
         self._topics.names.remove(str(TopicName.parse(topic)))
         self._settle()
 
     def detach(self, topic: AnyTopic) -> None:
-        """It is not served here any more; what was taken of it is confirmed when it is durable."""
+        """Record that a topic is not served here any more. Its accepted messages are confirmed once they are
+        durable."""
         if isinstance(topic, Topic):
             self._departed[topic] = None
             self._journal.confirm(lambda: self._departed.pop(topic))

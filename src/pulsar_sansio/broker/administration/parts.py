@@ -1,6 +1,7 @@
-"""`Parts`: what the objects that carry out an administrator's commands share, and how they find topics.
+"""`Parts`: shared by the objects that carry out an administrator's commands. It finds the topics that
+commands name.
 
-A command names a topic by any of its names. The methods here find it, and raise the administrator's errors.
+A command names a topic by any of its names. The methods find the topic, and raise the administrator's errors.
 """
 
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from ..topics.topic import Topic
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """`settle`: to be called at the end of a command that changes anything."""
+    """`settle`: every command that changes anything calls it at its end."""
 
     services: Services
     metadata: Metadata

@@ -1,7 +1,6 @@
-"""What an administrator does with subscriptions: make, delete, skip, expire, move, describe.
+"""`SubscriptionAdministration`: create, delete, skip, expire, move and describe subscriptions.
 
-The part of `TopicAdministration` that knows subscriptions. What is done to that of a partitioned topic is
-done to those of its partitions.
+A command for a subscription of a partitioned topic applies to the subscription of each partition.
 """
 
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ from .stored_message import StoredMessage, stored_message
 
 
 class BacklogAnalysis(NamedTuple):
-    """What a subscription has before it; `first` and `last`: entries, None where there is none."""
+    """The backlog of a subscription. `first` and `last`: its entries at both ends; None where it is empty."""
 
     entries: int
     messages: int
@@ -30,7 +29,7 @@ class BacklogAnalysis(NamedTuple):
 
 
 class SubscriptionAdministration:
-    """The administrator's commands that name a subscription."""
+    """Commands that name a subscription."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -41,7 +40,7 @@ class SubscriptionAdministration:
         self._settle = parts.settle
 
     def subscriptions(self, topic: str) -> list[str]:
-        """Names, of all partitions together. Raises `NotFound`."""
+        """Return the names of the subscriptions of the topic, or of all its partitions. Raises `NotFound`."""
         return sorted({name for each in self._parts.topics_of(topic) for name in each.subscriptions})
 
     def create_subscription(
@@ -52,10 +51,10 @@ class SubscriptionAdministration:
         position: MessageId | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """A durable subscription that begins with the first entry at or after `position`; None is the end.
+        """Create a durable subscription at the first entry at or after `position`; None is the end.
 
-        The topic is created where policies allow that, as by a SUBSCRIBE. Raises `NotFound`,
-        `AlreadyExists`, `LimitReached`, `NotApplicable` for non-persistent topics, `InvalidConfiguration`.
+        As for a SUBSCRIBE, the topic is created where policies allow. Raises `NotFound`, `AlreadyExists`,
+        `LimitReached`, `NotApplicable` for non-persistent topics, `InvalidConfiguration`.
         """
         self._context.now = now
         if not subscription.strip() or len(subscription) > MAX_NAME_LENGTH:
@@ -104,7 +103,7 @@ class SubscriptionAdministration:
         self._settle()
 
     def skip_messages(self, now: int, topic: str, subscription: str, count: int | None = None) -> None:
-        """Acknowledge the next `count` entries on the consumers' behalf; None is all there are.
+        """Acknowledge the next `count` entries on the consumers' behalf; None is all of them.
 
         Raises `NotFound`.
         """
@@ -124,12 +123,11 @@ class SubscriptionAdministration:
         self._settle()
 
     def expire_messages(self, now: int, topic: str, subscription: str, older_than: float | MessageId) -> bool:
-        """Acknowledge on the consumers' behalf what was published more than so many seconds ago, or what lies
-        before an entry and that entry itself, whichever message of it is meant. False where there was nothing
-        to do: no backlog, or consumers who are connected and nothing that is old enough; and where the topic
-        does not go so far as that entry.
+        """Acknowledge old messages on the consumers' behalf.
 
-        Raises `NotFound`.
+        `older_than`: the age in seconds, or the id of the last entry to expire; a batch index in it is
+        ignored. False where nothing was to be done: the backlog is empty, or consumers are connected and
+        nothing is old enough, or the topic ends before that entry. Raises `NotFound`.
         """
         self._context.now = now
         expired = False
@@ -151,7 +149,7 @@ class SubscriptionAdministration:
     def reset_cursor(
         self, now: int, topic: str, subscription: str, position: MessageId | int, *, inclusive: bool = True
     ) -> None:
-        """Move a subscription to a message id, or behind it unless `inclusive`, or to a publish time (ms).
+        """Move a subscription to a message id, or after it unless `inclusive`, or to a publish time (ms).
 
         Its consumers reconnect. Raises `NotFound`, `InvalidConfiguration`.
         """
@@ -168,8 +166,10 @@ class SubscriptionAdministration:
         self._settle()
 
     def clear_backlogs(self, now: int, namespace: str, subscription: str | None = None) -> None:
-        """`skip_messages` for every topic of the namespace that has this subscription; None is all of them,
-        but for that of compaction. Raises `NotFound`."""
+        """Skip the backlog of this subscription in every topic of the namespace.
+
+        None is every subscription except the one of compaction. Raises `NotFound`.
+        """
         self._context.now = now
         for each in self._parts.topics_in(namespace):
             if not isinstance(each, Topic):
@@ -182,8 +182,10 @@ class SubscriptionAdministration:
         self._settle()
 
     def unsubscribe_everywhere(self, now: int, namespace: str, subscription: str) -> None:
-        """Delete the subscription of every topic of the namespace that has it. Raises `NotFound`, or
-        `InUse` while consumers are connected."""
+        """Delete the subscription of every topic of the namespace that has it.
+
+        Raises `NotFound`, or `InUse` while consumers are connected.
+        """
         self._context.now = now
         topics = self._parts.topics_in(namespace)
         found = [each.subscriptions[subscription] for each in topics if subscription in each.subscriptions]
@@ -194,9 +196,9 @@ class SubscriptionAdministration:
         self._settle()
 
     def peek(self, topic: str, subscription: str, number: int) -> StoredMessage:
-        """The `number`th entry, from 1, that the subscription has not acknowledged.
+        """Return the `number`th entry, from 1, that the subscription has not acknowledged.
 
-        Raises `NotFound`; `NotApplicable` for a topic with partitions.
+        Raises `NotFound`; `NotApplicable` for a partitioned topic.
         """
         only = self._parts.subscribed_topic(topic, subscription)
         cursor, end = only.subscriptions[subscription].cursor, only.log.durable_end
@@ -210,9 +212,9 @@ class SubscriptionAdministration:
     def analyze_backlog(
         self, topic: str, subscription: str, position: MessageId | None = None
     ) -> BacklogAnalysis:
-        """What a subscription has not acknowledged, from `position` on; None is all of it.
+        """Count the entries and messages of a backlog, from `position` on; None is all of it.
 
-        Raises `NotFound`; `NotApplicable` for a topic with partitions.
+        Raises `NotFound`; `NotApplicable` for a partitioned topic.
         """
         only = self._parts.subscribed_topic(topic, subscription)
         log, cursor = only.log, only.subscriptions[subscription].cursor
@@ -230,7 +232,7 @@ class SubscriptionAdministration:
         return BacklogAnalysis(entries, messages, first, last)
 
     def subscription_properties(self, topic: str, subscription: str) -> dict[str, str]:
-        """What is kept with a subscription, that of all partitions together. Raises `NotFound`."""
+        """Return the properties of a subscription, merged over all partitions. Raises `NotFound`."""
         properties: dict[str, str] = {}
         for each in self._parts.subscribed_topics(topic, subscription):
             properties.update(each.subscriptions[subscription].properties)
@@ -239,7 +241,7 @@ class SubscriptionAdministration:
     def set_subscription_properties(
         self, now: int, topic: str, subscription: str, properties: Mapping[str, str]
     ) -> None:
-        """Keep these instead of what was kept. Raises `NotFound`, `InvalidConfiguration`."""
+        """Replace the properties. Raises `NotFound`, `InvalidConfiguration`."""
         self._context.now = now
         pairs = text_pairs(properties)
         for each in self._parts.subscribed_topics(topic, subscription):
@@ -252,7 +254,11 @@ class SubscriptionAdministration:
 
 
 def _mark_before(log: ManagedLedger, position: MessageId, inclusive: bool) -> tuple[int, int | None]:
-    """The offset before the one to begin with, and which messages of that one are left; None is all."""
+    """Return the mark-delete position for a seek, and the bits of the messages to deliver of the entry after
+    it.
+
+    The bits are None where all messages of that entry are to be delivered.
+    """
     offset = log.offset(position.ledger_id, position.entry_id)
     if log.exact(position.ledger_id, position.entry_id) is None or offset >= log.durable_end:
         return offset - 1, None

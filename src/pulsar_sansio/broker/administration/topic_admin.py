@@ -1,7 +1,6 @@
-"""What an administrator does with topics: create, grow, unload, terminate, delete, list, look inside.
+"""`TopicAdministration`: create, grow, unload, terminate, compact, migrate, delete, list and inspect topics.
 
-The part of `Administration` that knows topics; its rules are the same. A partitioned topic is only a name
-over its partitions (TOPIC-03): what is done to it is done to each of them.
+A partitioned topic is only a name over its partitions (TOPIC-03): a command for it applies to each of them.
 """
 
 from collections.abc import Mapping
@@ -23,11 +22,11 @@ from .parts import Parts
 from .stored_message import StoredMessage, stored_message
 
 MAX_PARTITIONS = 10_000
-"""More is taken for a slip of the pen."""
+"""The number of partitions that a topic may have; a larger number is taken for a mistake."""
 
 
 class TopicAdministration:
-    """The administrator's commands that name a topic."""
+    """Commands that name a topic."""
 
     def __init__(self, parts: Parts, rates: Rates, ownership: Ownership) -> None:
         self._parts = parts
@@ -39,13 +38,14 @@ class TopicAdministration:
         self._rates = rates
         self._ownership = ownership
 
-    # --- making and growing ---------------------------------------------------------------------------
+    # --- creation and growth --------------------------------------------------------------------------
 
     def create_topic(self, now: int, topic: str, properties: Mapping[str, str] | None = None) -> None:
-        """A topic without partitions, or a missing partition of a topic that has them.
+        """Create a topic without partitions, or a missing partition of a partitioned topic.
 
-        Raises `AlreadyExists`, `NotFound` without the namespace, `LimitReached`, `InvalidConfiguration` for
-        the name of a partition that cannot be or for properties that are not text.
+        Raises `AlreadyExists`, `NotFound` where the namespace does not exist, `LimitReached`, and
+        `InvalidConfiguration` for the name of a partition beyond the last one or for properties that are not
+        text.
         """
         self._context.now = now
         name = self._new_name(topic)
@@ -61,7 +61,7 @@ class TopicAdministration:
     def create_partitioned_topic(
         self, now: int, topic: str, partitions: int, properties: Mapping[str, str] | None = None
     ) -> None:
-        """A topic of `partitions` (1 to 10 000) partitions, which are created too."""
+        """Create a topic of `partitions` (1 to 10 000) partitions, and the partitions themselves."""
         self._context.now = now
         name = self._new_name(topic)
         self._check_partitions(partitions)
@@ -78,7 +78,7 @@ class TopicAdministration:
             self._metadata.set_properties(str(name), pairs)
 
     def update_partitions(self, now: int, topic: str, partitions: int) -> None:
-        """More partitions; fewer is not possible. Raises `NotFound`, `InvalidConfiguration`."""
+        """Add partitions; the number cannot shrink. Raises `NotFound`, `InvalidConfiguration`."""
         self._context.now = now
         name = TopicName.parse(topic)
         present = self._metadata.partitions.get(str(name))
@@ -120,7 +120,7 @@ class TopicAdministration:
     # --- single entries -------------------------------------------------------------------------------
 
     def read_entry(self, topic: str, ledger_id: int, entry_id: int) -> StoredMessage:
-        """A durable entry by its id.
+        """Return a durable entry by its id.
 
         Raises `NotFound`, or `NotApplicable` for partitioned and non-persistent topics.
         """
@@ -131,9 +131,10 @@ class TopicAdministration:
         return stored_message(found, offset)
 
     def examine(self, topic: str, number: int, *, from_end: bool) -> StoredMessage:
-        """The `number`th durable entry, from 1, of those kept; the nearest one where there are fewer.
+        """Return the `number`th durable entry, from 1; the nearest one where fewer are stored.
 
-        Raises `NotFound` for an empty topic too, or `NotApplicable` as `read_entry`.
+        Raises `NotFound` also for an empty topic, and `NotApplicable` for partitioned and non-persistent
+        topics.
         """
         found = self._parts.persistent_topic(topic)
         first, end = found.log.first, found.log.durable_end
@@ -143,9 +144,10 @@ class TopicAdministration:
         return stored_message(found, min(max(offset, first), end - 1))
 
     def message_id_at(self, topic: str, publish_time: int) -> MessageId:
-        """The first durable entry published at or after `publish_time` (ms since 1970), else the next one.
+        """Return the id of the first durable entry published at or after `publish_time` (ms since 1970).
 
-        Raises `NotFound`, or `NotApplicable` as `read_entry`.
+        Where there is none, it is the id that the next entry gets. Raises `NotFound`, or `NotApplicable` for
+        partitioned and non-persistent topics.
         """
         found = self._parts.persistent_topic(topic)
         ledger_id, entry_id = found.log.position(found.log.find_publish_time(publish_time))
@@ -154,32 +156,33 @@ class TopicAdministration:
     # --- listing ------------------------------------------------------------------------------------------
 
     def topics(self, namespace: str) -> list[str]:
-        """Full names of the namespace's topics, partitions one by one. Raises `NotFound`."""
+        """Return the full names of the namespace's topics, each partition by itself. Raises `NotFound`."""
         self._metadata.require_namespace(namespace)
         return self._topics.names.listed(namespace)
 
     def partitioned_topics(self, namespace: str) -> list[str]:
-        """Full names of the namespace's partitioned topics. Raises `NotFound`."""
+        """Return the full names of the namespace's partitioned topics. Raises `NotFound`."""
         self._metadata.require_namespace(namespace)
         return self._metadata.partitioned_topics(namespace)
 
     def topic_partitions(self, topic: str) -> int:
-        """How many partitions; 0 for a topic without. Raises `NotFound`."""
+        """Return the number of partitions; 0 for a topic without. Raises `NotFound`."""
         return self._metadata.partitions.get(self._parts.existing(topic), 0)
 
-    # --- unloading and ending -------------------------------------------------------------------------
+    # --- unloading, ending, compaction ----------------------------------------------------------------
 
     def unload(self, now: int, topic: str) -> None:
-        """Send producers and consumers away; they come back and find what is durable (GAP-37)."""
+        """Disconnect producers and consumers; they reconnect to the topic with its durable state (GAP-37)."""
         self._context.now = now
         for each in self._parts.topics_of(topic):
             each.unload()
         self._settle()
 
     def terminate(self, now: int, topic: str) -> MessageId:
-        """No more messages. The id of the last one; of an empty topic it is its ledger's and -1.
+        """End a topic for producers, and return the id of its last message.
 
-        Raises `NotFound`, or `NotApplicable` for partitioned and non-persistent topics.
+        The entry id is -1 where the topic is empty. Raises `NotFound`, or `NotApplicable` for partitioned and
+        non-persistent topics.
         """
         self._context.now = now
         only = self._parts.persistent_topic(topic)
@@ -189,7 +192,7 @@ class TopicAdministration:
         return MessageId(ledger_id, entry_id, only.partition)
 
     def compact(self, now: int, topic: str) -> None:
-        """Begin to compact a topic, or each of its partitions that does not do so already.
+        """Begin to compact a topic, or each of its partitions that is not being compacted.
 
         Raises `NotFound`, `NotApplicable` for a topic that is not persistent, `InUse` where all of it is
         being compacted.
@@ -207,9 +210,10 @@ class TopicAdministration:
         self._settle()
 
     def compaction_status(self, topic: str) -> tuple[str, str]:
-        """NOT_RUN, RUNNING, SUCCESS or ERROR since the broker serves the topic, and the reason of an error.
+        """Return NOT_RUN, RUNNING, SUCCESS or ERROR, and the reason of an error.
 
-        Raises `NotFound`, or `NotApplicable` for partitioned and non-persistent topics.
+        The status counts from the moment the broker serves the topic. Raises `NotFound`, or `NotApplicable`
+        for partitioned and non-persistent topics.
         """
         compaction = self._parts.persistent_topic(topic).compaction
         return compaction.status, compaction.last_error
@@ -217,11 +221,11 @@ class TopicAdministration:
     def migrate(
         self, now: int, topic: str, service_url: str | None, service_url_tls: str | None = None
     ) -> None:
-        """The topic, or each of its partitions, goes on in the cluster of these service URLs.
+        """Move the topic, or each of its partitions, to the cluster of these service URLs.
 
-        Producers are sent there at once, each subscription's consumers when they have acknowledged everything
-        that is here; whoever comes later, too. Copying what is not acknowledged is not done, nor asked for.
-        Raises `NotFound`, `NotApplicable` for non-persistent topics, `InvalidServiceUrl`,
+        Producers are sent there at once, the consumers of a subscription once they have acknowledged all
+        entries here. Clients that connect later are sent there, too. Entries that are not acknowledged are
+        not copied. Raises `NotFound`, `NotApplicable` for non-persistent topics, `InvalidServiceUrl`,
         `InvalidConfiguration` where neither URL is given.
         """
         self._context.now = now
@@ -238,7 +242,7 @@ class TopicAdministration:
         self._settle()
 
     def delete_topic(self, now: int, topic: str, force: bool = False) -> None:
-        """Away with the topic, partitions and all.
+        """Delete the topic with all its partitions.
 
         Raises `NotFound`, or `InUse` while producers or consumers are connected, unless `force`.
         """
@@ -262,16 +266,16 @@ class TopicAdministration:
             self._parts.schemas.discard(TopicName.parse(topic))
         self._settle()
 
-    # --- looking --------------------------------------------------------------------------------------
+    # --- inspection -----------------------------------------------------------------------------------
 
     def stats(self, topic: str, options: StatsOptions | None = None) -> dict[str, Any]:
-        """As `GET …/stats`. Raises `NotFound`, or `NotApplicable` for a partitioned topic."""
+        """Return the answer to `GET …/stats`. Raises `NotFound`; `NotApplicable` for a partitioned topic."""
         return topic_stats(self._parts.topic(topic), self._rates, options or StatsOptions())
 
     def partitioned_stats(
         self, topic: str, options: StatsOptions | None = None, per_partition: bool = True
     ) -> dict[str, Any]:
-        """As `GET …/partitioned-stats`: the sum, and with `per_partition` each one's.
+        """Return the answer to `GET …/partitioned-stats`: the sum, and each partition's with `per_partition`.
 
         Raises `NotFound`, `NotApplicable`.
         """
@@ -286,14 +290,14 @@ class TopicAdministration:
         return summed
 
     def internal_stats(self, topic: str) -> dict[str, Any]:
-        """As `GET …/internalStats`: ledgers and cursors.
+        """Return the answer to `GET …/internalStats`: ledgers and cursors.
 
         Raises `NotFound`, or `NotApplicable` for a partitioned topic.
         """
         return internal_stats(self._parts.topic(topic))
 
     def partitioned_internal_stats(self, topic: str) -> dict[str, Any]:
-        """As `GET …/partitioned-internalStats`. Raises `NotFound`, `NotApplicable`."""
+        """Return the answer to `GET …/partitioned-internalStats`. Raises `NotFound`, `NotApplicable`."""
         name = self._partitioned(topic)
         partitions = {found.name: internal_stats(found) for found in self._parts.topics_of(name)}
         return {"metadata": self._partitions_metadata(name), "partitions": partitions}
@@ -311,7 +315,7 @@ class TopicAdministration:
         return metadata
 
     def partitions_metadata(self, topic: str) -> dict[str, Any]:
-        """As `GET …/partitions`. Raises `NotFound`."""
+        """Return the answer to `GET …/partitions`. Raises `NotFound`."""
         name = self._parts.existing(topic)
         return (
             self._partitions_metadata(name)
@@ -320,7 +324,7 @@ class TopicAdministration:
         )
 
     def partitions_for_use(self, now: int, topic: str) -> dict[str, Any]:
-        """`partitions_metadata` for who is going to use the topic: made first, if policies say so (WIRE-03).
+        """Return `partitions_metadata`; the topic is created first where policies say so (WIRE-03).
 
         Raises `NotFound`.
         """
@@ -337,7 +341,7 @@ class TopicAdministration:
         return {"partitions": 0, "deleted": False}
 
     def last_message_id(self, topic: str) -> MessageId:
-        """Of the last durable entry; of an empty topic its ledger's and -1.
+        """Return the id of the last durable entry; the entry id is -1 where the topic is empty.
 
         Raises `NotFound`, or `NotApplicable` for a partitioned or non-persistent topic.
         """

@@ -1,1 +1,1 @@
-"""Dispatchers: which consumer of a subscription gets which entry, and when."""
+"""Dispatchers: they choose the consumer of a subscription that gets an entry, and when."""

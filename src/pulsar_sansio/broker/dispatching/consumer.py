@@ -1,6 +1,6 @@
-"""A consumer as the broker knows it: permits, what it holds unacknowledged, whether it is blocked.
+"""A consumer on the broker's side: its permits, its unacknowledged messages, whether it is blocked.
 
-Owned by a subscription and a connection together. It decides nothing; dispatchers do.
+A subscription and a connection own it together. It decides nothing; dispatchers do.
 """
 
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ SubType = proto.CommandSubscribe.SubType
 
 
 JOIN_LIMIT = 16 * 1024
-"""Bytes up to which one copy into a single chunk is cheaper than handing on two chunks."""
+"""Bytes up to which one copy into a single chunk is cheaper than two chunks to write."""
 
 
 class Consumer:
@@ -64,16 +64,17 @@ class Consumer:
         self.kind = command.subType
         self.priority = command.priority_level
         self.epoch = command.consumer_epoch if command.HasField("consumer_epoch") else None
-        """Redelivery epoch, echoed in messages of Exclusive and Failover; None for clients without."""
+        """The redelivery epoch, repeated in messages of Exclusive and Failover; None for clients without
+        epochs."""
         self.read_compacted = command.read_compacted
         self.metadata = [(pair.key, pair.value) for pair in command.metadata]
         key_shared = command.keySharedMeta
         self.sticky = self.kind == SubType.Key_Shared and key_shared.keySharedMode == proto.STICKY
-        # Only those that are checked: others may be as many as a frame holds.
+        # Other types do not check their ranges, of which a frame may hold many.
         ranges = key_shared.hashRanges if self.sticky or self.kind == SubType.Exclusive else ()
         self.sticky_ranges = [(each.start, each.end) for each in ranges]
         self.key_filter: Sticky | None = None
-        """Exclusive: of which keys it gets entries; None is all of them."""
+        """Exclusive: the hash ranges of the keys that the consumer receives; None is all keys."""
         self.allow_out_of_order = key_shared.allowOutOfOrderDelivery
         self.connected_at = wall_time
         self._front: MessageFront | None = None
@@ -81,34 +82,34 @@ class Consumer:
         self.subscription: Subscription | NonPersistentSubscription = None  # type: ignore[assignment]  # set when it is added to one
         self.permits = 0
         self.flowed = False
-        """Whether a FLOW came yet."""
+        """True after the first FLOW."""
         self.saved_permits = 0
-        """Granted while blocked (rule BROKER-28)."""
+        """Permits granted while the consumer was blocked (rule BROKER-28)."""
         self.unacked = 0
-        """Messages delivered and not acknowledged."""
+        """The number of messages delivered and not acknowledged."""
         self.pending: dict[int, int] = {}
-        """Shared and Key_Shared: offset -> messages of it still to be acknowledged."""
+        """Shared and Key_Shared: offset -> the number of messages of that entry still to be acknowledged."""
         self.blocked = False
-        """Too many unacknowledged messages (rule BROKER-27)."""
+        """The consumer has too many unacknowledged messages (rule BROKER-27)."""
         self.ready = False
-        """SUCCESS was sent; FLOW before it is ignored (rule BROKER-25)."""
+        """SUCCESS was sent; an earlier FLOW is ignored (rule BROKER-25)."""
         self.closed = False
         self.messages_out = 0
         self.bytes_out = 0
         self.delivered_at = -1
         self.acknowledged_at = -1
         self.flowed_at = -1
-        """When a message, an acknowledgement and a FLOW passed last (ns); -1 is never."""
+        """The moments of the last message, the last acknowledgement and the last FLOW (ns); -1 is never."""
 
     def set_key_filter(self) -> None:
-        """Who reads part of the keys says which. Raises `ConsumerAssignError`."""
+        """Filter keys by the hash ranges in the SUBSCRIBE. Raises `ConsumerAssignError`."""
         if self.kind == SubType.Exclusive and self.sticky_ranges:
             Sticky().check(self.sticky_ranges)
             self.key_filter = Sticky()
             self.key_filter.add(self)
 
     def matches_key_filter(self, data: bytes) -> bool:
-        """Whether a stored entry is of its part of the keys, where it has but a part."""
+        """True when the consumer receives this stored entry."""
         key_filter = self.key_filter
         return (
             key_filter is None
@@ -116,30 +117,30 @@ class Consumer:
         )
 
     def counters(self) -> tuple[int, int, int, int]:
-        """Messages and bytes in (none), messages and bytes out."""
+        """Messages and bytes in (always 0), messages and bytes out."""
         return 0, 0, self.messages_out, self.bytes_out
 
     @property
     def _shown_epoch(self) -> int | None:
-        """Only Exclusive and Failover have an epoch in their messages (REDEL-02), and not where they read
-        compacted (seen: java-table-view)."""
+        """The epoch in messages: Exclusive and Failover have one (REDEL-02), except to read compacted (seen:
+        java-table-view)."""
         single = self.kind in (SubType.Exclusive, SubType.Failover)
         return self.epoch if single and not self.read_compacted else None
 
     @property
     def available(self) -> bool:
-        """Whether another entry may be dispatched to it now."""
+        """True when another entry may be dispatched to the consumer now."""
         return self.permits > 0 and not self.blocked and self.connection.writable
 
     def set_epoch(self, epoch: int) -> None:
-        """Following deliveries carry it."""
+        """Set the epoch of later deliveries."""
         self.epoch = epoch
         self._front = None
 
     def deliver(
         self, entry: EntryAdded, messages: int, redelivery_count: int = 0, ack_set: int | None = None
     ) -> None:
-        """Send one entry; `messages` of it are charged."""
+        """Send one entry, and charge permits for `messages`."""
         data = entry.data
         if self._takes_entry_metadata and entry.last_index >= 0:
             data = pack_broker_entry_metadata(entry.received_at, entry.last_index) + data

@@ -1,9 +1,8 @@
-"""Messages of one dispatcher that wait for their time (rule DELAY-01).
+"""Messages of one dispatcher that are to be delivered later (rule DELAY-01).
 
-`Delays` holds offsets until they are due and wakes its dispatcher then. It is only memory: whatever was not
-acknowledged comes by again when a dispatcher begins to read anew (a restart, an unload, a seek), and is held
-back again. Times are those that producers wrote into the metadata, milliseconds of wall time. What holds an
-entry back beyond that, and what an entry is, is not known here.
+`Delays` holds offsets until they are due, and then wakes its dispatcher. It holds them in memory only: a
+dispatcher that starts to read again, after a restart, an unload or a seek, finds the entries again and holds
+them back again. Times are wall time in ms, as producers wrote them into the metadata.
 """
 
 from collections.abc import Callable
@@ -14,10 +13,10 @@ if TYPE_CHECKING:
     from ..topics.topic import Topic
 
 LONGEST_SLEEP = 3600 * 1_000_000_000
-"""Nanoseconds after which we look again: a producer may write any date, a timer need not know it."""
+"""The longest time, in ns, for which the timer is set: a producer may write any date."""
 
 MAX_OVER = 1000
-"""Times of entries that are acknowledged already and kept; from here on at most as many as are not."""
+"""The number of times by which the heap may exceed twice the number of waiting entries."""
 
 
 class Delays:
@@ -27,16 +26,16 @@ class Delays:
         self._topic = topic
         self._context = topic.context
         self._waiting: dict[int, int] = {}
-        """Offset -> when it is due (wall time, ms)."""
+        """Offset -> the wall time in ms at which the entry is due."""
         self._heap: list[tuple[int, int]] = []
-        """(when, offset), also of offsets that are not waiting any more."""
+        """(time, offset); it may hold offsets that no longer wait."""
         self._timer = topic.context.deadlines.slot(wake)
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def postpone(self, offset: int, deliver_at: int) -> bool:
-        """Whether an entry has to wait; if so, it is kept here until it is due."""
+        """Hold an entry back until it is due. False when it is due already."""
         topic = self._topic
         if not topic.policies.delayed_delivery or deliver_at <= self._reach():
             return False
@@ -48,9 +47,9 @@ class Delays:
         return True
 
     def _reach(self) -> int:
-        """What is due at this moment of wall time (ms) may be delivered now.
+        """The wall time (ms) up to which entries may be delivered now.
 
-        As the Java broker has it, a tick ahead of the time unless it is to be strict.
+        As with the Java broker, it is a tick ahead of the present time, unless delivery is strict.
         """
         services = self._topic.services
         if services.config.delayed_delivery_strict:
@@ -58,7 +57,7 @@ class Delays:
         return services.wall_time + round((self._topic.policies.delayed_delivery_tick or 0) * 1000)
 
     def take_due(self) -> list[int]:
-        """The offsets that are due, in order of their times; they are not kept any longer."""
+        """Remove and return the offsets that are due, in order of their times."""
         heap, waiting = self._heap, self._waiting
         reach = self._reach()
         due = []
@@ -70,7 +69,8 @@ class Delays:
         return due
 
     def _set_timer(self) -> None:
-        """At the moment itself, not a tick ahead: many that are due about the same time go together."""
+        """Set the timer to the exact time, not a tick ahead: entries that are due about that time are
+        delivered together."""
         if not self._heap:
             self._timer.clear()
             return
@@ -79,24 +79,24 @@ class Delays:
         self._timer.set(min(now - now % 1_000_000 + rest * 1_000_000, now + LONGEST_SLEEP))
 
     def discard(self, offset: int) -> None:
-        """It was acknowledged."""
+        """Discard an entry that was acknowledged."""
         if self._waiting.pop(offset, None) is not None:
             self._tidy()
 
     def discard_up_to(self, offset: int) -> None:
-        """Everything up to there was acknowledged."""
+        """Discard the entries up to this offset: all are acknowledged."""
         for each in [each for each in self._waiting if each <= offset]:
             del self._waiting[each]
         self._tidy()
 
     def _tidy(self) -> None:
-        """What was acknowledged before its time, which may be far away, is not kept until then."""
+        """Remove times of acknowledged entries from the heap once they outnumber the others."""
         if len(self._heap) > MAX_OVER + 2 * len(self._waiting):
             self._heap = [(when, offset) for offset, when in self._waiting.items()]
             heapify(self._heap)
 
     def clear(self) -> None:
-        """The dispatcher reads anew, or is not needed any more."""
+        """Discard all entries: the dispatcher reads again, or was closed."""
         self._waiting.clear()
         self._heap.clear()
         self._timer.clear()

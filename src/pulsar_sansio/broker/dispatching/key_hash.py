@@ -1,10 +1,9 @@
-"""Which consumer of a Key_Shared subscription a key belongs to (GAP-18).
+"""The choice of a Key_Shared consumer for a key (GAP-18).
 
-A key becomes a slot of 1 to 65535, and a selector says whose slot that is: `AutoSplit` halves ranges as
-consumers come, `Sticky` takes the ranges the consumers ask for. Which automatic selector a broker uses is
-invisible to clients; this is the Java broker's of `subscriptionKeySharedUseConsistentHashing=false`, and
-`key_ring` has the other one.
-Nothing here holds a message.
+A key is hashed to a slot of 1 to 65535, and a selector knows the consumer of each slot. `AutoSplit` halves
+ranges as consumers are added; `Sticky` takes the ranges that consumers ask for. Clients cannot see which
+automatic selector a broker uses. `AutoSplit` is the Java broker's for
+`subscriptionKeySharedUseConsistentHashing=false`; `key_ring` has the other one.
 """
 
 import base64
@@ -30,7 +29,7 @@ def murmur3_32(data: bytes) -> int:
 
 
 def murmur3_32_all(front: bytes, backs: Iterable[bytes]) -> Iterator[int]:
-    """Of `front` with each of `backs` behind it; `front`, which may be long, is gone through only once."""
+    """Hash `front` followed by each of `backs`; `front`, which may be long, is hashed only once."""
     h = _begin(front)
     whole = len(front) & ~3
     for back in backs:
@@ -39,7 +38,7 @@ def murmur3_32_all(front: bytes, backs: Iterable[bytes]) -> Iterator[int]:
 
 
 def _begin(data: bytes, h: int = 0) -> int:
-    """The whole words of `data`."""
+    """Mix in the whole words of `data`."""
     for index in range(0, len(data) & ~3, 4):
         k = int.from_bytes(data[index : index + 4], "little") * 0xCC9E2D51 & 0xFFFFFFFF
         k = (k << 15 | k >> 17) * 0x1B873593 & 0xFFFFFFFF
@@ -49,7 +48,7 @@ def _begin(data: bytes, h: int = 0) -> int:
 
 
 def _finish(h: int, data: bytes, before: int = 0) -> int:
-    """What is left of `data`, and the length; `before`: bytes that came before it."""
+    """Mix in the last bytes of `data` and the length; `before`: the number of bytes hashed before `data`."""
     whole = len(data) & ~3
     if whole != len(data):
         k = int.from_bytes(data[whole:], "little") * 0xCC9E2D51 & 0xFFFFFFFF
@@ -62,7 +61,8 @@ def _finish(h: int, data: bytes, before: int = 0) -> int:
 
 
 def sticky_key(metadata: MessageMetadata) -> bytes:
-    """The key that decides: ordering key, else key, else what is the message's own."""
+    """Return the key that is hashed: the ordering key, else the key, else the producer's name and sequence
+    id."""
     if metadata.ordering_key is not None:
         return metadata.ordering_key
     if metadata.partition_key is not None and not metadata.null_partition_key:
@@ -77,12 +77,13 @@ def sticky_key(metadata: MessageMetadata) -> bytes:
 
 
 def slot_of(key: bytes) -> int:
-    """1 to 65535; 0 is no slot."""
+    """Hash a key to a slot of 1 to 65535; 0 is no slot."""
     return (murmur3_32(key) & 0x7FFFFFFF) % SLOTS or 1
 
 
 class AutoSplit:
-    """Every newcomer gets the lower half of the widest range; who leaves gives its range to a neighbour."""
+    """A new consumer gets the lower half of the widest range; a removed one leaves its range to a
+    neighbour."""
 
     def __init__(self) -> None:
         self._bounds: list[int] = []
@@ -106,7 +107,7 @@ class AutoSplit:
             return
         index = self._owners.index(consumer)
         del self._owners[index]
-        # the range goes to the next higher one; the highest bound stays, so there to the next lower one
+        # The next higher range grows; where there is none, the next lower one grows to the last bound.
         if index < len(self._owners):
             del self._bounds[index]
         elif index:
@@ -128,23 +129,24 @@ class AutoSplit:
 
 
 class Sticky:
-    """Every consumer brings its ranges; a slot nobody asked for has no owner."""
+    """Every consumer brings its ranges; a slot in none of them has no consumer."""
 
     def __init__(self) -> None:
         self._ranges: list[tuple[int, int, Consumer]] = []
-        """In order; no two overlap."""
+        """(start, end, consumer), in order; no two ranges overlap."""
         self._starts: list[int] = []
 
     slot_of = staticmethod(slot_of)
 
     def check(self, ranges: list[tuple[int, int]]) -> None:
-        """Raises `ConsumerAssignError` for ranges that are none, wrong, or taken."""
+        """Raises `ConsumerAssignError` for no ranges, ranges out of bounds, and ranges of another
+        consumer."""
         if not ranges:
             raise ConsumerAssignError("Ranges for KeyShared policy must not be empty.")
         for start, end in ranges:
             if not 0 <= start <= end < SLOTS:
                 raise ConsumerAssignError(f"Ranges must be [0, {SLOTS - 1}], not [{start}, {end}].")
-        # In order, a range can only overlap its neighbour: there may be as many as slots.
+        # Sorted, since there may be as many ranges as slots: a range can only overlap its neighbour.
         taken = sorted([*ranges, *((start, end) for start, end, _ in self._ranges)])
         for (start, end), (next_start, next_end) in pairwise(taken):
             if next_start <= end:

@@ -1,8 +1,8 @@
-"""`ConsistentHash`: consumers of a Key_Shared subscription on a ring, as Pulsar has them since 4.0
-(`subscriptionKeySharedUseConsistentHashing=true`, its default).
+"""`ConsistentHash`: consumers of a Key_Shared subscription on a ring.
 
-Every consumer has points on the ring, and a slot belongs to the next point: who comes or goes moves few keys,
-and takes them from all. It has slots of its own; clients see none of it but in statistics.
+It is Pulsar's default since 4.0 (`subscriptionKeySharedUseConsistentHashing=true`). Every consumer has points
+on the ring, and a slot belongs to the next point. A consumer that is added or removed moves few keys, from or
+to all others. The ring has slots of its own; clients see them only in statistics.
 """
 
 from bisect import bisect_left, insort
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from .consumer import Consumer
 
 POINTS = [b"%d" % point for point in range(100)]
-"""Names of the points of each consumer."""
+"""The names of the points of each consumer."""
 
 
 def _slot(murmur3: int) -> int:
-    """1 to 65535."""
+    """Map a hash to a slot of 1 to 65535."""
     return (murmur3 & 0x7FFFFFFF) % (SLOTS - 1) + 1
 
 
@@ -30,18 +30,18 @@ class _Namesakes:
 
     def __init__(self) -> None:
         self._free: list[int] = []
-        """Heap of those below `_end` that are free."""
+        """Heap of the free numbers below `_end`."""
         self._end = 0
 
     def take(self) -> int:
-        """The least that is free."""
+        """Take the least free number."""
         if self._free:
             return heappop(self._free)
         self._end += 1
         return self._end - 1
 
     def release(self, number: int) -> bool:
-        """True when all are free now."""
+        """Free a number. True when all numbers are free."""
         heappush(self._free, number)
         return len(self._free) == self._end
 
@@ -52,17 +52,17 @@ class ConsistentHash:
     def __init__(self) -> None:
         self._ring: dict[int, Consumer] = {}
         self._points: list[int] = []
-        """Those of the ring, in order."""
+        """The points on the ring, in order."""
         self._points_of: dict[Consumer, list[int]] = {}
         self._numbers: dict[Consumer, int] = {}
-        """The running number that tells a consumer apart from its namesakes: the least that is free."""
+        """Consumer -> the number that distinguishes it from others of its name: the least that was free."""
         self._namesakes: dict[str, _Namesakes] = {}
 
     def slot_of(self, key: bytes) -> int:
         return _slot(murmur3_32(key))
 
     def add(self, consumer: "Consumer") -> None:
-        """A point that is taken stays with whom it belongs to."""
+        """Add the consumer's points; a point that another consumer has stays with that consumer."""
         number = self._namesakes.setdefault(consumer.name, _Namesakes()).take()
         self._numbers[consumer] = number
         points = self._points_of[consumer] = []
@@ -87,7 +87,7 @@ class ConsistentHash:
         return self._ring[points[bisect_left(points, slot) % len(points)]] if points else None
 
     def ranges(self, consumer: "Consumer") -> list[tuple[int, int]]:
-        """Neighbours as one; behind the last point begins what belongs to the first."""
+        """Adjacent ranges are joined. Slots above the last point belong to the first point's consumer."""
         ends = [*self._points, SLOTS - 1] if self._points else []
         found: list[tuple[int, int]] = []
         for before, end in pairwise([0, *ends]):
@@ -100,7 +100,7 @@ class ConsistentHash:
 
 
 def automatic(config: "BrokerConfig") -> AutoSplit | ConsistentHash:
-    """The selector of subscriptions whose consumers leave it to the broker."""
+    """Return a selector for subscriptions whose consumers ask for no ranges."""
     return ConsistentHash() if config.key_shared_consistent_hashing else AutoSplit()
 
 

@@ -1,7 +1,7 @@
-"""The dispatcher of Key_Shared: as Shared, and each key to one consumer at a time (rules SUBT-08, GAP-18).
+"""The dispatcher of Key_Shared: `Shared`, with each key at one consumer at a time (rules SUBT-08, GAP-18).
 
-It owns what is held back, and for which slot of the key hashes; whose slot that is, a selector says
-(`key_hash`, `key_ring`).
+It owns the entries that are held back, by the slot of their key. A selector (`key_hash`, `key_ring`) knows
+the consumer of each slot.
 """
 
 from heapq import heapify, heappop, heappush
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class KeyShared(Shared):
-    """Each key to one consumer at a time, in order, also while ranges move.
+    """Delivers each key to one consumer at a time, in order, also while ranges move.
 
-    An entry whose key belongs to a consumer that cannot take it now, or whose key another consumer still
-    holds unacknowledged entries of, is held back, and with it every later entry of that key.
+    An entry is held back when the consumer of its key is not available, or another consumer has
+    unacknowledged entries of that key. Every later entry of that key is then held back, too.
     """
 
     def __init__(self, subscription: "Subscription", sticky: bool, allow_out_of_order: bool) -> None:
@@ -32,17 +32,20 @@ class KeyShared(Shared):
         self.allow_out_of_order = allow_out_of_order
         self.selector: Selector = Sticky() if sticky else automatic(subscription.topic.services.config)
         self._slots: dict[int, int] = {}
-        """offset -> slot, of entries held back or held by a consumer."""
+        """Offset -> slot, for entries held back or pending at a consumer."""
         self._holders: dict[int, tuple[Consumer, int]] = {}
-        """slot -> the consumer that holds unacknowledged entries of it, and how many."""
+        """Slot -> the consumer that has unacknowledged entries of that slot, and their number."""
         self._held: dict[int, list[int]] = {}
-        """slot -> heap of offsets held back."""
+        """Slot -> heap of offsets held back."""
         self._held_count = 0
         self._undecided: dict[int, None] = {}
-        """Slots, of which entries may be held back that could be delivered now."""
+        """Slots with entries held back that may be deliverable now."""
         self._short_of_room: dict[Consumer, dict[int, None]] = {}
-        """Consumer without room -> its slots with entries held back. Every slot with such entries is here,
-        or undecided, or without an owner, or another consumer than its owner holds entries of it."""
+        """Consumer that is not available -> its slots with entries held back.
+
+        A slot with entries held back that is neither here nor undecided has no consumer, or another consumer
+        has unacknowledged entries of that slot.
+        """
 
     def check(self, newcomer: Consumer) -> None:
         if self.consumers and newcomer.sticky != self.sticky:
@@ -77,7 +80,7 @@ class KeyShared(Shared):
         return slot
 
     def _target(self, slot: int) -> Consumer | None:
-        """Who may get an entry of this slot now."""
+        """Return the consumer that may get an entry of this slot now, else None."""
         owner = self.selector.owner(slot)
         if owner is None or not owner.available:
             return None
@@ -124,12 +127,13 @@ class KeyShared(Shared):
                 checked = target.available
 
     def _is_for_later(self, offset: int) -> bool:
-        """Whether a delayed or chunked entry waits for its time. Chunks need no care: they have one key."""
+        """True when the entry is delayed and not due. Chunks of a message have one key, so they need no
+        care."""
         deliver_at = self.subscription.topic.log.delayed_or_chunked[offset].deliver_at
         return deliver_at >= 0 and self.delays.postpone(offset, deliver_at)
 
     def _dispatch_held(self) -> None:
-        """In order of offsets, as far as each key's consumer can take them."""
+        """Deliver entries held back, in order of offsets, as far as consumers are available."""
         subscription = self.subscription
         log, cursor = subscription.topic.log, subscription.cursor
         ready = []
@@ -152,7 +156,7 @@ class KeyShared(Shared):
             offset = heappop(heap)
             self._held_count -= 1
             self._replaying.discard(offset)
-            if cursor.acknowledged(offset):  # so is every entry of a ledger that was removed
+            if cursor.acknowledged(offset):  # True also for entries of removed ledgers.
                 self._slots.pop(offset, None)
             else:
                 self._deliver_slot(target, log.ledger_at(offset), offset, slot)
@@ -163,7 +167,7 @@ class KeyShared(Shared):
         self._undecided.update((slot, None) for _, slot in ready)
 
     def _wait_for_room(self, slot: int) -> None:
-        """Nothing of this slot can be delivered; if its owner has no room, look again when it has."""
+        """Leave a slot until its consumer is available again."""
         owner = self.selector.owner(slot)
         if owner is not None and not owner.available:
             self._short_of_room.setdefault(owner, {})[slot] = None
@@ -206,7 +210,7 @@ class KeyShared(Shared):
         held = self._held.get(slot) if slot is not None else None
         if held is None or slot is None or offset not in held:
             return
-        # It was held back, and must not fill the look-ahead any longer.
+        # An acknowledged entry must not fill the look-ahead any longer.
         held.remove(offset)
         if held:
             heapify(held)
@@ -218,7 +222,8 @@ class KeyShared(Shared):
         self._unblocked = True
 
     def acknowledged_up_to(self, offset: int) -> None:
-        """What is held back of these must not fill the look-ahead: its keys may be nobody's."""
+        """Discard acknowledged entries that are held back: they must not fill the look-ahead, whose keys may
+        have no consumer."""
         super().acknowledged_up_to(offset)
         for slot, heap in list(self._held.items()):
             left = [each for each in heap if each > offset]

@@ -1,9 +1,8 @@
-"""The dispatcher of Shared: many consumers, each entry to one of them (rules SUBT-06, SUBT-07).
+"""The dispatcher of Shared: each entry goes to one of many consumers (rules SUBT-06, SUBT-07).
 
-Beside the read position it owns what is out: which consumer holds which entry, what is to be delivered
-again, how often each entry was, and the limits on unacknowledged messages (rules SUBT-13, BROKER-27). Entries
-that are to be delivered later wait in `delays`; chunks of one message go to one consumer, in order. Keys mean
-nothing here: see `dispatch_key_shared`.
+Beside the read position it owns the entries pending at each consumer, the entries to redeliver, the
+redelivery counts, and the limits on unacknowledged messages (rules SUBT-13, BROKER-27). Delayed entries wait
+in `delays`. The chunks of one message go to one consumer, in order. Keys are ignored here: see `key_shared`.
 """
 
 from heapq import heappop, heappush
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Shared:
-    """Round robin over consumers with permits, by priority level; replayed entries first.
+    """Round robin over consumers with permits, by priority level; entries to redeliver come first.
 
     A turn is up to `entries_per_turn` entries, fewer where that would leave nothing for the others.
     """
@@ -30,36 +29,36 @@ class Shared:
         self._turns = Turns()
         self.read = subscription.cursor.mark_delete + 1
         self._replay: list[int] = []
-        """Heap of offsets to deliver again; those acknowledged meanwhile are skipped when they surface."""
+        """Heap of offsets to deliver or redeliver; an acknowledged entry is skipped when it is popped."""
         self._replaying: set[int] = set()
         self.redeliveries: dict[int, int] = {}
-        """offset -> how often its redelivery was asked for."""
+        """Offset -> how often a redelivery was requested."""
         self.outstanding = 0
-        """Messages delivered and not acknowledged, of all consumers."""
+        """The number of messages delivered and not acknowledged, over all consumers."""
         self.blocked = False
-        """Too many of them (the subscription's limit)."""
+        """`outstanding` has reached the subscription's limit."""
         self.delays = Delays(subscription.topic, self._delayed_due)
         self._chunk_holders: dict[str, tuple[Consumer, int]] = {}
-        """Message in chunks -> the consumer that holds unacknowledged chunks of it, and how many."""
+        """Uuid of a chunked message -> the consumer that has unacknowledged chunks of the message, and their
+        number."""
         self._chunks_held: dict[Consumer, dict[str, list[int]]] = {}
-        """That consumer, while it has no room -> messages and their chunks that wait for it, in order."""
+        """Consumer that is not available -> uuid -> offsets of the chunks that wait for it, in order."""
 
-    # --- who ------------------------------------------------------------------------------------------
+    # --- consumers ------------------------------------------------------------------------------------
 
     def check(self, newcomer: Consumer) -> None:
-        """Any number of consumers may share."""
+        """Accept any number of consumers."""
 
     def add(self, consumer: Consumer) -> None:
         self.consumers.append(consumer)
         self._turns.add(consumer)
 
     def on_subscribed(self, consumer: Consumer) -> None:
-        """Nothing more to say."""
+        """Do nothing: a Shared consumer gets no notice."""
 
     def remove(self, consumer: Consumer) -> None:
-        """What it had not acknowledged goes to the others; the redelivery count stays (seen:
-        java-shared-two).
-        """
+        """Redeliver the consumer's unacknowledged entries to others; their redelivery count stays (seen:
+        java-shared-two)."""
         self.consumers.remove(consumer)
         self._turns.remove(consumer)
         self._reclaim(consumer, list(consumer.pending))
@@ -69,7 +68,7 @@ class Shared:
     def wake(self, consumer: Consumer) -> None:
         self._turns.wake(consumer)
 
-    # --- what -----------------------------------------------------------------------------------------
+    # --- dispatch -------------------------------------------------------------------------------------
 
     def dispatch(self) -> None:
         subscription = self.subscription
@@ -101,7 +100,7 @@ class Shared:
                     if (offset := self._next_offset(end)) is None:
                         return
                     if delayed_or_chunked and (self.blocked or not consumer.available):
-                        self._requeue(offset)  # chunks took the room meanwhile
+                        self._requeue(offset)  # Chunks took the permits meanwhile.
                         break
                 if offset >= ledger.end or offset < ledger.first:
                     ledger = log.ledger_at(offset)
@@ -110,13 +109,13 @@ class Shared:
                     self._hold_chunk(consumer, offset)
 
     def _next_offset(self, end: int) -> int | None:
-        """The entry that whoever's turn it is gets next, taken out of replay or read."""
+        """Take the next entry to deliver out of the replay heap, or from the read position."""
         log = self.subscription.topic.log
         cursor, first, delayed_or_chunked = self.subscription.cursor, log.first, log.delayed_or_chunked
         while self._replay:
             offset = heappop(self._replay)
             self._replaying.discard(offset)
-            if cursor.acknowledged(offset):  # so is every entry of a ledger that was removed
+            if cursor.acknowledged(offset):  # True also for entries of removed ledgers.
                 continue
             if not (
                 delayed_or_chunked and offset in delayed_or_chunked and self._is_for_later_or_another(offset)
@@ -137,8 +136,10 @@ class Shared:
                 return offset
 
     def _is_for_later_or_another(self, offset: int) -> bool:
-        """Whether a delayed or chunked entry is taken care of: it waits for its time, or for the consumer that has the
-        other chunks of its message, or was delivered to that one.
+        """True when a delayed or chunked entry needs no further care.
+
+        Either the entry is not due, or it waits for the consumer that has the other chunks of its message, or
+        it was delivered to that consumer.
         """
         log = self.subscription.topic.log
         entry = log.delayed_or_chunked[offset]
@@ -160,14 +161,14 @@ class Shared:
         return True
 
     def _hold_chunk(self, consumer: Consumer, offset: int) -> None:
-        """The consumer has the entry; if it is a chunk, the others of its message go there, too."""
+        """If the entry is a chunk, send the other chunks of its message to this consumer, too."""
         message = self.subscription.topic.log.delayed_or_chunked[offset].chunk_of
         if message is not None:
             holder = self._chunk_holders.get(message)
             self._chunk_holders[message] = consumer, 1 if holder is None else holder[1] + 1
 
     def _release_chunks(self) -> None:
-        """Chunks that were held back may find room now."""
+        """Replay chunks that were held back for consumers that are available now."""
         for consumer in [each for each in self._chunks_held if each.available]:
             for offsets in self._chunks_held.pop(consumer).values():
                 for offset in offsets:
@@ -179,7 +180,7 @@ class Shared:
         self.dispatch()
 
     def _requeue(self, offset: int) -> None:
-        """Nobody can take it."""
+        """Put back an offset for which no consumer is available."""
         if offset == self.read - 1 and offset not in self._replaying:
             self.read = offset
         else:
@@ -206,10 +207,10 @@ class Shared:
         if limit and self.outstanding >= limit:
             self.blocked = True
 
-    # --- acknowledged ---------------------------------------------------------------------------------
+    # --- acknowledgements -----------------------------------------------------------------------------
 
     def acknowledged(self, consumer: Consumer | None, offset: int, messages: int, whole: bool) -> None:
-        """Any consumer may acknowledge what another one holds."""
+        """Any consumer may acknowledge an entry that is pending at another one."""
         holder = consumer
         if holder is None or offset not in holder.pending:
             holder = next((each for each in self.consumers if offset in each.pending), None)
@@ -228,12 +229,13 @@ class Shared:
             self._count_acknowledged(holder, messages)
 
     def acknowledged_up_to(self, offset: int) -> None:
-        """Not by clients (cumulative acknowledgement is refused here): expiry and skipping."""
+        """Acknowledge on behalf of consumers, for expiry and skipping; cumulative acknowledgements are
+        refused here."""
         for consumer in self.consumers:
             for each in [each for each in consumer.pending if each <= offset]:
                 self.acknowledged(consumer, each, 0, True)
         self.delays.discard_up_to(offset)
-        for each in [each for each in self.redeliveries if each <= offset]:  # those that nobody holds
+        for each in [each for each in self.redeliveries if each <= offset]:  # entries pending at no consumer
             del self.redeliveries[each]
 
     def _count_acknowledged(self, holder: Consumer, messages: int) -> None:
@@ -249,10 +251,10 @@ class Shared:
                 self._unblocked = True
 
     _unblocked = False
-    """Something was blocked and is not any more: dispatch at the end of the command."""
+    """A limit no longer blocks deliveries: dispatch at the end of the command."""
 
     def _released(self, holder: Consumer, offset: int) -> None:
-        """The consumer does not hold the entry any more."""
+        """The entry is no longer pending at the consumer."""
         entry = self.subscription.topic.log.delayed_or_chunked.get(offset)
         if entry is None or entry.chunk_of is None:
             return
@@ -282,10 +284,11 @@ class Shared:
             self._unblocked = False
             self.dispatch()
 
-    # --- delivered again ------------------------------------------------------------------------------
+    # --- redelivery -----------------------------------------------------------------------------------
 
     def redeliver(self, consumer: Consumer, offsets: list[int] | None, epoch: int | None) -> None:
-        """These of the consumer's entries, or all; the epoch is ignored, permits are not given back."""
+        """Redeliver these entries of the consumer, or all; the epoch is ignored, and permits are not
+        returned."""
         if offsets is None:
             offsets = list(consumer.pending)
         else:
@@ -309,7 +312,7 @@ class Shared:
             self._replaying.add(offset)
             heappush(self._replay, offset)
 
-    # --- the rest -------------------------------------------------------------------------------------
+    # --- state ----------------------------------------------------------------------------------------
 
     def reset(self) -> None:
         self.read = self.subscription.cursor.mark_delete + 1
@@ -324,7 +327,7 @@ class Shared:
 
     @property
     def replaying(self) -> int:
-        """Entries waiting to be delivered again."""
+        """The number of entries to deliver or redeliver from the replay heap."""
         return len(self._replaying)
 
     def close(self) -> None:

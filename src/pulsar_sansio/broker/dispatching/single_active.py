@@ -1,9 +1,8 @@
-"""Dispatchers of Exclusive and Failover: one active consumer, in order (rules SUBT-02 to SUBT-05).
+"""The dispatcher of Exclusive and Failover: one active consumer, in order (rule SUBT-02).
 
-A dispatcher decides which entry goes to which consumer and when. It owns the read position and what is known
-of deliveries; the cursor (what is acknowledged) belongs to the subscription. Dispatch stops for lack of
-permits, of a reader at the other end, or of entries, and is tried again whenever one of these may have
-changed.
+A dispatcher chooses the consumer of each entry. It owns the read position and the state of deliveries; the
+subscription owns the cursor. Dispatch stops for lack of permits, of room in the connection or of entries, and
+resumes when one of these may have changed.
 """
 
 from bisect import bisect_left, insort
@@ -20,24 +19,26 @@ if TYPE_CHECKING:
     from ..topics.subscription import Subscription
 
 _POINTS = [b"%d" % point for point in range(100)]
-"""Names of the points of each consumer on the ring that chooses the active consumer of a topic without
+"""The names of each consumer's points on the ring that chooses the active consumer of a topic without
 partitions."""
 
 FailoverRank: TypeAlias = tuple[int, int, str, int]
-"""Where a consumer stands among those of a Failover subscription: priority, distance on the ring (0 on a
-partition), name, and which of the same name came first."""
+"""The order of a consumer in a Failover subscription.
+
+Priority, distance on the ring (0 on a partition), name, and number of arrival.
+"""
 
 
 @lru_cache(1024)
 def _distance(topic: str, consumer: str) -> int:
-    """From the topic's point on the ring to the next of the consumer's: the least is chosen."""
+    """The distance from the topic's point on the ring to the consumer's next point; the least is chosen."""
     mark = murmur3_32(topic.encode("utf-8", "surrogateescape"))
     name = consumer.encode("utf-8", "surrogateescape")
     return min((point - mark) % 2**32 for point in murmur3_32_all(name, _POINTS))
 
 
 class ConflictingConsumer(ConsumerBusy):
-    """Exclusive, and a consumer is connected: the newcomer may try again if that one turns out to be dead."""
+    """An Exclusive consumer is connected; the new consumer may retry if that one is dead."""
 
     def __init__(self, present: Consumer) -> None:
         super().__init__("Exclusive consumer is already connected")
@@ -45,7 +46,7 @@ class ConflictingConsumer(ConsumerBusy):
 
 
 class Dispatcher(Protocol):
-    """What a subscription needs of its dispatcher."""
+    """The methods that a subscription calls."""
 
     consumers: list[Consumer]
 
@@ -58,25 +59,25 @@ class Dispatcher(Protocol):
 
     def remove(self, consumer: Consumer) -> None: ...
     def wake(self, consumer: Consumer) -> None:
-        """The consumer may have room again: it has got permits, or its connection was read from."""
+        """The consumer may be available again: it has permits, or its peer read."""
 
     def dispatch(self) -> None:
         """Deliver what can be delivered."""
 
     def acknowledged(self, consumer: Consumer | None, offset: int, messages: int, whole: bool) -> None:
-        """`messages` of the entry were acknowledged (by `consumer`); `whole`: nothing of it is left."""
+        """`messages` of the entry were acknowledged by `consumer`; `whole`: none is left."""
 
     def acknowledged_up_to(self, offset: int) -> None:
-        """Cumulatively acknowledged."""
+        """All entries up to this offset were acknowledged."""
 
     def acknowledgements_done(self) -> None:
-        """End of one ACK command."""
+        """One ACK command ends."""
 
     def redeliver(self, consumer: Consumer, offsets: list[int] | None, epoch: int | None) -> None:
-        """Deliver again: these, or (None) everything the consumer has not acknowledged."""
+        """Redeliver these entries, or all unacknowledged entries of the consumer for None."""
 
     def reset(self) -> None:
-        """The cursor was moved; there are no consumers."""
+        """The cursor was moved, and no consumer is attached."""
 
     def unacked(self, consumer: Consumer) -> int: ...
     def close(self) -> None:
@@ -84,7 +85,7 @@ class Dispatcher(Protocol):
 
 
 class SingleActive:
-    """Exclusive and Failover."""
+    """The dispatcher of Exclusive and Failover subscriptions."""
 
     def __init__(self, subscription: "Subscription") -> None:
         self.subscription = subscription
@@ -93,13 +94,13 @@ class SingleActive:
         self.read = subscription.cursor.mark_delete + 1
         self.failover = subscription.kind == SubType.Failover
         self._ranks: dict[Consumer, FailoverRank] = {}
-        """Failover only."""
+        """Consumer -> its rank; Failover only."""
         self._order: list[tuple[FailoverRank, Consumer]] = []
-        """By rank, so that one more or less of thousands does not mean to look at all of them."""
+        """Consumers by rank, so that adding or removing one of thousands does not look at all of them."""
         self._arrivals = count()
         self._change = subscription.context.deadlines.slot(self._change_due)
 
-    # --- who ------------------------------------------------------------------------------------------
+    # --- consumers ------------------------------------------------------------------------------------
 
     def check(self, newcomer: Consumer) -> None:
         if not self.failover and self.consumers:
@@ -132,7 +133,7 @@ class SingleActive:
         self._choose()
 
     def wake(self, consumer: Consumer) -> None:
-        """Nothing to keep: the active consumer is looked at each time."""
+        """Do nothing: dispatch looks at the active consumer."""
 
     def _choose(self) -> None:
         """Choose the active consumer of a Failover subscription.
@@ -150,8 +151,10 @@ class SingleActive:
             self._change.set(context.now + self.subscription.topic.services.failover_delay)
 
     def _choice(self) -> Consumer | None:
-        """Of those with the best priority: on a partition the one whose turn it is by name, else the next on
-        the ring (SUBT-04)."""
+        """Choose among the consumers of the best priority (SUBT-04).
+
+        On a partition the choice goes by name and partition number, otherwise by the ring.
+        """
         order = self._order
         if not order:
             return None
@@ -163,7 +166,7 @@ class SingleActive:
         return order[partition % candidates][1]
 
     def _distance(self, consumer: Consumer) -> int:
-        """Found once for each consumer; with many of them it would otherwise be the broker's whole day."""
+        """The distance is cached by name: with many consumers it would dominate the broker's work."""
         return _distance(self.subscription.topic.name, consumer.name)
 
     def _change_due(self) -> None:
@@ -181,14 +184,14 @@ class SingleActive:
             )
 
     def disconnect_active(self) -> None:
-        """Tell the active consumer to reconnect; the others have nothing that could be outdated."""
+        """Send CLOSE_CONSUMER to the active consumer; the others have received nothing."""
         if self.active is not None:
             self.active.connection.close_consumer(self.active)
 
-    # --- what -----------------------------------------------------------------------------------------
+    # --- dispatch -------------------------------------------------------------------------------------
 
     def rewind(self) -> None:
-        """Everything not acknowledged is to be delivered again."""
+        """Redeliver every entry that is not acknowledged."""
         self.read = self.subscription.cursor.mark_delete + 1
 
     def dispatch(self) -> None:
@@ -234,16 +237,16 @@ class SingleActive:
         self.read = offset
 
     def acknowledged(self, consumer: Consumer | None, offset: int, messages: int, whole: bool) -> None:
-        """Nothing to keep: what is delivered and unacknowledged follows from cursor and read position."""
+        """Do nothing: cursor and read position tell which entries are unacknowledged."""
 
     def acknowledged_up_to(self, offset: int) -> None:
-        """As `acknowledged`."""
+        """Do nothing: cursor and read position tell which entries are unacknowledged."""
 
     def acknowledgements_done(self) -> None:
-        """Acknowledgements open nothing here."""
+        """Do nothing: acknowledgements unblock nothing here."""
 
     def redeliver(self, consumer: Consumer, offsets: list[int] | None, epoch: int | None) -> None:
-        """Ids are ignored: the cursor rewinds, if the consumer is the active one (SUBT-05)."""
+        """Rewind if the consumer is the active one; ids are ignored (SUBT-05)."""
         if consumer is not self.active or self._change.when is not None:
             return
         if epoch is not None and (consumer.epoch is None or epoch > consumer.epoch):

@@ -1,8 +1,8 @@
-"""Whose turn it is among the consumers of a Shared subscription (rule SUBT-07).
+"""`Turns`: the round robin of the consumers of a Shared subscription (rule SUBT-07).
 
-The best priority level that has a consumer with room is served, round robin in the order of arrival. A
-consumer that was found without room is asleep: it is not looked at again before `wake`. So a choice costs no
-look at the thousands that wait for permits, and each FLOW costs one.
+The best priority level with an available consumer is served, in the order of arrival. A consumer that was
+found unavailable sleeps until `wake`. So a choice does not look at thousands of consumers without permits,
+and a FLOW looks at one.
 """
 
 from bisect import bisect_left, insort
@@ -11,43 +11,43 @@ from itertools import count
 from .consumer import Consumer
 
 TurnRank = tuple[int, int]
-"""Priority level, and the number of the arrival."""
+"""Priority level, and number of arrival."""
 
 
 class Turns:
-    """Consumers by level and arrival. It must be told of each that may have room again."""
+    """Consumers by level and arrival. `wake` must be called for each that may be available again."""
 
     def __init__(self) -> None:
         self._arrivals = count()
         self._ranks: dict[Consumer, TurnRank] = {}
         self._awake: dict[TurnRank, Consumer] = {}
         self._order: list[TurnRank] = []
-        """The seats of those that are awake, in order."""
+        """The ranks of consumers that are awake, in order."""
         self._next: dict[int, int] = {}
-        """Level -> the number of arrival from which on its next consumer is looked for."""
+        """Level -> the number of arrival from which its next consumer is looked for."""
 
     def add(self, consumer: Consumer) -> None:
-        """A newcomer; each level begins anew."""
+        """Add a consumer; each level restarts with its first consumer."""
         self._ranks[consumer] = consumer.priority, next(self._arrivals)
         self._next.clear()
         self.wake(consumer)
 
     def remove(self, consumer: Consumer) -> None:
-        """The consumer is gone; each level begins anew."""
+        """Remove a consumer; each level restarts with its first consumer."""
         rank = self._ranks.pop(consumer)
         self._next.clear()
         if self._awake.pop(rank, None) is not None:
             del self._order[bisect_left(self._order, rank)]
 
     def wake(self, consumer: Consumer) -> None:
-        """The consumer may have room again."""
+        """The consumer may be available again."""
         rank = self._ranks.get(consumer)
         if rank is not None and rank not in self._awake:
             self._awake[rank] = consumer
             insort(self._order, rank)
 
     def next(self) -> Consumer | None:
-        """The consumer with room whose turn it is; None where none has room."""
+        """Return the available consumer whose turn it is; None where none is available."""
         order = self._order
         while order:
             level = order[0][0]
@@ -63,7 +63,7 @@ class Turns:
         return None
 
     def any_available(self) -> bool:
-        """True when a consumer has room; no turn passes."""
+        """True when a consumer is available; no turn passes."""
         order = self._order
         while order:
             if self._awake[order[-1]].available:

@@ -1,1 +1,1 @@
-"""Connections of clients, and what the broker does with each command that they send."""
+"""Connections of clients, and the handlers of the commands that clients send."""

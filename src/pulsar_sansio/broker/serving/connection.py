@@ -1,10 +1,10 @@
 """One connection of a client: handshake, keep-alive, framing, and the bytes that wait to be written.
 
-Owns what is tied to the connection: the registries of its producers and consumers, the outbox with its
-high-water mark, the probes. What the commands mean is in `lookups`, `publishing` and `subscribing`.
+The connection owns the registries of its producers and consumers, the outbox with its high-water mark, and
+the probes. `lookups`, `publishing` and `subscribing` define the meaning of commands.
 
-A connection is in Start (only CONNECT is legal), Connected, or Dead (CONN-03 to CONN-05). Whatever a peer
-sends, only its own connection dies of it.
+A connection is in Start (only CONNECT is legal), Connected, or Dead (CONN-03, CONN-04, CONN-05). No bytes of
+a peer end any connection but its own.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from .host import Host
 
 BROKER_ENTRY_METADATA_VERSION = 18
-"""Since when clients can read the broker's metadata in front of an entry."""
+"""The first protocol version whose clients can read broker entry metadata."""
 
 MIGRATION_VERSION = 20
-"""Since when clients know TOPIC_MIGRATED."""
+"""The first protocol version whose clients know TOPIC_MIGRATED."""
 
 UNSENT_LIMIT_FACTOR = 16
-"""A peer that lets this many times the high-water mark pile up (by requests alone) is disconnected."""
+"""The broker disconnects a peer whose unsent bytes exceed the high-water mark this many times."""
 
 Handler = Callable[["Connection", Any], None]
 Type = proto.BaseCommand.Type
@@ -59,7 +59,7 @@ Type = proto.BaseCommand.Type
 def _assign(
     close: proto.CommandCloseProducer | proto.CommandCloseConsumer, moved_to: "OtherBroker | None"
 ) -> None:
-    """Say where to go on, if that is known."""
+    """Name the broker that serves the topic now, where it is known."""
     if moved_to is not None:
         close.assignedBrokerServiceUrl = moved_to.service_url
         if moved_to.service_url_tls is not None:
@@ -73,11 +73,11 @@ class State(Enum):
 
 
 class Reserved:
-    """Stands in a registry for a producer or consumer that is still being made (rule BROKER-04)."""
+    """Stands in a registry for a producer or consumer that is still being created (rule BROKER-04)."""
 
 
 class Connection:
-    """`handlers`: what to do with each command of a connected client."""
+    """`handlers`: command of a connected client -> its handler."""
 
     def __init__(self, broker: "Host", link: int, peer: str, handlers: dict[int, Handler]) -> None:
         self.broker = broker
@@ -89,28 +89,29 @@ class Connection:
         self.protocol_version = 0
         self.client_version = ""
         self.takes_broker_entry_metadata = False
-        """Entries for this client carry the broker's own metadata in front (rule CHECK-12)."""
+        """Entries for this client carry broker entry metadata in front (rule CHECK-12)."""
         self.producers: dict[int, Producer | Reserved] = {}
         self.consumers: dict[int, Consumer | Reserved] = {}
         self.pending_publishes = 0
         self._closed_producers: dict[int, int] = {}
-        """Closed by this broker: until when late SENDs are ignored (ns), in the order of these moments."""
+        """Id of a producer that this broker closed -> the moment (ns) until which late SENDs are ignored, in
+        order."""
         self._handlers = handlers
         self._limit = max_frame_size(services.config.max_message_size)
         self._buffer = ReceiveBuffer()
         self.unread = 0
-        """So many bytes came together with what ended the connection, behind it."""
+        """The number of bytes received after the frame that ended the connection; they are never parsed."""
         self._outbox: list[bytes] = []
         self._transmit = Transmit(link)
         self._unsent = 0
         self._high_water = services.config.max_unsent_bytes
         self.writable = True
-        """The peer reads fast enough for more messages."""
+        """The unsent bytes are below the high-water mark, so messages may be dispatched."""
         self._reading = True
         self._awaiting_life = False
         """A PING is unanswered."""
         self._pinged = False
-        """One that was sent because its time had come, and not because somebody asks for a sign of life."""
+        """A PING of the keep-alive is unanswered; a liveness check's PING does not count."""
         self._keepalive = self.context.deadlines.slot(self._keepalive_due)
         self._keepalive.set(self.context.now + services.keepalive_interval)
         self._liveness = self.context.deadlines.slot(self._liveness_due)
@@ -149,7 +150,7 @@ class Connection:
             self.terminate(str(error))
 
     def _confirm_alive(self) -> None:
-        """A whole frame came: the peer is alive (CONN-01)."""
+        """A whole frame arrived, so the peer is alive (CONN-01)."""
         self._awaiting_life = self._pinged = False
         if self._liveness_waiters:
             self._liveness.clear()
@@ -166,7 +167,7 @@ class Connection:
             raise RemoteProtocolError(f"command {number} before CONNECT")
 
     def _connect(self, command: proto.CommandConnect) -> None:
-        """The handshake. There is no authentication: any credentials are ignored (WIRE-01)."""
+        """Answer CONNECT. This broker does not authenticate: it ignores all credentials (WIRE-01)."""
         config = self.services.config
         if len(self.broker.links) > config.max_connections:
             self.error(NO_REQUEST, ServerError.NotAllowedError, "Reached the maximum number of connections")
@@ -194,15 +195,16 @@ class Connection:
 
     @property
     def takes_end_of_topic(self) -> bool:
-        """Whether REACHED_END_OF_TOPIC may be sent: the C++ client drops its connection on it.
+        """True when REACHED_END_OF_TOPIC may be sent: the C++ client drops its connection on it.
 
-        It announces protocol 20 or less, the Java client and ours 21; its own words are not trusted.
+        The C++ client announces protocol 20 or less, the Java client and this project's client announce 21.
+        The client's version text is not trusted.
         """
         return self.services.config.reached_end_of_topic != "never" and self.protocol_version >= 21
 
     @property
     def takes_migration(self) -> bool:
-        """Whether the client knows TOPIC_MIGRATED."""
+        """True when the client knows TOPIC_MIGRATED."""
         return self.protocol_version >= MIGRATION_VERSION
 
     # --- bytes out ------------------------------------------------------------------------------------
@@ -216,7 +218,7 @@ class Connection:
         self._count(len(frame))
 
     def write_message(self, chunks: Sequence[bytes], size: int) -> None:
-        """A MESSAGE of `size` stored bytes."""
+        """Write a MESSAGE of `size` stored bytes."""
         if self.state is State.DEAD:
             return
         if not self._outbox:
@@ -242,14 +244,14 @@ class Connection:
         )
 
     def refuse(self, request_id: int, error: BrokerError) -> None:
-        """ERROR for a request."""
+        """Answer a request with ERROR."""
         self.error(request_id, error.code, error.text)
 
     def success(self, request_id: int) -> None:
         self.send(Type.SUCCESS, proto.CommandSuccess(request_id=request_id))
 
     def take_outbox(self) -> list[bytes]:
-        """What is to be written; dispatch goes on where it had stopped for this peer."""
+        """Return the bytes to write. Dispatch resumes where it had stopped for this peer."""
         chunks, self._outbox = self._outbox, []
         self._unsent = 0
         if not self.writable:
@@ -270,13 +272,13 @@ class Connection:
 
     @property
     def wants_read(self) -> bool:
-        """False while too much is unsent, or too many publishes are not yet durable."""
+        """False while too many bytes are unsent, or too many publishes are not yet durable."""
         if self._reading and self.pending_publishes >= self.services.config.max_pending_publishes:
             self._reading = False
         return self._reading
 
     def check_reading(self) -> None:
-        """Perhaps reading may go on: say so."""
+        """Emit `ResumeReading` when the limits allow reading again."""
         if (
             not self._reading
             and self.writable
@@ -286,7 +288,7 @@ class Connection:
             if self.state is not State.DEAD:
                 self.context.emit(ResumeReading(self.link))
 
-    # --- life -----------------------------------------------------------------------------------------
+    # --- keep-alive and end ---------------------------------------------------------------------------
 
     def _keepalive_due(self) -> None:
         if self.state is State.START:
@@ -300,7 +302,7 @@ class Connection:
             self._keepalive.set(self.context.now + self.services.keepalive_interval)
 
     def check_liveness(self, then: Callable[[bool], None]) -> None:
-        """Ask for a sign of life; `then(False)` after the connection was closed for want of one."""
+        """Send a PING; call `then(True)` at the next frame, or `then(False)` once the connection is dead."""
         if self.state is not State.CONNECTED:
             then(False)
             return
@@ -314,14 +316,15 @@ class Connection:
         self.terminate("no sign of life")
 
     def terminate(self, reason: str) -> None:
-        """The broker ends the connection: what is written is still delivered, everything attached goes."""
+        """End the connection and detach its producers, consumers and watchers; written bytes are still
+        sent."""
         if self.state is not State.DEAD:
             self._close()
             self.broker.connection_closed(self, self._outbox)
             self.context.emit(Disconnect(self.link, reason))
 
     def disconnected(self) -> None:
-        """The connection is gone already."""
+        """The adapter reports that the connection is closed."""
         if self.state is not State.DEAD:
             self._close()
             self.broker.connection_closed(self, [])
@@ -345,19 +348,19 @@ class Connection:
         for waiter in waiters:
             waiter(False)
 
-    # --- producers and consumers leave ----------------------------------------------------------------
+    # --- producers and consumers are detached ---------------------------------------------------------
 
     def detach_producer(self, producer: Producer) -> None:
-        """Out of the registries, without a word to the client."""
+        """Remove a producer from the registries without a frame to the client."""
         if self.producers.get(producer.id) is producer:
             del self.producers[producer.id]
         producer.topic.detach_producer(producer)
 
     def fence_producer(self, producer: Producer) -> None:
-        """Removed by ExclusiveWithFencing: without a frame, once the receipts of what it sent have left.
+        """Remove a producer fenced by ExclusiveWithFencing: without a frame, once its receipts have left.
 
-        Its next SEND finds no producer and costs the connection. Who was let in and not told so yet would
-        never send, so never learn of it: its request is refused, as if it had come after the other one.
+        Its next SEND finds no producer and ends the connection. A producer that is not ready never sends, so
+        its client would not notice: its request is refused with an error instead.
         """
         producer.fenced = True
         if not producer.ready:
@@ -373,15 +376,15 @@ class Connection:
         producer.close_when_drained(drained)
 
     def close_producer(self, producer: Producer, moved_to: "OtherBroker | None" = None) -> None:
-        """CLOSE_PRODUCER from the broker, after the receipts; `moved_to`: who serves the topic now.
+        """Send CLOSE_PRODUCER after the receipts; `moved_to`: the broker that serves the topic now.
 
-        SENDs that are on their way are ignored for one keep-alive interval (GAP-37).
+        SENDs in flight are ignored for one keep-alive interval (GAP-37).
         """
         if not producer.closing:
             producer.close_when_drained(lambda: self.close_producer_now(producer, moved_to))
 
     def close_producer_now(self, producer: Producer, moved_to: "OtherBroker | None" = None) -> None:
-        """The same at once, whatever is not yet durable."""
+        """Send CLOSE_PRODUCER without waiting for receipts."""
         if self.producers.get(producer.id) is not producer:
             return
         self.detach_producer(producer)
@@ -389,14 +392,14 @@ class Connection:
         closed = self._closed_producers
         for each in list(takewhile(lambda each: closed[each] <= now, closed)):
             del closed[each]
-        closed.pop(producer.id, None)  # the latest stands last
+        closed.pop(producer.id, None)  # so that the latest comes last
         closed[producer.id] = now + self.services.keepalive_interval
         if producer.topic.migrated_to is not None:
             self.send_migrated(proto.CommandTopicMigrated.Producer, producer.id, producer.topic.migrated_to)
         self.send_close_producer(producer.id, moved_to)
 
     def send_close_producer(self, producer_id: int, moved_to: "OtherBroker | None" = None) -> None:
-        """CLOSE_PRODUCER as a notice."""
+        """Send CLOSE_PRODUCER as a notice that needs no answer."""
         if self.protocol_version < 5:
             self.terminate("the client is too old for CLOSE_PRODUCER")
         else:
@@ -407,7 +410,7 @@ class Connection:
     def send_migrated(
         self, kind: proto.CommandTopicMigrated.ResourceType, resource_id: int, target: "MigratedTo"
     ) -> None:
-        """TOPIC_MIGRATED of one producer or consumer, to a client that knows it; its CLOSE follows."""
+        """Send TOPIC_MIGRATED for one producer or consumer, if the client knows it; the CLOSE follows."""
         if self.takes_migration:
             moved = proto.CommandTopicMigrated(
                 resource_id=resource_id,
@@ -418,21 +421,21 @@ class Connection:
             self.send(Type.TOPIC_MIGRATED, moved)
 
     def closed_recently(self, producer_id: int) -> bool:
-        """Whether the broker itself closed this producer within the last keep-alive interval."""
+        """True when the broker itself closed this producer within the last keep-alive interval."""
         return self._closed_producers.get(producer_id, -1) > self.context.now
 
     def reopens(self, producer_id: int) -> None:
-        """The client asks for this producer, so it knows of the close: no SEND is late any more."""
+        """The client asks for this producer, so it has received the CLOSE: no later SEND is ignored."""
         self._closed_producers.pop(producer_id, None)
 
     def detach_consumer(self, consumer: Consumer) -> None:
-        """Out of the registries, without a word to the client."""
+        """Remove a consumer from the registries without a frame to the client."""
         if self.consumers.get(consumer.id) is consumer:
             del self.consumers[consumer.id]
         consumer.subscription.remove(consumer)
 
     def close_consumer(self, consumer: Consumer, moved_to: "OtherBroker | None" = None) -> None:
-        """CLOSE_CONSUMER from the broker: the client is to subscribe again, at `moved_to` if given."""
+        """Send CLOSE_CONSUMER: the client subscribes again, at `moved_to` if given."""
         self.detach_consumer(consumer)
         target = consumer.subscription.moves_to
         if target is not None:
@@ -447,13 +450,13 @@ class Connection:
     def confirm_send(
         self, producer: Producer, sequence_id: int, highest: int | None, ledger_id: int, entry_id: int
     ) -> None:
-        """A message is durable: SEND_RECEIPT, if its producer is still there."""
+        """A message is durable: send SEND_RECEIPT if its producer is still attached."""
         if self.producers.get(producer.id) is producer:
             self.write(encode_send_receipt(producer.id, sequence_id, ledger_id, entry_id, highest))
         self.publish_done(producer)
 
     def publish_done(self, producer: Producer) -> None:
-        """A message that was taken is pending no more."""
+        """A message that was accepted is not pending any more."""
         self.pending_publishes -= 1
         if not self._reading:
             self.check_reading()
@@ -467,11 +470,11 @@ class Connection:
         self.refuse(producer.request_id, error)
 
     def grant_waiting_producer(self, producer: Producer) -> None:
-        """The second PRODUCER_SUCCESS, with the first one's request id."""
+        """Send the second PRODUCER_SUCCESS, with the request id of the first."""
         self.services.journal.confirm(lambda: self.producer_success(producer, True))
 
     def producer_success(self, producer: Producer, ready: bool) -> None:
-        """PRODUCER_SUCCESS, unless the producer went away meanwhile."""
+        """Send PRODUCER_SUCCESS, unless the producer was detached meanwhile."""
         if self.producers.get(producer.id) is not producer:
             return
         producer.ready = ready
@@ -490,5 +493,6 @@ class Connection:
 
     @staticmethod
     def still_present(what: str) -> ServiceNotReady:
-        """The client's timeout was shorter than the broker's work, and it asked again (rule BROKER-05)."""
+        """The error of a request repeated because the client's timeout is shorter than the broker's work
+        (rule BROKER-05)."""
         return ServiceNotReady(f"{what} is already present on the connection")

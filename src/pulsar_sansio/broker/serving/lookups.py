@@ -1,7 +1,7 @@
 """Requests that need no producer or consumer: LOOKUP, partitions, schemas, transactions.
 
-Pure answers from what the root knows; only auto-creation of a partitioned topic changes anything. What this
-broker does not do (transactions) is refused by an error that says so, never by silence.
+Handlers answer from the broker's state; only the creation of topics and schemas changes it. This broker has
+no transactions, and refuses them with an error.
 """
 
 import re
@@ -34,7 +34,7 @@ NO_TRANSACTIONS = "Transactions are not supported by this broker"
 
 
 MAX_NAME_LENGTH = 4096
-"""Characters of a name that a client chooses."""
+"""The number of characters of a name that a client chooses."""
 
 
 def parse_topic(text: str) -> TopicName:
@@ -54,20 +54,22 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def check_name(what: str, name: str) -> None:
-    """Raises `ProducerBusy`, which is what a bad name is called (GAP-19)."""
+    """Raises `ProducerBusy`, Pulsar's error for a bad name (GAP-19)."""
     if len(name) > MAX_NAME_LENGTH:
         raise ProducerBusy(f"{what} of {len(name)} characters, allowed are {MAX_NAME_LENGTH}")
 
 
 MAX_PROPERTIES = 64 * 1024
-"""Characters of all names and values of a producer, a subscription or a schema together, where each pair
-counts for `PAIR` more: an empty one is an object too."""
+"""The number of characters of all names and values of a producer, a subscription or a schema together.
+
+Each pair counts for `PAIR` more, since an empty pair costs memory, too.
+"""
 
 PAIR = 16
 
 
 def is_unicode(text: str) -> bool:
-    """Say if the text can be written as UTF-8, as protobuf asks. JSON may hold half of a surrogate pair."""
+    """True when protobuf can write the text as UTF-8. JSON may hold half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -76,7 +78,7 @@ def is_unicode(text: str) -> bool:
 
 
 def check_text_properties(pairs: Iterable[tuple[str, str]]) -> None:
-    """Raises `InvalidConfiguration` where they are not Unicode text, or more than `MAX_PROPERTIES`."""
+    """Raises `InvalidConfiguration` where properties are not Unicode text, or more than `MAX_PROPERTIES`."""
     size = 0
     for name, value in pairs:
         if not isinstance(name, str) or not isinstance(value, str):
@@ -98,19 +100,19 @@ def text_pairs(properties: Mapping[str, str] | None) -> tuple[tuple[str, str], .
 
 
 def check_properties(what: str, pairs: Iterable[proto.KeyValue], most: int = MAX_PROPERTIES) -> None:
-    """Raises `MetadataError` where they are more than `most`."""
+    """Raises `MetadataError` where the properties have more than `most` characters."""
     size = sum(len(pair.key) + len(pair.value) + PAIR for pair in pairs)
     if size > most:
         raise MetadataError(f"{what} of {size} characters, allowed are {most}")
 
 
 def server_error(code: ServerError) -> proto.ServerError:
-    """The same number, as protobuf's own type."""
+    """Convert a code to protobuf's type."""
     return cast(proto.ServerError, int(code))
 
 
 def code(error: BrokerError) -> proto.ServerError:
-    """As protobuf wants it."""
+    """Convert the code of an error to protobuf's type."""
     return server_error(error.code)
 
 
@@ -119,11 +121,11 @@ def on_ping(connection: "Connection", command: proto.CommandPing) -> None:
 
 
 def on_pong(connection: "Connection", command: proto.CommandPong) -> None:
-    """Any frame is a sign of life; this one is nothing more."""
+    """Do nothing: every frame is a sign of life."""
 
 
 def on_lookup(connection: "Connection", command: proto.CommandLookupTopic) -> None:
-    """Connect, to this broker (WIRE-02), unless another one serves the topic or knows who does."""
+    """Answer with this broker (WIRE-02), unless another one serves the topic or knows its broker."""
     config = connection.services.config
     answer = proto.CommandLookupTopicResponse(request_id=command.request_id)
     try:
@@ -149,7 +151,7 @@ def on_lookup(connection: "Connection", command: proto.CommandLookupTopic) -> No
 
 
 def on_partitioned_metadata(connection: "Connection", command: proto.CommandPartitionedTopicMetadata) -> None:
-    """How many partitions; 0 for a topic that is not, or not yet, there (WIRE-03)."""
+    """Answer with the number of partitions; 0 for a topic without, or one to be created (WIRE-03)."""
     broker = connection.broker
     answer = proto.CommandPartitionedTopicMetadataResponse(request_id=command.request_id)
     try:
@@ -165,7 +167,7 @@ def on_partitioned_metadata(connection: "Connection", command: proto.CommandPart
 
 
 def on_late_handshake(connection: "Connection", command: Any) -> None:
-    """CONNECT a second time, or AUTH_RESPONSE that nobody asked for: Close (WIRE-22)."""
+    """Disconnect on a second CONNECT, or on an AUTH_RESPONSE without a challenge (WIRE-22)."""
     raise RemoteProtocolError("a command of the handshake after the handshake")
 
 
@@ -200,11 +202,11 @@ def on_get_or_create_schema(connection: "Connection", command: proto.CommandGetO
     connection.services.journal.confirm(lambda: connection.send(Type.GET_OR_CREATE_SCHEMA_RESPONSE, answer))
 
 
-# --- what this broker does not do ---------------------------------------------------------------------
+# --- unsupported commands -----------------------------------------------------------------------------
 
 
 def on_transaction_command(connection: "Connection", command: Any) -> None:
-    """As a Java broker whose coordinator is off."""
+    """Answer as a Java broker with its transaction coordinator disabled."""
     connection.error(command.request_id, ServerError.NotAllowedError, NO_TRANSACTIONS)
 
 

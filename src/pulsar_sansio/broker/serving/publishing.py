@@ -1,4 +1,4 @@
-"""PRODUCER, SEND and CLOSE_PRODUCER: what a connection does with them (WIRE-06 to WIRE-08)."""
+"""The handlers of PRODUCER, SEND and CLOSE_PRODUCER."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from ..topics.registry import AnyTopic
 
 DROPPED = -1
-"""Ledger and entry of a receipt for what was not stored: a duplicate."""
+"""Ledger and entry id in the receipt of a duplicate, which is not stored."""
 
 
 def on_producer(connection: Connection, command: proto.CommandProducer) -> None:
-    """What is checked before anything is registered, in order (BROKER-45)."""
+    """Check a PRODUCER in the order of BROKER-45, then create the producer (WIRE-06)."""
     connection.reopens(command.producer_id)
     try:
         topic_name = parse_topic(command.topic)
@@ -63,7 +63,7 @@ def _answer_again(connection: Connection, command: proto.CommandProducer, presen
 
 
 def _create(connection: Connection, command: proto.CommandProducer, topic: "AnyTopic", probe: bool) -> None:
-    """Raises the refusal. `probe`: a connection in the way may be asked for a sign of life first."""
+    """Raises the refusal. `probe`: a producer that holds the name may be probed for liveness first."""
     broker = connection.broker
     policies = topic.policies
     if topic.migrated_to is not None:
@@ -114,13 +114,14 @@ def _create(connection: Connection, command: proto.CommandProducer, topic: "AnyT
 def _probe(
     connection: Connection, command: proto.CommandProducer, topic: "AnyTopic", present: Producer
 ) -> None:
-    """Another connection holds the name: if that one is dead, the newcomer gets it (rule BROKER-42)."""
+    """Another connection holds the name: the new producer gets it if that connection is dead (rule
+    BROKER-42)."""
     reserved = Reserved()
     connection.producers[command.producer_id] = reserved
 
     def answered(alive: bool) -> None:
         if connection.producers.get(command.producer_id) is not reserved:
-            return  # the client closed it, or is gone
+            return  # the client closed the producer, or disconnected
         del connection.producers[command.producer_id]
         try:
             if alive:
@@ -138,14 +139,14 @@ def _probe(
 
 
 def on_send(connection: Connection, send: Send) -> None:
-    """One message or batch. Receipts of what is stored leave when it is durable."""
+    """Publish one message or batch. The receipt leaves once the entry is durable (WIRE-07)."""
     producer = connection.producers.get(send.producer_id)
     if not isinstance(producer, Producer) or producer.fenced or not (producer.ready or producer.closing):
         if connection.closed_recently(send.producer_id):
             return
         raise RemoteProtocolError(f"SEND to producer {send.producer_id}, which is not there or not ready")
     if producer.closing and producer.topic.terminated_at is None:
-        return  # CLOSE_PRODUCER is on its way; the client sends again elsewhere
+        return  # CLOSE_PRODUCER is in flight; the client resends to another broker
     try:
         stored = producer.topic.publish(producer, send)
     except BrokerError as error:
@@ -167,9 +168,9 @@ def on_send(connection: Connection, send: Send) -> None:
 
 
 def _answer_in_turn(producer: Producer, answer: Callable[[], None]) -> None:
-    """Answer a SEND of which nothing is stored: after the receipts of those before it (BROKER-41).
+    """Answer a SEND that stores nothing, after the receipts of those before it (BROKER-41).
 
-    While it waits it counts as a publish that is pending, so that a client cannot pile these up.
+    While the answer waits, it counts as a pending publish, so that a client cannot accumulate such answers.
     """
     connection = producer.connection
     if not producer.pending:
@@ -186,7 +187,7 @@ def _answer_in_turn(producer: Producer, answer: Callable[[], None]) -> None:
 
 
 def on_close_producer(connection: Connection, command: proto.CommandCloseProducer) -> None:
-    """SUCCESS always, after the receipts of what was sent before (WIRE-08)."""
+    """Answer SUCCESS in every case, after the receipts of earlier messages (WIRE-08)."""
     producer = connection.producers.get(command.producer_id)
     if not isinstance(producer, Producer):
         connection.producers.pop(command.producer_id, None)

@@ -1,4 +1,4 @@
-"""SUBSCRIBE and everything a consumer sends: what a connection does with it (WIRE-09 to WIRE-16)."""
+"""The handlers of SUBSCRIBE and of all commands that name a consumer."""
 
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..topics.registry import AnyTopic
 
 MAX_CONSUMER_METADATA = 1024
-"""Characters of names and values together; also the number of pairs."""
+"""The number of characters of names and values together; also the number of pairs."""
 
 RESERVED_PREFIX = "pulsar.repl"
 RESERVED_NAME = "pulsar.dedup"
@@ -38,14 +38,14 @@ NO_ROOM_FOR_SUBSCRIPTIONS = "Exceed the maximum number of subscriptions of the t
 LOST = "The topic is served by another broker"
 
 RECEIPT_VERSION = 17
-"""Protocol version from which an ACK with a request id is answered."""
+"""The first protocol version in which an ACK with a request id is answered."""
 
 MAX_PERMITS = 2**31 - 1
-"""What permits may add up to; more would be a flood of its own."""
+"""The limit for the sum of a consumer's permits."""
 
 
 def _signed(number: int) -> int:
-    """Ids are unsigned on the wire and signed in meaning: 2^64-1 is -1."""
+    """Convert an id from its unsigned form on the wire: 2^64-1 means -1."""
     return number - 2**64 if number >= 2**63 else number
 
 
@@ -53,7 +53,7 @@ def _signed(number: int) -> int:
 
 
 def on_subscribe(connection: Connection, command: proto.CommandSubscribe) -> None:
-    """The checks of rules BROKER-01 to BROKER-24, in their order."""
+    """Check a SUBSCRIBE in the order of BROKER-01, then attach the consumer (WIRE-09)."""
     try:
         topic_name = parse_topic(command.topic)
         check_name("Subscription name", command.subscription)
@@ -80,7 +80,7 @@ def on_subscribe(connection: Connection, command: proto.CommandSubscribe) -> Non
 def _subscribe(
     connection: Connection, command: proto.CommandSubscribe, topic: "AnyTopic", probe: bool
 ) -> None:
-    """Raises the refusal. `probe`: a consumer in the way may be asked for a sign of life first."""
+    """Raises the refusal. `probe`: a consumer that excludes the new one may be probed for liveness first."""
     broker = connection.broker
     policies = topic.policies
     if policies.max_consumers and topic.consumer_count >= policies.max_consumers:
@@ -124,7 +124,7 @@ def _subscribe(
 
 
 def check_room(topic: "AnyTopic") -> None:
-    """Raises `NotAllowed` where configuration or policies let clients create no more subscriptions."""
+    """Raises `NotAllowed` where configuration or policies allow clients no more subscriptions."""
     present = len(topic.subscriptions)
     most = topic.services.config.max_subscriptions_per_topic
     if present >= most or not topic.policies.allows_subscription(present):
@@ -134,7 +134,7 @@ def check_room(topic: "AnyTopic") -> None:
 def _new_subscription(
     topic: "AnyTopic", command: proto.CommandSubscribe, durable: bool
 ) -> "Subscription | NonPersistentSubscription":
-    """At its initial position, or at its start id (BROKER-17)."""
+    """Create a subscription at its initial position, or at its start id (BROKER-17)."""
     if not isinstance(topic, Topic):
         return topic.subscribe(command.subscription, -1, False)
     log = topic.log
@@ -145,7 +145,7 @@ def _new_subscription(
         mark_delete = log.end - 1
     if not durable and command.HasField("start_message_id"):
         start = command.start_message_id
-        # one entry back: the entry itself is delivered, the client discards what it does not want
+        # One entry back: that entry is delivered, and the client discards messages before its start.
         mark_delete = _offset_of(topic, view, start) - 1
     if command.start_message_rollback_duration_sec:
         since = topic.services.wall_time - command.start_message_rollback_duration_sec * 1000
@@ -155,7 +155,7 @@ def _new_subscription(
 
 
 def _offset_of(topic: Topic, view: CompactedView | None, target: proto.MessageIdData) -> int:
-    """The offset of an id, for who reads compacted also where the entries are gone from the ledgers."""
+    """Return the offset of an id; a view also finds entries whose ledgers are deleted."""
     ledger_id, entry_id = _signed(target.ledgerId), _signed(target.entryId)
     offset = topic.log.offset(ledger_id, entry_id)
     left = None if view is None else view.offset(ledger_id, entry_id)
@@ -163,7 +163,7 @@ def _offset_of(topic: Topic, view: CompactedView | None, target: proto.MessageId
 
 
 def _subscribed(connection: Connection, request_id: int, consumer: Consumer) -> None:
-    """SUCCESS, unless the consumer went away meanwhile (rule BROKER-10)."""
+    """Send SUCCESS, unless the consumer was detached meanwhile (rule BROKER-10)."""
     if connection.consumers.get(consumer.id) is consumer and not consumer.closed:
         if consumer.subscription.moves_to is not None and connection.takes_migration:
             connection.close_consumer(consumer)
@@ -179,13 +179,13 @@ def _subscribed(connection: Connection, request_id: int, consumer: Consumer) -> 
 def _probe(
     connection: Connection, command: proto.CommandSubscribe, topic: "AnyTopic", conflict: ConflictingConsumer
 ) -> None:
-    """An Exclusive consumer is connected: if its connection is dead, the newcomer takes its place."""
+    """An Exclusive consumer is connected: the new consumer replaces it if its connection is dead."""
     reserved = Reserved()
     connection.consumers[command.consumer_id] = reserved
 
     def answered(alive: bool) -> None:
         if connection.consumers.get(command.consumer_id) is not reserved:
-            return  # the client closed it, or is gone
+            return  # the client closed the consumer, or disconnected
         del connection.consumers[command.consumer_id]
         try:
             if alive:
@@ -198,11 +198,11 @@ def _probe(
     conflict.present.connection.check_liveness(answered)
 
 
-# --- every message ------------------------------------------------------------------------------------
+# --- messages -----------------------------------------------------------------------------------------
 
 
 def on_flow(connection: Connection, flow: Flow) -> None:
-    """Permits; none at all is a mistake that costs the connection (rule BROKER-26)."""
+    """Grant permits. A FLOW without permits ends the connection (rule BROKER-26)."""
     permits = flow.message_permits
     if permits <= 0:
         raise RemoteProtocolError("FLOW without permits")
@@ -214,10 +214,10 @@ def on_flow(connection: Connection, flow: Flow) -> None:
 
 
 def on_ack(connection: Connection, ack: Ack) -> None:
-    """ACK_RESPONSE when it was asked for, once the acknowledgement is durable (WIRE-12)."""
+    """Acknowledge; send a requested ACK_RESPONSE once the acknowledgement is durable (WIRE-12)."""
     consumer = connection.consumers.get(ack.consumer_id)
     if not isinstance(consumer, Consumer):
-        return  # unknown: ignored, without a response even if one was asked for
+        return  # An unknown consumer is ignored, and gets no response even to a request.
     request_id = ack.request_id if connection.protocol_version >= RECEIPT_VERSION else None
     subscription = consumer.subscription
     if ack.txnid_least_bits is not None and ack.txnid_most_bits is not None:
@@ -264,7 +264,7 @@ def on_redeliver(connection: Connection, command: proto.CommandRedeliverUnacknow
 def _done(
     connection: Connection, request_id: int, subscription: "Subscription | NonPersistentSubscription"
 ) -> None:
-    """SUCCESS for what is durable now, unless it went to another broker without it."""
+    """Send SUCCESS for a durable change, unless another broker took the topic without that change."""
     if subscription.topic.lost:
         connection.error(request_id, ServerError.ServiceNotReady, LOST)
     else:
@@ -275,7 +275,7 @@ def _done(
 
 
 def _consumer(connection: Connection, consumer_id: int) -> Consumer:
-    """Raises `MetadataError` where there is none."""
+    """Raises `MetadataError` where the connection has no such consumer."""
     consumer = connection.consumers.get(consumer_id)
     if not isinstance(consumer, Consumer):
         raise MetadataError(NOT_FOUND)
@@ -283,7 +283,7 @@ def _consumer(connection: Connection, consumer_id: int) -> Consumer:
 
 
 def on_seek(connection: Connection, command: proto.CommandSeek) -> None:
-    """CLOSE_CONSUMER to every consumer, then SUCCESS (GAP-35)."""
+    """Send CLOSE_CONSUMER to every consumer, then SUCCESS (GAP-35)."""
     try:
         if not command.HasField("message_id") and not command.HasField("message_publish_time"):
             raise MetadataError("Message id and message publish time were not present")
@@ -371,7 +371,7 @@ def on_unsubscribe(connection: Connection, command: proto.CommandUnsubscribe) ->
 
 
 def on_close_consumer(connection: Connection, command: proto.CommandCloseConsumer) -> None:
-    """SUCCESS always, for unknown ids too; what was not acknowledged goes back (WIRE-16)."""
+    """Answer SUCCESS, also for unknown ids. Unacknowledged messages are redelivered (WIRE-16)."""
     consumer = connection.consumers.pop(command.consumer_id, None)
     if isinstance(consumer, Consumer):
         connection.detach_consumer(consumer)

@@ -1,10 +1,10 @@
-"""Lists of topics, asked for or watched: GET_TOPICS_OF_NAMESPACE and WATCH_TOPIC_LIST (WIRE-04, PATTERN-02).
+"""Lists of topics: GET_TOPICS_OF_NAMESPACE (WIRE-04) and WATCH_TOPIC_LIST (PATTERN-02).
 
-A watcher is told of topics that come and go, and whose names match its pattern, until it closes or its
-connection does. Only persistent topics are watched. What happens together is told together: topics that come
-into being by one command make one WATCH_TOPIC_UPDATE.
+The broker notifies a watcher of topics that are created or deleted and match its pattern, until the watcher
+or its connection closes. Only persistent topics are watched. Topics that one command creates make one
+WATCH_TOPIC_UPDATE.
 
-Patterns are matched as RE2 does, in time in proportion to the name, so strangers may choose them.
+Patterns are matched as RE2 does, in time proportional to the name, so any client may choose them.
 """
 
 from collections.abc import Iterable
@@ -23,18 +23,20 @@ if TYPE_CHECKING:
 Type = proto.BaseCommand.Type
 
 MAX_PATTERN_LENGTH = 50
-"""Characters of a pattern this broker applies itself, as Apache Pulsar's `subscriptionPatternMaxLength`; a
-list for a longer one is not filtered, and it cannot be watched."""
+"""Characters of a pattern that this broker applies, as Apache Pulsar's `subscriptionPatternMaxLength`.
+
+A list for a longer pattern is not filtered, and a longer pattern cannot be watched.
+"""
 
 MAX_WATCHERS_PER_CONNECTION = 100
-"""A client has one for each consumer of a pattern; each costs a look at all names when a topic comes."""
+"""A client has one watcher for each pattern consumer. A new topic is matched with each watcher's pattern."""
 
 NOT_KNOWN_TO_RE2 = ("(?=", "(?!", "(?<=", "(?<!", "(?>", *(f"\\{digit}" for digit in range(1, 10)))
-"""What other matchers know, so that a pattern with it may be right: the client applies it."""
+"""Syntax that other regular expressions have: the broker leaves a pattern with it to the client."""
 
 
 class Watcher:
-    """One WATCH_TOPIC_LIST. `added`, `deleted`: what it was not told yet."""
+    """One WATCH_TOPIC_LIST. `added`, `deleted`: changes not sent yet."""
 
     __slots__ = ("added", "deleted", "id", "matches", "namespace")
 
@@ -49,14 +51,15 @@ class Watcher:
         return name.namespace_name == self.namespace and matches_topic(self.matches, name)
 
     def changed(self, name: str, there: bool) -> None:
-        """It came or went; of both the last is told: whoever has noticed the first has to know."""
+        """Record that a topic was created or deleted. After both, the later change is sent: the client may
+        know the earlier one."""
         news, olds = (self.added, self.deleted) if there else (self.deleted, self.added)
         olds.pop(name, None)
         news[name] = None
 
 
 class Watchers:
-    """All watchers of a broker, by connection and their ids."""
+    """All watchers of a broker, by connection and id."""
 
     def __init__(self, services: "Services", names: TopicNames) -> None:
         self._context = services.context
@@ -67,7 +70,7 @@ class Watchers:
         names.on_change = self.changed
 
     def changed(self, name: str, there: bool) -> None:
-        """A topic came or went."""
+        """A topic was created (`there`) or deleted."""
         if not self._all:
             return
         topic = TopicName.parse(name)
@@ -80,7 +83,7 @@ class Watchers:
                     self._tell.set(self._context.now)
 
     def _tell_all(self) -> None:
-        """What all watchers of a namespace look at is made once."""
+        """Send the updates. The names of a namespace are listed once for all its watchers."""
         names: dict[str, list[str]] = {}
         for connection, watchers in self._all.items():
             for watcher in watchers.values():
@@ -99,14 +102,14 @@ class Watchers:
         watcher.added.clear()
         watcher.deleted.clear()
 
-        def send() -> None:  # unless it was closed while the store was at work
+        def send() -> None:  # unless the watcher was closed before the write was durable
             if self._all.get(connection, {}).get(watcher.id) is watcher:
                 connection.send(Type.WATCH_TOPIC_UPDATE, update)
 
         self._journal.confirm(send)
 
     def watched(self, watcher: Watcher) -> list[str]:
-        """The topics there are, of those it watches."""
+        """Return the existing topics that match the watcher's pattern."""
         names = self._names_of(watcher.namespace)
         return self._matching(watcher, names)
 
@@ -117,21 +120,21 @@ class Watchers:
         return persistent(self._names.listed(namespace))
 
     def add(self, connection: "Connection", watcher: Watcher) -> None:
-        """Raises `MetadataError` for one too many; one of the same id is replaced."""
+        """Add a watcher, or replace the one of its id. Raises `MetadataError` for one too many."""
         watchers = self._all.setdefault(connection, {})
         if len(watchers) >= MAX_WATCHERS_PER_CONNECTION and watcher.id not in watchers:
             raise MetadataError(f"More than {MAX_WATCHERS_PER_CONNECTION} watchers on one connection")
         watchers[watcher.id] = watcher
 
     def remove(self, connection: "Connection", watcher_id: int) -> None:
-        """One that is not there is not there afterwards either."""
+        """Remove a watcher; an unknown id changes nothing."""
         watchers = self._all.get(connection, {})
         watchers.pop(watcher_id, None)
         if not watchers:
             self._all.pop(connection, None)
 
     def detach(self, connection: "Connection") -> None:
-        """The connection is gone."""
+        """Remove the watchers of a connection that ended."""
         self._all.pop(connection, None)
 
 
@@ -140,7 +143,7 @@ def persistent(names: Iterable[str]) -> list[str]:
 
 
 def _filter(pattern: str) -> Matches | None:
-    """None for a pattern that is left to the client. Raises `MetadataError` for what is no pattern."""
+    """Return a matcher; None leaves the pattern to the client. Raises `MetadataError` for no pattern."""
     if len(pattern) > MAX_PATTERN_LENGTH:
         return None
     try:
@@ -173,8 +176,10 @@ def on_topics_of_namespace(connection: "Connection", command: proto.CommandGetTo
 
 
 def on_watch_topic_list(connection: "Connection", command: proto.CommandWatchTopicList) -> None:
-    """From now on the client is told of topics that come and go. The list is empty where it has it already,
-    by its hash."""
+    """Notify the client of topic changes from now on.
+
+    The list in the answer is empty where the client has it already, by its hash.
+    """
     broker = connection.broker
     if not connection.services.config.topic_list_watcher:
         refusal = "Unable to create topic list watcher: topic list watching is disabled"
@@ -208,7 +213,7 @@ def on_watch_topic_list(connection: "Connection", command: proto.CommandWatchTop
 
 
 def on_watch_topic_list_close(connection: "Connection", command: proto.CommandWatchTopicListClose) -> None:
-    """SUCCESS also for unknown watchers."""
+    """Answer SUCCESS, also for unknown watchers."""
     connection.broker.watchers.remove(connection, command.watcher_id)
     connection.success(command.request_id)
 

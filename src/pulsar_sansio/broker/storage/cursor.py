@@ -1,7 +1,7 @@
 """A subscription's position: mark-delete, acknowledged ranges above it, and partly acknowledged batches.
 
-Positions are offsets, a topic's own dense numbering (see `ledger`), so the whole is arithmetic on integers.
-Nothing here knows consumers, bytes or ids. Terms as in rules STORE-04 and STORE-39.
+Positions are offsets, the dense numbering of a topic (see `ledger`), so all is arithmetic on integers. The
+module knows no consumers, bytes or ids. Its terms are those of rules STORE-04 and STORE-39.
 """
 
 from bisect import bisect_right
@@ -16,7 +16,7 @@ class Ranges:
         self._first: list[int] = []
         self._last: list[int] = []
         self.count = 0
-        """Integers in all ranges together."""
+        """The number of integers in all ranges together."""
 
     def __contains__(self, number: int) -> bool:
         index = bisect_right(self._first, number) - 1
@@ -29,7 +29,7 @@ class Ranges:
         return len(self._first)
 
     def add(self, number: int) -> bool:
-        """Whether it was not there before."""
+        """Add an integer. False when a range holds it already."""
         firsts, lasts = self._first, self._last
         index = bisect_right(firsts, number) - 1
         if index >= 0 and number <= lasts[index]:
@@ -50,7 +50,7 @@ class Ranges:
         return True
 
     def remove_up_to(self, number: int) -> None:
-        """Everything at or below `number` goes."""
+        """Remove all integers up to `number`, itself included."""
         firsts, lasts = self._first, self._last
         whole = bisect_right(lasts, number)
         for index in range(whole):
@@ -61,7 +61,7 @@ class Ranges:
             firsts[0] = number + 1
 
     def pop_starting_at(self, number: int) -> int | None:
-        """Removes the first range if it starts at `number`; its end."""
+        """Remove the first range if it starts at `number`, and return its end, else None."""
         if not self._first or self._first[0] != number:
             return None
         last = self._last[0]
@@ -70,7 +70,7 @@ class Ranges:
         return last
 
     def next_outside(self, number: int) -> int:
-        """The least integer not below `number` that is in no range."""
+        """Return the least integer from `number` on that is in no range."""
         index = bisect_right(self._first, number) - 1
         if index >= 0 and number <= self._last[index]:
             return self._last[index] + 1
@@ -78,7 +78,7 @@ class Ranges:
 
 
 class Cursor:
-    """What of a topic a subscription has acknowledged."""
+    """The acknowledged entries of a topic, for one subscription."""
 
     __slots__ = ("mark_delete", "partly", "ranges")
 
@@ -86,15 +86,15 @@ class Cursor:
         self.mark_delete = mark_delete
         """Everything up to this offset, itself included, is acknowledged."""
         self.ranges = Ranges()
-        """Acknowledged offsets above it; never begins at mark_delete + 1."""
+        """Acknowledged offsets above `mark_delete`; never begins at mark_delete + 1."""
         self.partly: dict[int, int] = {}
-        """offset -> bits: messages of a batch that are still to be acknowledged, never all and never none."""
+        """Offset of a batch -> bits of the messages still to be acknowledged: neither all nor none."""
 
     def acknowledged(self, offset: int) -> bool:
         return offset <= self.mark_delete or (bool(self.ranges.count) and offset in self.ranges)
 
     def acknowledge(self, offset: int) -> bool:
-        """Acknowledge a whole entry. Whether that is news."""
+        """Acknowledge a whole entry. False when it is acknowledged already."""
         mark = self.mark_delete
         if offset <= mark:
             return False
@@ -108,10 +108,10 @@ class Cursor:
         return ranges.add(offset)
 
     def acknowledge_partly(self, offset: int, remaining: int, messages: int) -> int:
-        """Of the batch at `offset` only the bits of `remaining` may stay open (state AND given).
+        """Acknowledge the messages of the batch at `offset` whose bits are not in `remaining`.
 
-        Returns how many of its `messages` are newly acknowledged; the entry is acknowledged when none
-        stays open.
+        Return the number of messages newly acknowledged, of `messages` in the batch. The entry is
+        acknowledged when no message remains.
         """
         if self.acknowledged(offset):
             return 0
@@ -125,7 +125,7 @@ class Cursor:
         return before.bit_count() - after.bit_count()
 
     def acknowledge_up_to(self, offset: int) -> bool:
-        """Cumulative: everything up to `offset`, itself included. Whether that is news."""
+        """Acknowledge up to `offset`, itself included. False when that is acknowledged already."""
         if offset <= self.mark_delete:
             return False
         ranges = self.ranges
@@ -141,17 +141,17 @@ class Cursor:
         return True
 
     def reset(self, mark_delete: int) -> None:
-        """Seek: everything after `mark_delete` is unacknowledged again."""
+        """Seek: no entry after `mark_delete` is acknowledged any more."""
         self.mark_delete = mark_delete
         self.ranges = Ranges()
         self.partly = {}
 
     def next_unacknowledged(self, offset: int) -> int:
-        """The least offset not below `offset` that is not acknowledged."""
+        """Return the least offset from `offset` on that is not acknowledged."""
         if offset <= self.mark_delete:
             offset = self.mark_delete + 1
         return self.ranges.next_outside(offset) if self.ranges.count else offset
 
     def backlog(self, end: int) -> int:
-        """Entries below `end` that are not acknowledged."""
+        """The number of entries below `end` that are not acknowledged."""
         return max(0, end - self.mark_delete - 1 - self.ranges.count)

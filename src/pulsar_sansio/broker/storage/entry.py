@@ -1,7 +1,7 @@
-"""Entries as they are stored: checksum, metadata, payload; and how they go out in MESSAGE frames.
+"""Entries as they are stored: checksum, metadata, payload; and the MESSAGE frames that deliver them.
 
-The broker keeps what producers sent, byte for byte, so all there is to do per message is to
-look at the metadata once and to put a few bytes in front. Both are on the path of every message.
+The broker stores what producers sent, byte for byte. Per message it decodes the metadata once and writes a
+few bytes in front. Both are on the path of every message.
 """
 
 from struct import Struct
@@ -20,16 +20,17 @@ _write_sizes = Struct(">II").pack
 
 
 class Headers(NamedTuple):
-    """What a SEND's payload turned out to be."""
+    """The headers of a SEND's payload."""
 
     data: bytes
-    """As it is stored: with a checksum, without broker entry metadata."""
+    """The bytes to store: with a checksum, without broker entry metadata."""
     metadata: MessageMetadata
     payload_size: int
 
 
 def read_headers(data: bytes) -> Headers:
-    """Raises `ChecksumMismatch`, or `FrameError` for what cannot be parsed. Does not copy the payload."""
+    """Raises `ChecksumMismatch`, or `FrameError` for bytes that cannot be parsed. Does not copy the
+    payload."""
     if len(data) >= _HEADERS:
         magic, checksum, size = _read_headers(data)
         end = _HEADERS + size
@@ -40,21 +41,22 @@ def read_headers(data: bytes) -> Headers:
     unpacked = unpack_payload(data)
     if unpacked.broker_entry_metadata is not None:
         raise FrameError("broker entry metadata from a client")
-    # without a checksum: there are clients that cannot read such an entry, so it gets one
+    # An entry without a checksum gets one: some clients cannot read it otherwise.
     metadata_end = 4 + int.from_bytes(data[:4], "big")
     stored = b"".join(pack_payload(data[4:metadata_end], data[metadata_end:]))
     return Headers(stored, unpacked.metadata, len(unpacked.payload))
 
 
 def entry_metadata(data: bytes) -> MessageMetadata:
-    """The metadata of a stored entry, whose checksum was verified when it came."""
+    """Return the metadata of a stored entry, whose checksum was verified before it was stored."""
     return decode_metadata_range(data, _HEADERS, _HEADERS + int.from_bytes(data[6:_HEADERS], "big"))
 
 
 class MessageFront:
-    """The bytes in front of plain entries of one ledger for one consumer, but for sizes and entry id.
+    """The bytes in front of entries of one ledger for one consumer, except for sizes and entry id.
 
-    Plain: no redelivery count, no ack set. Equal to `wire.encode_message`, several times cheaper.
+    Only for entries without a redelivery count and an ack set. Equal to `wire.encode_message`, several times
+    cheaper.
     """
 
     __slots__ = ("_consumer", "_fronts", "_ledger", "_tail", "ledger_id")
@@ -69,10 +71,10 @@ class MessageFront:
             partition_field + (b"" if epoch is None else b"\x28" + encode_varint(epoch)),
         )
         self._fronts: dict[int, tuple[int, bytes]] = {}
-        """Bytes of the entry id -> size of the command, and what stands before the entry id."""
+        """The number of bytes of an entry id -> size of the command, and the bytes before the entry id."""
 
     def frame(self, entry_id: int, stored: bytes) -> bytes:
-        """Everything before `stored`."""
+        """Return all bytes before `stored`."""
         entry = encode_varint(entry_id)
         front = self._fronts.get(len(entry))
         if front is None:

@@ -1,9 +1,8 @@
-"""Group commit: what must be durable before what may be said.
+"""Group commit: the records that must be durable, and the effects that wait for them.
 
-Machines add records and, beside them, the things to do once those records are durable. At most one `Persist`
-is outstanding; all that comes meanwhile goes into the next. `confirm` is how a reply waits: it runs after
-everything recorded so far is durable, at once where nothing is on its way. Nothing here knows what a record
-means.
+Machines add records and effects. At most one `Persist` is outstanding; later records go into the next one.
+`confirm` delays an answer until everything recorded so far is durable; without outstanding records it answers
+at once. The module does not interpret records.
 """
 
 from collections.abc import Callable
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Journal:
-    """Records on their way to the store, and what waits for them."""
+    """Records to be written, and the effects that wait for them."""
 
     def __init__(self, context: Context[Output], flush_interval: int) -> None:
         self._context = context
@@ -28,7 +27,7 @@ class Journal:
         self._next_write = 0
         self._outstanding: int | None = None
         self.records: list[Record] = []
-        """Of the next write; the publish path appends here directly."""
+        """Records of the next write; the publish path appends here directly."""
         self._publishes: dict[Topic, int] = {}
         self._effects: list[Callable[[], None]] = []
         self._waiting_publishes: dict[Topic, int] = {}
@@ -36,10 +35,10 @@ class Journal:
         self._dirty: dict[Subscription, None] = {}
         self._dirty_due = False
         self._cursors_written: frozenset[Subscription] = frozenset()
-        """Whose cursors are among what is outstanding."""
+        """Subscriptions whose cursors are in the write in progress."""
 
     def published(self, topic: "Topic") -> None:
-        """One more entry of `topic` is among the records; `topic.entries_durable` hears of it."""
+        """One more entry of `topic` is among the records; `topic.entries_durable` is called for it."""
         publishes = self._publishes
         publishes[topic] = publishes.get(topic, 0) + 1
 
@@ -53,7 +52,8 @@ class Journal:
             effect()
 
     def cursor_moved(self, subscription: "Subscription") -> None:
-        """Unconfirmed acknowledgements: written with the next batch, or after a while by itself."""
+        """Record an unconfirmed acknowledgement: it is written with the next batch, or when the flush
+        interval ends."""
         self._dirty[subscription] = None
         if self._flush.when is None:
             self._flush.set(self._context.now + self._flush_interval)
@@ -64,15 +64,18 @@ class Journal:
         self._effects.append(effect)
 
     def is_cursor_durable(self, subscription: "Subscription") -> bool:
-        """Whether the store has the present position."""
+        """True when the store has the present position."""
         return subscription not in self._dirty and subscription not in self._cursors_written
 
     def discard_cursor(self, subscription: "Subscription") -> None:
         self._dirty.pop(subscription, None)
 
     def discard_topic(self, name: str) -> None:
-        """Another broker serves it: of what is not handed over yet nothing is written, and no entry of what
-        is becomes durable. It may have been deleted and made again."""
+        """Another broker serves the topic: discard its records, and never report its outstanding entries as
+        durable.
+
+        A topic of this name may have been deleted and created again.
+        """
         self.records = [
             record
             for record in self.records
@@ -93,10 +96,9 @@ class Journal:
         self.flush_cursors()
 
     def settle(self) -> None:
-        """End of an input: hand over what there is, if the store is free.
+        """End an input: emit `Persist` for all records, unless a write is outstanding.
 
-        What effects waited for may have been forgotten meanwhile; then nothing is written but they have
-        their turn.
+        Records that effects waited for may have been discarded; then an empty batch is written.
         """
         if self._outstanding is not None or not (self.records or self._dirty_due or self._effects):
             return

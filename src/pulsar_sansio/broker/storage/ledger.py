@@ -1,9 +1,9 @@
-"""A topic's entries: ledgers, one after the other, of which the last is open for writing.
+"""A topic's entries, in ledgers, of which the last is open for writing.
 
-Owns the numbering. An entry's *id* is (ledger, entry), as clients see it; its *offset* is the topic's own
-dense number, 0 for the first entry ever, never used twice, so that cursors and dispatchers are arithmetic.
+The module owns the numbering. An entry's *id* is (ledger, entry), as clients see it. Its *offset* is the
+topic's own dense number, from 0, never used twice, so that cursors and dispatchers calculate with integers.
 Each ledger knows its first offset. Entries below `durable_end` are durable and may be read (rules STORE-01,
-STORE-02, STORE-43). Nothing here knows subscriptions; whoever trims says how far.
+STORE-02, STORE-43). The module knows no subscriptions: the caller of `trim` passes how far.
 """
 
 from bisect import bisect_right
@@ -20,15 +20,15 @@ class Ledger:
     def __init__(self, ledger_id: int, first: int, opened_at: int) -> None:
         self.id = ledger_id
         self.first = first
-        """Offset of its first entry."""
+        """The offset of its first entry."""
         self.end = first
-        """Offset after its last entry."""
+        """The offset after its last entry."""
         self.opened_at = opened_at
-        """Wall time, ms."""
+        """The wall time of its creation, in ms."""
         self.size = 0
         """Bytes of all entries."""
         self.entries: list[EntryAdded] = []
-        """The very records that go to the store."""
+        """The records that go to the store."""
 
     def append(self, entry: EntryAdded) -> None:
         self.entries.append(entry)
@@ -37,24 +37,24 @@ class Ledger:
 
 
 class ManagedLedger:
-    """All ledgers of one topic. There is always at least one; appending may need `roll` first."""
+    """All ledgers of one topic, at least one. `roll` opens the next one."""
 
     def __init__(self) -> None:
         self.ledgers: list[Ledger] = []
         self._firsts: list[int] = []
         self._ids: list[int] = []
         self.durable_end = 0
-        """Offset after the last durable entry: what may be read."""
+        """The offset after the last durable entry: entries below may be read."""
         self.size = 0
         self.entries_added = 0
         self.delayed_or_chunked: dict[int, EntryAdded] = {}
-        """Offset -> entry: what Shared and Key_Shared treat in a way of its own, delayed ones and chunks."""
+        """Offset -> delayed entry or chunk: Shared and Key_Shared treat these entries specially."""
         self._next_index = 0
-        """The number of the next message: all messages of the topic are counted, from 0."""
+        """The number of the next message; the messages of the topic are counted from 0."""
 
     @classmethod
     def restored(cls, stored: dict[int, StoredLedger]) -> "ManagedLedger":
-        """As a store gives it back; everything in it is durable."""
+        """Restore the ledgers from a store; all their entries are durable."""
         managed = cls()
         for ledger_id in sorted(stored):
             kept = stored[ledger_id]
@@ -75,33 +75,33 @@ class ManagedLedger:
 
     @property
     def end(self) -> int:
-        """Offset after the last entry, durable or not."""
+        """The offset after the last entry, durable or not."""
         return self.ledgers[-1].end if self.ledgers else 0
 
     @property
     def first(self) -> int:
-        """Offset of the oldest entry there is, or the end."""
+        """The offset of the oldest entry, or the end."""
         return self.ledgers[0].first if self.ledgers else 0
 
     def ledger_at(self, offset: int) -> Ledger:
-        """The ledger that holds `offset`; the nearest one where none does."""
+        """Return the ledger that holds `offset`, or the nearest one."""
         last = self.ledgers[-1]
         if offset >= last.first:
             return last
         return self.ledgers[max(0, bisect_right(self._firsts, offset) - 1)]
 
     def position(self, offset: int) -> tuple[int, int]:
-        """The id of an offset; of the index before a ledger's first entry it is (ledger, -1)."""
+        """Return the id of an offset; the entry id before a ledger's first entry is -1."""
         if not self.ledgers:
             return -1, -1
         ledger = self.ledger_at(offset)
         return ledger.id, max(-1, min(offset, ledger.end) - ledger.first)
 
     def offset(self, ledger_id: int, entry_id: int) -> int:
-        """The offset of an id, which need not exist.
+        """Return the offset of an id, which need not exist.
 
-        Beyond a ledger's entries it is the next ledger's first offset, in a ledger that is gone the next
-        one's, in a ledger that never was the end.
+        An id after the entries of a ledger, or in a deleted ledger, gives the first offset of the next
+        ledger. An id in a ledger that never existed gives the end.
         """
         if not self.ledgers:
             return 0
@@ -118,7 +118,7 @@ class ManagedLedger:
         return min(ledger.first + max(entry_id, 0), ledger.end)
 
     def exact(self, ledger_id: int, entry_id: int) -> int | None:
-        """The offset of an entry that exists, else None."""
+        """Return the offset of an entry that exists, else None."""
         if entry_id < 0 or not self.ledgers:
             return None
         ledger = self.ledgers[-1]
@@ -130,7 +130,7 @@ class ManagedLedger:
         return offset if offset < ledger.end else None
 
     def entry(self, offset: int) -> EntryAdded:
-        """The entry at an offset that is there."""
+        """Return the entry at an offset, which must exist."""
         ledger = self.ledger_at(offset)
         return ledger.entries[offset - ledger.first]
 
@@ -154,8 +154,8 @@ class ManagedLedger:
         chunk_of: str | None = None,
         received_at: int = 0,
     ) -> EntryAdded:
-        """Add an entry to the open ledger; it may be read once it is durable. `received_at` is the wall time
-        in ms."""
+        """Add an entry to the open ledger; it may be read once it is durable. `received_at`: wall time in
+        ms."""
         ledger = self.ledgers[-1]
         entry = EntryAdded(topic, ledger.id, ledger.end - ledger.first, messages, publish_time, data)
         self._next_index += messages
@@ -172,9 +172,9 @@ class ManagedLedger:
         return entry
 
     def trim(self, upto: int, keep: "Retention | None", enough: int = -1) -> tuple[int, ...]:
-        """Remove closed ledgers of which every entry is below `upto`, as retention allows (rule STORE-33).
+        """Remove closed ledgers whose entries are all below `upto`, as retention allows (rule STORE-33).
 
-        Stops when no more than `enough` bytes are left.
+        Stop when no more than `enough` bytes are left.
         """
         removed = []
         while len(self.ledgers) > 1 and self.ledgers[0].end <= upto and self.size > enough:
@@ -191,7 +191,7 @@ class ManagedLedger:
         return tuple(removed)
 
     def size_from(self, first: int) -> int:
-        """Bytes of all entries from an offset on."""
+        """The bytes of all entries from an offset on."""
         size = sum(ledger.size for ledger in self.ledgers if ledger.first >= first)
         within = self.ledger_at(first)
         if within.first < first:
@@ -201,9 +201,10 @@ class ManagedLedger:
     # --- reading --------------------------------------------------------------------------------------
 
     def find_publish_time(self, publish_time: int) -> int:
-        """Offset of the first durable entry published at or after `publish_time` (ms), else the end.
+        """Return the offset of the first durable entry published at or after `publish_time` (ms), else the
+        end.
 
-        By binary search: entries are taken to be in order of time, as the Java broker does (SEEK-05).
+        The search is binary: as in the Java broker, entries are taken to be in order of time (SEEK-05).
         """
         low, high = self.first, self.durable_end
         while low < high:
@@ -217,7 +218,7 @@ class ManagedLedger:
 
 
 class Retention:
-    """Whether entries that every subscription acknowledged are kept (rule STORE-31)."""
+    """The retention of entries that every subscription acknowledged (rule STORE-31)."""
 
     def __init__(self, time: float, size: int, wall_time: int) -> None:
         self._time = time
@@ -225,7 +226,7 @@ class Retention:
         self._wall_time = wall_time
 
     def keeps(self, managed: ManagedLedger) -> bool:
-        """Whether the oldest ledger is within both limits; -1 is no limit."""
+        """True while the oldest ledger is within both limits; -1 is no limit."""
         if self._time == 0 or self._size == 0:
             return False
         closed_at = managed.ledgers[1].opened_at

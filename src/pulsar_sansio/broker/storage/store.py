@@ -1,11 +1,11 @@
-"""What survives a broker: records, the state they add up to, and the memory store.
+"""The store of a broker: the state that records add up to, and the memory store.
 
-A store is handed batches of records and must make each batch durable as a whole, in order. `load()` gives
-the sum of all batches written. The broker never reads anything back while it runs, so a store needs no
-queries. `MemoryStore` keeps the sum in this process: it survives a `Broker`, not the process.
+A store is given batches of records and must make each batch durable as a whole, in order. `load()` returns
+the sum of all batches written. A running broker never reads records, so a store needs no queries.
+`MemoryStore` keeps the sum in this process: it survives a `Broker`, not the process.
 
-Entries are named by topic, ledger and entry id; cursors by offsets, the topic's own dense numbering (see
-`ledger`), which the first offset of each ledger ties to ids.
+Entries are named by topic, ledger and entry id; cursors by offsets, the dense numbering of a topic (see
+`ledger`). The first offset of each ledger relates offsets to ids.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ from ..records import (
     TopicSaved,
 )
 
-# --- the sum ------------------------------------------------------------------------------------------
+# --- state --------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class StoredTopic:
 
 @dataclass(slots=True)
 class StoredState:
-    """Everything a new broker begins with. `apply` is the one definition of what each record means."""
+    """The state with which a broker starts. `apply` alone defines the meaning of each record."""
 
     incarnation: int = 0
     next_ledger_id: int = 0
@@ -136,13 +136,13 @@ class StoredState:
                 self.incarnation = record.incarnation
 
     def _discard(self, scope: str) -> None:
-        """A namespace or topic is deleted."""
+        """Discard all that is kept for a namespace or topic that is deleted."""
         self.policies.pop(scope, None)
         self.properties.pop(scope, None)
         self.grants.pop(scope, None)
 
     def copy(self) -> "StoredState":
-        """A state that shares records (which nobody changes) but no container."""
+        """Return a copy that shares immutable records and no container."""
         return StoredState(
             self.incarnation,
             self.next_ledger_id,
@@ -173,19 +173,19 @@ class StoredState:
 
 
 class Store(Protocol):
-    """Where records become durable."""
+    """Makes records durable."""
 
     def load(self) -> StoredState:
-        """The sum of everything written so far; the caller owns it."""
+        """Return the sum of everything written so far; the caller owns it."""
         ...
 
     def write(self, records: Sequence[Record]) -> None:
-        """Make one batch durable, as a whole. A store that cannot must not return: the broker has to die."""
+        """Make one batch durable as a whole. A store that cannot must not return: the broker must stop."""
         ...
 
 
 class MemoryStore:
-    """The sum, kept in memory: outlives a `Broker`, not the process."""
+    """The sum in memory: it survives a `Broker`, not the process."""
 
     def __init__(self) -> None:
         self._state = StoredState()

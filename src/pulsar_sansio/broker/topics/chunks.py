@@ -1,8 +1,7 @@
-"""Which chunks of a topic make a message: all of one, from the first to the last (rule CHUNK-01).
+"""The assembly of chunks into messages, while a topic is read entry by entry (rule CHUNK-01).
 
-Consumers put them together by the same rules. Owns what has begun and is not finished, for whoever goes
-through a topic entry by entry. Knows nothing of keys and payloads, nor whether the rest of a message will
-ever come.
+Consumers assemble messages by these rules, too. The module holds messages whose last chunk has not been read.
+It knows no keys and payloads.
 """
 
 from dataclasses import dataclass
@@ -12,31 +11,32 @@ from .messages import Chunk
 
 @dataclass(slots=True)
 class Unfinished:
-    """A message of which the first chunks are there, and at least one is not."""
+    """A message of which at least one chunk, and not the last one, has been read."""
 
     latest: Chunk
     offsets: list[int]
-    """Of its chunks, in order."""
+    """The offsets of its chunks, in order."""
 
 
 class Assembly:
-    """The messages in chunks of one topic."""
+    """The chunked messages of one topic."""
 
     def __init__(self) -> None:
         self._begun: dict[tuple[str, str], Unfinished] = {}
-        """By the name of the producer and what it calls the message, as consumers tell them apart."""
+        """(producer name, uuid) -> the message that they identify, as for consumers."""
 
     def take(self, offset: int, chunk: Chunk) -> list[int] | None:
-        """The next chunk of the topic. Where it completes a message: the offsets of all its chunks."""
+        """Add the next chunk of the topic. Return the offsets of all chunks of the message that it completes,
+        else None."""
         name = chunk.producer, chunk.uuid
-        if chunk.number == 0:  # perhaps again, and then the others come again, too
+        if chunk.number == 0:  # After a resend, the other chunks follow again, too.
             self._begun[name] = Unfinished(chunk, [offset])
             return None
         message = self._begun.get(name)
         if message is None or chunk.number < len(message.offsets):
             return None
         if (chunk.number, chunk.total) != (len(message.offsets), message.latest.total):
-            del self._begun[name]  # nothing but another first chunk makes it whole
+            del self._begun[name]  # Only another first chunk can complete the message.
             return None
         message.latest = chunk
         message.offsets.append(offset)
@@ -46,5 +46,5 @@ class Assembly:
         return message.offsets
 
     def unfinished(self) -> list[Unfinished]:
-        """What may still be completed by chunks that come."""
+        """Return the messages that later chunks may complete."""
         return list(self._begun.values())

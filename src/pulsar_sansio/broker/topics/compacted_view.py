@@ -1,7 +1,8 @@
-"""`CompactedView`: what compaction has left of a topic up to a index, its horizon, and how it is read.
+"""`CompactedView`: the entries that compaction kept of a topic up to an offset, its horizon, and how
+consumers read them.
 
-Entries keep their ids and offsets, so a consumer that reads compacted goes from here on to the ledgers
-without noticing. Nothing here knows how it came about.
+Entries keep their ids and offsets, so a consumer that reads compacted continues from the view to the ledgers.
+The module does not know how entries were chosen.
 """
 
 from bisect import bisect_left
@@ -26,7 +27,7 @@ class CompactedView:
     def __init__(self, record: TopicCompacted) -> None:
         self.ledger_id = record.ledger_id
         self.horizon = record.horizon
-        """Offset of the last entry that was looked at; what comes after it is in the ledgers alone."""
+        """Offset of the last entry that compaction read; later entries are in the ledgers alone."""
         self.entries = record.entries
         self.offsets = record.offsets
         self._ids = [(entry.ledger_id, entry.entry_id) for entry in self.entries]
@@ -34,16 +35,17 @@ class CompactedView:
 
     @property
     def first(self) -> int:
-        """Offset of the first entry; after the horizon where nothing was left."""
+        """Offset of the first entry; the offset after the horizon where no entry was kept."""
         return self.offsets[0] if self.offsets else self.horizon + 1
 
     def offset(self, ledger_id: int, entry_id: int) -> int | None:
-        """The offset of that entry or the next one that was left; None where there is none."""
+        """Return the offset of that entry, or of the next one that was kept; None where there is none."""
         index = bisect_left(self._ids, (ledger_id, entry_id))
         return self.offsets[index] if index < len(self.offsets) else None
 
     def find_publish_time(self, publish_time: int) -> int | None:
-        """The offset of the first entry published then (ms) or later; None where there is none."""
+        """Return the offset of the first entry published at this time (ms) or later; None where there is
+        none."""
         for offset, entry in zip(self.offsets, self.entries, strict=True):
             if entry.publish_time >= publish_time:
                 return offset
@@ -51,16 +53,17 @@ class CompactedView:
 
     @cached_property
     def last_position(self) -> tuple[int, int, int]:
-        """(ledger, entry, batch index) of the last message that was left; all -1 where none was.
+        """(ledger, entry, batch index) of the last message that was kept; all -1 where there is none.
 
-        Of a message that is not finished there is no last chunk."""
+        A message whose last chunk is missing does not count.
+        """
         for entry in reversed(self.entries):
             if is_last_chunk(entry_metadata(entry.data)):
                 return entry.ledger_id, entry.entry_id, _last_index(entry)
         return -1, -1, -1
 
     def dispatch(self, dispatcher: "SingleActive", consumer: "Consumer") -> None:
-        """Deliver what `consumer` may have of it, from the dispatcher's read position on."""
+        """Deliver entries to `consumer` from the dispatcher's read position on, as permits allow."""
         cursor = dispatcher.subscription.cursor
         connection = consumer.connection
         for index in range(bisect_left(self.offsets, dispatcher.read), len(self.offsets)):
@@ -77,7 +80,7 @@ class CompactedView:
 
 
 def _last_index(entry: EntryAdded) -> int:
-    """The index of the last message that was left of a batch, of which at least one was; else -1."""
+    """The batch index of the last message kept in the entry; -1 where the entry is no batch."""
     metadata = entry_metadata(entry.data)
     count = metadata.num_messages_in_batch
     if count is None:
@@ -87,6 +90,6 @@ def _last_index(entry: EntryAdded) -> int:
         return count - 1
     try:
         batch = split_batch(payload, count)
-    except FrameError:  # what cannot be read stays as it is
+    except FrameError:  # A batch that cannot be read is kept unchanged.
         return count - 1
     return max(index for index in range(count) if not batch.single(index).compacted_out)

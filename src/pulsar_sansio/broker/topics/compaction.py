@@ -1,18 +1,17 @@
-"""Compaction of a topic: only the last message of every key stays (rules COMPACT-01 to COMPACT-03).
+"""Compaction of a topic: only the last message of every key is kept (rule COMPACT-01).
 
-It goes through what is durable twice, as Pulsar's compactor does: first to learn which message is the last
-one of its key, then to write down those. A message without payload says that its key is gone; one without a
-key is of no use to anybody who reads compacted, and left out. What cannot be read (encrypted batches) stays
-if it has a key.
+As Pulsar's compactor, it reads the durable entries twice: first to find the last message of each key, then to
+write those down. A message without payload deletes its key. A message without a key is left out. A batch that
+cannot be read, because it is encrypted, is kept if it has a key.
 
-A message in chunks stays as a whole, and counts from its last chunk on: one that was never finished replaces
-nothing. What is not finished where a compaction ends stays, for those who read on behind it, until nobody can
-be expected to finish it.
+A chunked message is kept or removed as a whole, and counts from its last chunk on. A message whose last chunk
+is missing replaces nothing. Its chunks are kept for consumers that read on after the horizon, until its
+producer is not expected to finish it.
 
-The topic itself is left alone: consumers that do not read compacted see everything. A durable subscription
-with a name of its own keeps the entries that were not compacted yet. It runs when an administrator says so,
-and where policies have a threshold when more than that is not compacted. Work goes in steps, so that
-everybody else is served in between.
+Compaction does not change the topic: consumers that do not read compacted receive every message. A durable
+subscription of its own keeps the entries that are not compacted yet. Compaction runs on an administrator's
+command, and where more bytes are not compacted than policies allow. It works in steps, so that clients are
+served in between.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,20 +27,23 @@ if TYPE_CHECKING:
     from .topic import Topic
 
 SUBSCRIPTION = "__compaction"
-"""The name of the subscription that keeps what is to be compacted, as with a Java broker."""
+"""The name of the subscription that keeps entries until they are compacted, as with a Java broker."""
 
 ENTRIES_PER_STEP = 1000
 
 UNFINISHED_FOR = 6 * 3600 * 1000
-"""Milliseconds after which a message in chunks is given up whose producer is not there: as long as
-deduplication remembers who is absent, by default. Consumers give up after a minute."""
+"""Milliseconds after which the chunks of an unfinished message are removed, where its producer is not
+connected.
+
+Deduplication remembers an absent producer for that long, by default. Consumers wait for one minute.
+"""
 
 Winner = tuple[Sequence[int], int]
-"""The last message of a key: offsets, several of one in chunks, and index in the batch."""
+"""The last message of a key: the offsets of its chunks, or of its one entry, and its batch index."""
 
 
 class Compaction:
-    """One topic's: what it has come to, and the one that runs."""
+    """The compaction of one topic: its last result, and the run in progress."""
 
     def __init__(self, topic: "Topic", stored: TopicCompacted | None) -> None:
         self._topic = topic
@@ -50,41 +52,41 @@ class Compaction:
         self._started = 0
         self.view = None if stored is None else CompactedView(stored)
         self.status = "NOT_RUN"
-        """In the words of Pulsar's administration: NOT_RUN, RUNNING, SUCCESS or ERROR."""
+        """NOT_RUN, RUNNING, SUCCESS or ERROR, as Pulsar's administration names them."""
         self.last_error = ""
         self.removed = 0
-        """Messages that the last one has left out."""
+        """The number of messages that the last run removed."""
         self.succeeded_at = 0
         self.failed_at = 0
-        """Wall time in ms; 0 is never."""
+        """The moments at which a run succeeded and failed last: wall time in ms; 0 is never."""
         self.duration = 0
-        """Of the last one, in ms."""
+        """The duration of the last run, in ms."""
 
     @property
     def running(self) -> bool:
         return self._work is not None
 
     def retain_uncompacted(self) -> None:
-        """Where topics are compacted by themselves, nothing goes before it was."""
+        """Create the subscription of compaction where policies have a threshold."""
         topic = self._topic
         if topic.policies.compaction_threshold and SUBSCRIPTION not in topic.subscriptions:
             topic.subscribe(SUBSCRIPTION, topic.log.first - 1, True)
 
     def start_if_due(self) -> None:
-        """Where more is not compacted than policies allow; an attempt that failed is repeated."""
+        """Start where more bytes are not compacted than policies allow; a failed run is repeated."""
         threshold = self._topic.policies.compaction_threshold
         if threshold and self._work is None and self._not_compacted() > threshold:
             self.start()
 
     def _not_compacted(self) -> int:
-        """Bytes."""
+        """The number of bytes that are not compacted."""
         topic = self._topic
         keeper = topic.subscriptions.get(SUBSCRIPTION)
         first = topic.log.first if keeper is None else keeper.cursor.mark_delete + 1
         return topic.log.size_from(max(first, topic.log.first))
 
     def start(self) -> None:
-        """Compact what is durable now; none may be running."""
+        """Compact the entries that are durable now. No other run may be in progress."""
         topic = self._topic
         assert self._work is None
         if SUBSCRIPTION not in topic.subscriptions:
@@ -95,7 +97,7 @@ class Compaction:
         self._slot.set(topic.context.now)
 
     def stop(self) -> None:
-        """The topic goes away; what was done of a compaction is forgotten."""
+        """Abandon a run in progress, since the topic is unloaded or deleted."""
         self._slot.clear()
         if self._work is not None:
             self._work = None
@@ -116,7 +118,7 @@ class Compaction:
         self._slot.set(self._topic.context.now)
 
     def _compact(self, horizon: int) -> Iterator[None]:
-        """The whole of it; it waits after every `ENTRIES_PER_STEP`."""
+        """Compact up to `horizon`, with a pause after every `ENTRIES_PER_STEP` entries."""
         latest: dict[str, Winner] = {}
         assembly = Assembly()
         for number, (offset, entry) in enumerate(self._entries(horizon)):
@@ -152,15 +154,16 @@ class Compaction:
         self._finish(horizon, kept, removed)
 
     def _may_be_finished(self, message: Unfinished) -> bool:
-        """Its producer is there, or may come again."""
+        """True when the producer of the message is connected, or may still reconnect."""
         topic = self._topic
         producer, published = message.latest.producer, message.latest.publish_time
         return producer in topic.producers.by_name or topic.services.wall_time - published < UNFINISHED_FOR
 
     def _entries(self, horizon: int) -> Iterator[tuple[int, EntryAdded]]:
-        """What there is to compact, with its offsets: what the last compaction has left, and all after it.
+        """Yield the entries to compact with their offsets: those that the last run kept, and all after them.
 
-        What has gone meanwhile is not: an administrator may move its subscription on, or delete it.
+        Entries deleted meanwhile are left out: an administrator may move the subscription of compaction, or
+        delete it.
         """
         view, log = self.view, self._topic.log
         first = log.first
@@ -185,8 +188,8 @@ class Compaction:
         topic.journal.confirm(lambda: self._done(work, record, removed))
 
     def _done(self, work: Iterator[None] | None, record: TopicCompacted, removed: int) -> None:
-        """It is durable: from now on it is what is read. `work`: which compaction it was."""
-        if work is None or self._work is not work:  # stopped, and perhaps another one runs
+        """Make the durable result of a run the topic's compacted view. `work`: the run that produced it."""
+        if work is None or self._work is not work:  # The run was stopped; another one may be in progress.
             return
         topic = self._topic
         self._work = None
@@ -200,7 +203,7 @@ class Compaction:
             keeper.skip_up_to(record.horizon)
 
     def stats(self) -> dict[str, Any]:
-        """With a Java broker's names."""
+        """Return the stats by the Java broker's names."""
         return {
             "lastCompactionRemovedEventCount": self.removed,
             "lastCompactionSucceedTimestamp": self.succeeded_at,
@@ -210,11 +213,11 @@ class Compaction:
 
 
 def _remaining(entry: EntryAdded, winners: list[int]) -> EntryAdded | None:
-    """What stays of an entry: all, some of its messages, or nothing."""
+    """Return the entry without the messages that others replace: unchanged, rewritten, or None."""
     if len(winners) == entry.messages:
         return entry
     messages = messages_of(entry.data)
-    if len(messages) != entry.messages:  # a batch that cannot be read is one message, by the key of all
+    if len(messages) != entry.messages:  # A batch that cannot be read counts as one message.
         return entry if winners else None
     if not winners:
         return None

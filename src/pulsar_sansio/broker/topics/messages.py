@@ -1,7 +1,7 @@
-"""The messages in a stored entry, where the broker has to look at them: for compaction and administrators.
+"""The messages in a stored entry, for compaction and administrators.
 
-A broker keeps what producers sent as it is; this is the one place that takes it apart, and puts a batch
-together again without some of its messages.
+A broker stores entries as producers sent them. This module alone decodes them, and encodes a batch again
+without some of its messages.
 """
 
 from collections.abc import Collection
@@ -22,11 +22,11 @@ from ...wire import (
 from ..storage.entry import entry_metadata
 
 MAX_BATCH = 64 * 1024 * 1024
-"""Bytes, uncompressed: no larger batch is taken apart."""
+"""The uncompressed size, in bytes, up to which a batch is decoded."""
 
 
 class Chunk(NamedTuple):
-    """Which part of a message an entry is: `number` (from 0) of `total`, which is more than one.
+    """One chunk of a message: `number` (from 0) of `total`, which is more than one.
 
     `publish_time` in ms, by the producer's clock.
     """
@@ -39,8 +39,8 @@ class Chunk(NamedTuple):
 
 
 class KeyedMessage(NamedTuple):
-    """`key`: None where it has none. `empty`: without payload, which says that the key is gone. `chunk`: what
-    it is of a message, where it is not all of it."""
+    """`key`: None for a message without. `empty`: the message has no payload, and deletes its key. `chunk`:
+    None for a message in one entry."""
 
     key: str | None
     empty: bool
@@ -48,8 +48,11 @@ class KeyedMessage(NamedTuple):
 
 
 def messages_of(data: bytes) -> list[KeyedMessage]:
-    """The messages of an entry, in order; one where it is no batch, or one that cannot be read. Those that an
-    earlier compaction has taken out have no key."""
+    """Return the messages of an entry, in order. An entry that is no batch, or a batch that cannot be read,
+    counts as one.
+
+    Messages that an earlier compaction removed have no key.
+    """
     metadata = entry_metadata(data)
     if metadata.marker_type is not None:
         return [KeyedMessage(None, True)]
@@ -68,7 +71,7 @@ def messages_of(data: bytes) -> list[KeyedMessage]:
 
 
 def batch_payload(data: bytes) -> bytes | None:
-    """The uncompressed payload; None where it cannot be read: it is encrypted, or corrupt."""
+    """Return the uncompressed payload; None where it is encrypted or corrupt."""
     metadata = entry_metadata(data)
     if metadata.encryption_keys:
         return None
@@ -82,14 +85,17 @@ def batch_payload(data: bytes) -> bytes | None:
 
 
 def read_message(data: bytes) -> tuple[MessageMetadata, bytes]:
-    """What an entry's header says, and its payload, uncompressed where that can be done."""
+    """Return the metadata of an entry, and its payload, uncompressed unless it is encrypted or corrupt."""
     payload = batch_payload(data)
     return entry_metadata(data), payload_of(data) if payload is None else payload
 
 
 def without(data: bytes, kept: Collection[int]) -> bytes:
-    """A batch, of which only the messages of these indexes are left. The places of the others stay, so that
-    every message keeps its id; clients pass over them (rule COMPACT-02)."""
+    """Encode a batch again with only the messages of these indexes.
+
+    Removed messages leave empty ones behind, so every message keeps its id; clients skip them (rule
+    COMPACT-02).
+    """
     payload = batch_payload(data)
     end = _metadata_end(data)
     metadata = proto.MessageMetadata.FromString(data[10:end])
@@ -130,5 +136,5 @@ def _metadata_end(data: bytes) -> int:
 
 
 def payload_of(data: bytes) -> bytes:
-    """The payload of an entry as it is stored."""
+    """Return the payload of an entry as it is stored."""
     return data[_metadata_end(data) :]

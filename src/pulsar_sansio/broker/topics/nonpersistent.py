@@ -1,7 +1,7 @@
-"""Non-persistent topics: nothing is stored, what cannot be delivered at once is gone.
+"""Non-persistent topics store nothing: a message that cannot be delivered at once is dropped.
 
-Messages have no ids (0:0 on the wire), acknowledgements mean nothing, there is no redelivery and no cursor.
-A subscription still chooses among its consumers as its type says (TOPIC-06).
+Messages have no ids (0:0 on the wire), acknowledgements change nothing, and there is no redelivery and no
+cursor. A subscription still chooses a consumer by its type (TOPIC-06).
 """
 
 from bisect import insort
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class NonPersistentSubscription:
-    """A subscription without a cursor. Also its own dispatcher: there is nothing to read back."""
+    """A subscription without a cursor. It is its own dispatcher, since there is nothing to read again."""
 
     durable = False
     moves_to = None
@@ -43,20 +43,20 @@ class NonPersistentSubscription:
         self.consumers: list[Consumer] = []
         self.selector: Selector = automatic(topic.services.config)
         self.dropped = 0
-        """Messages that nobody could take."""
+        """Messages for which no consumer was available."""
         self._out_before = (0, 0)
-        """Messages and bytes delivered to consumers that are gone."""
+        """Messages and bytes delivered to consumers that have been removed."""
         self.flowed_at = -1
-        """When the last FLOW came (ns); -1 is never."""
+        """The moment of the last FLOW (ns); -1 is never."""
         self._turn = 0
         self._active: Consumer | None = None
-        """Exclusive and Failover: the consumer that gets the messages; None while it is not chosen."""
+        """Exclusive and Failover: the consumer that receives the messages; None until one is chosen."""
         self.dispatcher: NonPersistentSubscription = self
 
-    # --- who ------------------------------------------------------------------------------------------
+    # --- consumers ------------------------------------------------------------------------------------
 
     def check(self, newcomer: Consumer, durable: bool) -> None:
-        """Raise the refusal `newcomer` gets. `durable` means nothing here."""
+        """Raise the refusal that `newcomer` gets. `durable` is ignored."""
         if not self.consumers:
             self.topic.check_first_key_shared(newcomer)
             return
@@ -97,16 +97,16 @@ class NonPersistentSubscription:
             self.topic.out_of_deleted = messages_before + messages, size_before + size
 
     def counters(self) -> tuple[int, int, int, int]:
-        """Messages and bytes in (none), messages and bytes out."""
+        """Messages and bytes in (always 0), messages and bytes out."""
         messages, size = self._out_before
         for consumer in self.consumers:
             messages, size = messages + consumer.messages_out, size + consumer.bytes_out
         return 0, 0, messages, size
 
-    # --- what -----------------------------------------------------------------------------------------
+    # --- dispatch -------------------------------------------------------------------------------------
 
     def deliver(self, data: bytes, messages: int, metadata: MessageMetadata) -> None:
-        """To the consumer whose turn it is, or to nobody."""
+        """Deliver to the consumer whose turn it is, or drop the messages."""
         consumer = self._choose(metadata)
         if consumer is None or not consumer.available:
             self.dropped += messages
@@ -135,30 +135,30 @@ class NonPersistentSubscription:
         consumer.flowed_at = self.flowed_at = consumer.connection.context.now
         consumer.permits += permits
 
-    # --- what means nothing here ----------------------------------------------------------------------
+    # --- without effect here --------------------------------------------------------------------------
 
     def acknowledge(self, consumer: Consumer, ids: list[tuple[int, int, int | None]]) -> None:
-        """Nothing is kept, so there is nothing to acknowledge."""
+        """Do nothing: no message is stored."""
 
     def acknowledge_cumulative(
         self, consumer: Consumer, ledger_id: int, entry_id: int, ack_set: int | None
     ) -> None:
-        """As `acknowledge`."""
+        """Do nothing: no message is stored."""
 
     def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
-        """There is no redelivery."""
+        """Do nothing: no message is stored."""
 
     def on_subscribed(self, consumer: Consumer) -> None:
-        """Nothing more to say."""
+        """Do nothing: clients are not told of the active consumer."""
 
     def wake(self, consumer: Consumer) -> None:
-        """Each consumer is looked at when its turn comes."""
+        """Do nothing: `deliver` looks at every consumer."""
 
     def dispatch(self) -> None:
-        """Nothing waits."""
+        """Do nothing: no message waits."""
 
     def check_end_of_topic(self) -> None:
-        """Non-persistent topics are not terminated."""
+        """Do nothing: non-persistent topics are not terminated."""
 
     def unacked(self, consumer: Consumer) -> int:
         return 0
@@ -166,26 +166,26 @@ class NonPersistentSubscription:
     def confirm(self, effect: Callable[[], None]) -> None:
         effect()
 
-    # --- the end --------------------------------------------------------------------------------------
+    # --- end ------------------------------------------------------------------------------------------
 
     def unsubscribe(self, consumer: Consumer, force: bool) -> None:
-        """Closing is enough; others (force) are told to go."""
+        """Detach the consumer; with `force`, disconnect the others."""
         consumer.connection.detach_consumer(consumer)
         if force:
             self.unload()
 
     def unload(self, moved_to: "OtherBroker | None" = None) -> None:
-        """Send everybody away, to another broker if it is known."""
+        """Disconnect all consumers, and send them to another broker where that is known."""
         for consumer in list(self.consumers):
             consumer.connection.close_consumer(consumer, moved_to)
 
     def delete(self) -> None:
-        """Closing is enough; the consumers may come back."""
+        """Disconnect all consumers; they may subscribe again."""
         self.unload()
 
 
 class NonPersistentTopic:
-    """One non-persistent topic; exists while it is used."""
+    """One non-persistent topic, which exists while it has clients."""
 
     persistent = False
     terminated_at = None
@@ -205,7 +205,7 @@ class NonPersistentTopic:
         self.messages_in = 0
         self.bytes_in = 0
         self.out_of_deleted = (0, 0)
-        """Messages and bytes delivered by subscriptions that are gone."""
+        """Messages and bytes delivered by subscriptions that have been deleted."""
 
     def counters(self) -> tuple[int, int, int, int]:
         """Messages and bytes in, messages and bytes out."""
@@ -216,13 +216,13 @@ class NonPersistentTopic:
         return self.messages_in, self.bytes_in, messages, size
 
     def save(self) -> None:
-        """Nothing of it is kept."""
+        """Do nothing: the topic is not stored."""
 
     def set_policies(self, policies: Policies) -> None:
         self.policies = policies
 
     def check_first_key_shared(self, newcomer: Consumer) -> None:
-        """Raise what the first consumer of a subscription gets for its ranges."""
+        """Raise the refusal that the first consumer of a subscription gets for its hash ranges."""
         if newcomer.kind == SubType.Key_Shared and newcomer.sticky:
             Sticky().check(newcomer.sticky_ranges)
 
@@ -261,7 +261,7 @@ class NonPersistentTopic:
         self.producers.detach(producer)
 
     def unload(self) -> None:
-        """Disconnect everybody."""
+        """Disconnect all producers and consumers."""
         self.producers.disconnect_all(going_away())
         for subscription in list(self.subscriptions.values()):
             subscription.unload()

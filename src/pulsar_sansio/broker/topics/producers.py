@@ -1,7 +1,7 @@
-"""The producers of a topic: names, access modes, fencing, deduplication (rules BROKER-33 to BROKER-42).
+"""The producers of a topic: names, access modes, fencing, deduplication.
 
-`Producer` is one producer of one connection. `Producers` is a topic's registry and decides who may join.
-`Deduplication` knows the sequence ids of each name. None of them stores a message; the topic does.
+`Producer` is one producer of one connection. `Producers` is a topic's registry and decides which producers
+may join. `Deduplication` knows the sequence ids of each name. None of them stores a message; the topic does.
 """
 
 from collections import OrderedDict, deque
@@ -30,12 +30,14 @@ MODE_NAMES = {
 
 
 def going_away() -> ServiceNotReady:
-    """What a client gets that waits for its turn, or comes, while the topic is unloaded or deleted."""
+    """The refusal of a client that waits for exclusive access, or connects, while a topic is unloaded or
+    deleted."""
     return ServiceNotReady("Topic is temporarily unavailable")
 
 
 class NameTaken(ProducerBusy):
-    """Another connection has a producer of this name: the newcomer may try again if that one is dead."""
+    """Another connection has a producer of this name. The new producer may retry if that connection is
+    dead."""
 
     def __init__(self, present: "Producer") -> None:
         super().__init__(f"Producer with name '{present.name}' is already connected to topic")
@@ -43,7 +45,7 @@ class NameTaken(ProducerBusy):
 
 
 class Producer:
-    """One producer. `ready` is False until it was told that it may send."""
+    """One producer. `ready` is False until its client was told that it may send."""
 
     __slots__ = (
         "_durable",
@@ -90,32 +92,32 @@ class Producer:
         self.schema_version = b""
         self.ready = False
         self.closing = False
-        """No more messages are taken."""
+        """No more messages are accepted."""
         self.fenced = False
-        """Somebody else has the topic: only receipts are still to come."""
+        """Another producer has exclusive access: only receipts are still sent."""
         self.pending = 0
-        """Messages taken and not yet durable."""
+        """The number of messages accepted and not yet durable."""
         self._durable = 0
         self._after_receipts: deque[tuple[int, Callable[[], None]]] = deque()
-        """What is to be said once so many messages are durable."""
+        """(number of durable messages to wait for, action), in order."""
         self.messages_in = 0
         self.bytes_in = 0
 
     def counters(self) -> tuple[int, int, int, int]:
-        """Messages and bytes in, messages and bytes out (none)."""
+        """Messages and bytes in, messages and bytes out (always 0)."""
         return self.messages_in, self.bytes_in, 0, 0
 
     def close_when_drained(self, then: Callable[[], None]) -> None:
-        """Take nothing more; call `then` after the receipts of what was taken.
+        """Accept no more messages; call `then` after the receipts of those accepted.
 
-        Both sides may close: the broker's notice, asked for first, leaves before the answer to the client's
-        CLOSE_PRODUCER, and tells it that SENDs in between were ignored (GAP-37).
+        Both sides may close. The broker's notice, if it is asked for first, precedes the answer to the
+        client's CLOSE_PRODUCER, and tells the client that SENDs in between were ignored (GAP-37).
         """
         self.closing = True
         self.after_receipts(then)
 
     def after_receipts(self, say: Callable[[], None]) -> None:
-        """Call `say` after the receipts of what was taken until now: SENDs are answered in their order."""
+        """Call `say` after the receipts of all messages accepted so far: SENDs are answered in order."""
         if self.pending:
             self._after_receipts.append((self._durable + self.pending, say))
         else:
@@ -129,20 +131,20 @@ class Producer:
 
 
 class Producers:
-    """Who may produce to a topic."""
+    """The producers of a topic, and the access they have."""
 
     def __init__(self, topic: "AnyTopic", topic_epoch: int | None) -> None:
         self._topic = topic
         self.by_name: dict[str, Producer] = {}
         self.exclusive: Producer | None = None
         self.waiting: OrderedDict[Producer, None] = OrderedDict()
-        """In WaitForExclusive mode, in the order they came."""
+        """Producers in WaitForExclusive mode, in order of arrival."""
         self.topic_epoch = topic_epoch
 
     def join(self, newcomer: Producer) -> bool:
-        """Let `newcomer` in; False when it has to wait for exclusiveness. Raises its refusal.
+        """Admit `newcomer`; return False when it must wait for exclusive access. Raises its refusal.
 
-        Access modes first, then names (BROKER-34 to BROKER-36, BROKER-42).
+        Access modes are checked first (BROKER-34, BROKER-35, BROKER-36), then names (BROKER-42).
         """
         mode = newcomer.mode
         if mode == proto.Shared:
@@ -176,10 +178,10 @@ class Producers:
             )
 
     def _check_name(self, newcomer: Producer) -> None:
-        """One name, one producer (rule BROKER-42).
+        """Allow one producer per name (rule BROKER-42).
 
-        The same producer id on the same connection never comes here, so no epochs are compared: its
-        connection answers it again, or has closed the old one.
+        Epochs are not compared: a connection answers a repeated PRODUCER of one producer id itself, or has
+        closed the old producer.
         """
         present = self.by_name.get(newcomer.name)
         if present is None:
@@ -202,7 +204,7 @@ class Producers:
             self._topic.save()
 
     def _fence_all(self) -> None:
-        """Producers go without a word, waiters get ProducerFenced (BROKER-36)."""
+        """Remove producers without a frame, and refuse waiting ones with ProducerFenced (BROKER-36)."""
         self._refuse_waiting(ProducerFenced("Fenced out by another producer"))
         fenced, self.by_name = self.by_name, {}
         self.exclusive = None
@@ -215,16 +217,16 @@ class Producers:
             producer.connection.refuse_waiting_producer(producer, refusal)
 
     def disconnect_all(self, refusal: BrokerError) -> None:
-        """CLOSE_PRODUCER to each, after the receipts of what it sent; who waits for its turn is refused.
+        """Send CLOSE_PRODUCER to each producer after its receipts, and refuse all waiting ones.
 
-        The Java broker refuses only the first of those that wait, and the others wait for ever.
+        The Java broker refuses only the first waiting producer, and leaves the others without an answer.
         """
         self._refuse_waiting(refusal)
         for producer in list(self.by_name.values()):
             producer.connection.close_producer(producer)
 
     def detach(self, producer: Producer) -> None:
-        """The producer is gone; the first of the waiting may become the exclusive one."""
+        """Remove a producer. The first waiting one gets exclusive access if no other producer is left."""
         if self.by_name.get(producer.name) is producer:
             del self.by_name[producer.name]
         elif producer in self.waiting:
@@ -239,10 +241,10 @@ class Producers:
 
 
 class Deduplication:
-    """Sequence ids of each producer name: highest taken, and highest stored (BROKER-39).
+    """The sequence ids of each producer name: highest accepted, and highest stored (BROKER-39).
 
-    Names are chosen by clients, and what is known of them outlives their producers. So the names without a
-    producer have a number, `limit`: the longest absent is forgotten first. `now` in nanoseconds.
+    Clients choose names, and their sequence ids outlive their producers. So at most `limit` names without a
+    producer are kept, and the name absent longest is discarded first. `now` in nanoseconds.
     """
 
     def __init__(self, stored: dict[str, int], now: int, limit: int) -> None:
@@ -250,13 +252,16 @@ class Deduplication:
         self.persisted: dict[str, int] = dict(stored)
         self._limit = limit
         self._absent_since: dict[str, int] = dict.fromkeys(stored, now)
-        """Names without a producer, the longest absent first."""
+        """Name without a producer -> the moment its producer was detached (ns), the earliest first."""
 
     def last_sequence_id(self, name: str) -> int:
         return self.pushed.get(name, -1)
 
     def is_duplicate(self, name: str, sequence_id: int, highest: int) -> bool:
-        """Whether the message was stored before. Raises `PersistenceError` when that cannot be told yet."""
+        """Return True when the message is stored already, False when it is new.
+
+        Raises `PersistenceError` while an equal or later message is accepted and not yet durable.
+        """
         pushed = self.pushed.get(name)
         if pushed is None or sequence_id > pushed:
             self.pushed[name] = max(sequence_id, highest)
@@ -266,22 +271,22 @@ class Deduplication:
         raise PersistenceError("Cannot determine whether the message is a duplicate at this time")
 
     def stored(self, name: str, highest: int) -> None:
-        """A message is durable."""
+        """Record that a message is durable."""
         if name in self.pushed and highest > self.persisted.get(name, -1):
             self.persisted[name] = highest
 
     def attached(self, name: str) -> None:
-        """There is a producer of that name."""
+        """Record that a producer of that name is attached."""
         self._absent_since.pop(name, None)
 
     def detached(self, name: str, now: int) -> None:
-        """There is none any more."""
+        """Record that no producer of that name is attached."""
         self._absent_since.pop(name, None)
         if name in self.pushed:
             self._absent_since[name] = now
 
     def purge(self, before: int) -> list[str]:
-        """Forget the names without a producer since before `before`, and those beyond the limit; which."""
+        """Discard and return the names absent since before `before`, and those beyond the limit."""
         absent = self._absent_since
         gone: list[str] = []
         for name, since in absent.items():

@@ -1,6 +1,7 @@
-"""What a SEND has to be before a topic takes it (WIRE-07).
+"""The checks of a SEND before a topic stores its entry (WIRE-07).
 
-Pure: policies and a message in, the entry to store out, or the refusal that SEND_ERROR carries.
+The module is pure: it takes policies and a message, and returns the entry to store or raises the refusal that
+SEND_ERROR carries.
 """
 
 from ...model.errors import ChecksumMismatch, ChecksumRefused, MetadataError, NotAllowed
@@ -9,19 +10,19 @@ from ..policies import Policies
 from ..storage.entry import read_headers
 
 MAX_MESSAGES_PER_ENTRY = 100_000
-"""A batch that claims more is refused: bit sets of that size would be a peer's way to our memory."""
+"""A larger batch is refused: a peer must not make the broker allocate bit sets of any size."""
 
 LONGEST_UUID = 8192
-"""Characters: a producer's name (4,096 at most), a hyphen and a sequence id fit into it."""
+"""The number of characters of a producer's name (4,096 at most), a hyphen and a sequence id."""
 
 LEAST_MESSAGE_BYTES = 6
 """Bytes of the smallest message in a batch: four of size, two of metadata."""
 
 
 def check_message(policies: Policies, topic: str, send: Send) -> tuple[bytes, int, MessageMetadata]:
-    """What to store, how many messages it is, and its metadata.
+    """Return the bytes to store, the number of messages in them, and their metadata.
 
-    Raises a `BrokerError` for what is refused, `FrameError` for headers that cannot be parsed.
+    Raises the refusal, a `BrokerError`, and `FrameError` for headers that cannot be parsed.
     """
     if send.txnid_least_bits is not None and send.txnid_most_bits is not None:
         raise NotAllowed("Transactions are not supported by this broker")
@@ -53,15 +54,16 @@ def check_message(policies: Policies, topic: str, send: Send) -> tuple[bytes, in
 
 
 def is_last_chunk(metadata: MessageMetadata) -> bool:
-    """Whether deduplication looks at it: the last chunk of a message, or no chunk at all (BROKER-40)."""
+    """True for the last chunk of a message, and for an entry that is no chunk: only those are deduplicated
+    (BROKER-40)."""
     chunk, chunks = metadata.chunk_id, metadata.num_chunks_from_msg
     return chunk is None or chunks is None or chunk == chunks - 1
 
 
 def chunked_message(metadata: MessageMetadata) -> str | None:
-    """The uuid of the message of which this is one chunk of several; None for everything else.
+    """Return the uuid of the message if the entry is one of its chunks, else None.
 
-    A uuid that is no such thing but megabytes of text is not kept a second time beside the entry.
+    A uuid longer than `LONGEST_UUID` is not kept a second time beside the entry.
     """
     uuid = metadata.uuid
     if metadata.chunk_id is None or metadata.num_chunks_from_msg is None or uuid is None:

@@ -1,10 +1,10 @@
-"""Backlog quotas: how much of a topic may be unacknowledged, and for how long (rules STORE-34 to STORE-38).
+"""Backlog quotas: how many bytes of a topic may be unacknowledged, and how old (rule STORE-34).
 
-Two quotas, each with its own policy for what happens beyond it: no producer is let in and those there are
-sent away (`producer_request_hold`, `producer_exception`, which differ in the error that a newcomer gets), or
-the oldest part of the backlog counts as acknowledged (`consumer_backlog_eviction`). The backlog is that of
-the slowest durable subscription that is not compaction's. Newcomers are refused at once, the rest is done
-when `enforce` is called, as the Java broker does it. Who calls it and when is not known here.
+Each of the two quotas has its own policy. `producer_request_hold` and `producer_exception` refuse new
+producers and disconnect the present ones; they differ in the error of the refusal.
+`consumer_backlog_eviction` acknowledges the oldest part of the backlog. The backlog is that of the slowest
+durable subscription other than compaction's. New producers are refused at once. As in the Java broker, the
+rest is done when `enforce` is called.
 """
 
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EVICTION = "consumer_backlog_eviction"
 
 EVICTED_TO = 0.9
-"""Part of a quota that is left when the rest is evicted, so that it is not exceeded again at once."""
+"""The part of a quota that eviction leaves, so that the quota is not exceeded again at once."""
 
 CODES = {
     "producer_request_hold": ServerError.ProducerBlockedQuotaExceededError,
@@ -28,7 +28,7 @@ CODES = {
 
 
 def check(topic: "Topic") -> None:
-    """Raises what a new producer gets: `ProducerBlockedQuotaExceeded` (BROKER-44)."""
+    """Raises `ProducerBlockedQuotaExceeded` where a new producer is refused (BROKER-44)."""
     for quota in exceeded(topic):
         if quota.policy != EVICTION:
             raise ProducerBlockedQuotaExceeded(
@@ -37,7 +37,7 @@ def check(topic: "Topic") -> None:
 
 
 def enforce(topic: "Topic") -> None:
-    """Do what the policy of an exceeded quota says, the one on size first."""
+    """Apply the policy of an exceeded quota; the quota on size comes first."""
     for quota in exceeded(topic)[:1]:
         if quota.policy != EVICTION:
             topic.producers.disconnect_all(ServiceNotReady("The backlog quota is exceeded"))
@@ -48,7 +48,7 @@ def enforce(topic: "Topic") -> None:
 
 
 def exceeded(topic: "Topic") -> list[BacklogQuota]:
-    """The quotas that the backlog is beyond."""
+    """Return the quotas that the backlog exceeds."""
     of_size, of_time = topic.policies.backlog_quota_size, topic.policies.backlog_quota_time
     found = []
     if of_size is not None and of_size.limit_size >= 0 and backlog_size(topic) >= of_size.limit_size:
@@ -59,7 +59,8 @@ def exceeded(topic: "Topic") -> list[BacklogQuota]:
 
 
 def _slowest(topic: "Topic") -> int | None:
-    """Offset of the first entry that some durable subscription has not acknowledged; None without one."""
+    """The offset of the first entry that some durable subscription has not acknowledged; None without such a
+    subscription."""
     marks = [
         each.cursor.mark_delete
         for name, each in topic.subscriptions.items()
@@ -69,14 +70,14 @@ def _slowest(topic: "Topic") -> int | None:
 
 
 def backlog_size(topic: "Topic") -> int:
-    """Bytes that the slowest durable subscription has before it."""
+    """Bytes in the backlog of the slowest durable subscription."""
     first = _slowest(topic)
     return 0 if first is None else topic.log.size_from(first)
 
 
 def backlog_age(topic: "Topic") -> int:
-    """Milliseconds since the oldest entry was published that the slowest durable subscription has before it;
-    -1 where there is none."""
+    """Milliseconds since the oldest entry in the backlog of the slowest durable subscription was published;
+    -1 without a backlog."""
     first = _slowest(topic)
     if first is None or first >= topic.log.durable_end:
         return -1

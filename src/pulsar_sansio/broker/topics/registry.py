@@ -1,7 +1,6 @@
-"""`TopicRegistry`: the topics that a broker serves, and the checks before one comes into being.
+"""`TopicRegistry`: the topics that a broker serves, and the checks before a topic is created.
 
-It creates topics for clients and administrators, and knows which are being released to another broker. It
-does not know why a topic is wanted, nor how an embedder divides topics among brokers.
+It creates topics for clients and administrators, and knows which are being released to another broker.
 """
 
 from typing import TYPE_CHECKING, TypeAlias
@@ -38,7 +37,7 @@ class TopicRegistry:
         self.by_name: Topics[AnyTopic] = Topics(names if owner is None else None)
         """The topics that this broker serves."""
         self.releasing: set[str] = set()
-        """Names of topics that are not served any more, and not durable as a whole yet."""
+        """Names of topics that are not served any more and are not durable as a whole yet."""
         self._owner = owner
 
     # --- checks ---------------------------------------------------------------------------------------
@@ -125,9 +124,9 @@ class TopicRegistry:
         self.by_name[str(name)] = Topic(self._services, name, policies, stored)
 
     def create_partitions(self, name: TopicName, partitions: int) -> None:
-        """Create the missing ones of so many partitions.
+        """Set the number of partitions, and create those that are missing.
 
-        New partitions of a topic get the subscriptions that its first partition has.
+        New partitions get the durable subscriptions of the first partition.
         """
         first = self.by_name.get(str(name.partition_name(0)))
         self._metadata.partitions[str(name)] = partitions

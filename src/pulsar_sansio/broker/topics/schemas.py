@@ -1,9 +1,9 @@
-"""Schemas of topics, as far as this broker has them: none, bytes, and the primitive types.
+"""The schemas of topics. This broker has none, bytes, and the primitive types.
 
-For a primitive type there is nothing to compare but the type itself: the first registration
-is version 0, the same type again is the same version, another type is incompatible under every strategy but
-ALWAYS_COMPATIBLE. So one schema for each topic is the whole registry. Struct and key/value types need schema
-definitions to be parsed and compared, which this broker does not do: they are refused by name.
+Schemas of primitive types are compared by their type alone. The first registration is version 0, a repeated
+one returns that version, and another type is incompatible under every strategy except ALWAYS_COMPATIBLE. So
+the registry holds one schema for each topic. Struct and key/value types are refused: this broker does not
+parse schema definitions.
 """
 
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .registry import AnyTopic
 
 NO_VERSION = b""
-"""schema_version of who has no schema."""
+"""The schema_version of a client without a schema."""
 
 _Schema = proto.Schema
 NONE = _Schema.Type.Value("None")
@@ -44,7 +44,7 @@ PRIMITIVES = frozenset(
 
 
 def schema_message(saved: SchemaSaved) -> proto.Schema:
-    """As it goes over the wire."""
+    """Encode a schema for the wire."""
     message = proto.Schema(name=saved.name, schema_data=saved.data, type=_Schema.Type.Name(saved.type))
     for key, value in saved.properties:
         message.properties.add(key=key, value=value)
@@ -52,14 +52,15 @@ def schema_message(saved: SchemaSaved) -> proto.Schema:
 
 
 class Schemas:
-    """The registry, by base name of topics: partitions share their topic's schema."""
+    """The schemas by base name: the partitions of a topic share one."""
 
     def __init__(self, journal: Journal, stored: dict[str, SchemaSaved]) -> None:
         self._saved = dict(stored)
         self._journal = journal
 
     def get(self, topic: TopicName, version: bytes | None) -> SchemaSaved:
-        """Raises `TopicNotFound` where there is none, `IncompatibleSchema` for an empty version."""
+        """Raises `TopicNotFound` where the topic has no such schema, `IncompatibleSchema` for an empty
+        version."""
         if version == b"":
             raise IncompatibleSchema("Empty schema version")
         saved = self._present(topic)
@@ -68,7 +69,8 @@ class Schemas:
         return saved
 
     def register(self, topic: TopicName, schema: proto.Schema, wall_time: int) -> bytes:
-        """The schema's version, registered now if it is the first. Raises `IncompatibleSchema`."""
+        """Return the version of the schema, registered now if the topic has none. Raises
+        `IncompatibleSchema`."""
         if schema.type == NONE:
             return NO_VERSION
         self._validate(schema)
@@ -93,7 +95,7 @@ class Schemas:
         return saved.version.to_bytes(8, "big")
 
     def check_consumer(self, topic: "AnyTopic", schema: proto.Schema) -> None:
-        """SUBSCRIBE with a schema: registered if the topic is idle, else checked.
+        """Check the schema of a SUBSCRIBE; an idle topic registers it.
 
         Raises `IncompatibleSchema`.
         """
@@ -107,11 +109,11 @@ class Schemas:
             raise IncompatibleSchema("Topic does not have schema to check")
 
     def has_room(self, topic: TopicName, most: int) -> bool:
-        """Say if the registry may hold the topic, where `most` topics may be in it."""
+        """True when the topic may have a schema, where `most` topics may have one."""
         return str(topic.base) in self._saved or len(self._saved) < most
 
     def delete(self, topic: TopicName, wall_time: int) -> int:
-        """Save a version that says that there is no schema any more, and return its number."""
+        """Save a version that marks the schema as deleted, and return its number."""
         if str(topic.base) not in self._saved or self._present(topic) is not None:
             version = self._next_version(topic)
             self._save(SchemaSaved(str(topic.base), version, NONE, "", b"", (), wall_time, deleted=True))
@@ -130,7 +132,7 @@ class Schemas:
         self._journal.records.append(saved)
 
     def discard(self, topic: TopicName) -> None:
-        """The topic is deleted, or its schema with all versions."""
+        """Discard the schema of a topic with all its versions."""
         if self._saved.pop(str(topic.base), None) is not None:
             self._journal.records.append(SchemaDeleted(str(topic.base)))
 

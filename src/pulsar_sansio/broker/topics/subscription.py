@@ -1,7 +1,6 @@
-"""A subscription of a persistent topic: a cursor, a dispatcher, and what consumers may ask of them.
+"""A subscription of a persistent topic: a cursor, a dispatcher, and the requests of its consumers.
 
-It decides what an acknowledgement, a seek or an unsubscribe means; which entry goes to whom is the
-dispatcher's business, bytes the connection's.
+It carries out acknowledgements, seeks and unsubscribes. The dispatcher chooses the consumer of each entry.
 """
 
 from collections.abc import Callable
@@ -22,11 +21,12 @@ if TYPE_CHECKING:
     from .topic import Topic
 
 NO_REQUEST = 2**64 - 1
-"""request_id of what the broker sends unasked."""
+"""The request_id of frames that the broker sends as notices."""
 
 
 class Subscription:
-    """One subscription. `kind` is what its first consumer said; it may change while there is none."""
+    """One subscription. `kind`: the type of its first consumer; it may change while no consumer is
+    attached."""
 
     persistent = True
 
@@ -47,26 +47,28 @@ class Subscription:
         self.kind: int | None = None
         self.dispatcher: Dispatcher | None = None
         self.fenced = False
-        """A seek, unload or delete is running: nothing is delivered, newcomers get ServiceNotReady."""
+        """A seek, unload or delete is running: nothing is delivered, and new consumers get ServiceNotReady.
+        """
         self.max_unacked_per_consumer = 0
         self.max_unacked = 0
         self.expired = 0
-        """Entries that their time to live acknowledged."""
+        """The number of entries that their time to live acknowledged."""
         self._out_before = (0, 0)
-        """Messages and bytes delivered to consumers that are gone."""
+        """Messages and bytes delivered to consumers that have been removed."""
         self.flowed_at = -1
         self.advanced_at = -1
         self.expired_at = -1
-        """When the last FLOW came, when the mark-delete position moved last, and when expiry was looked for
-        last (ns); -1 is never."""
+        """The moments of the last FLOW, the last move of the mark-delete position and the last look for
+        expired entries (ns); -1 is never."""
         self.orphaned_at = self.context.now
-        """When its last consumer left. Non-durable: when a seek sent that away; it is expected back soon."""
+        """The moment the last consumer was removed. Non-durable: the moment a seek disconnected it; it is
+        expected back."""
         self._unaware_of_end: dict[Consumer, None] = {}
-        """Consumers that were not told of the end of the topic: each is told once."""
+        """Consumers that are still to be told of the end of the topic, each once."""
         self.read_limits()
 
     def read_limits(self) -> None:
-        """From the policies; a non-durable subscription has none (rule BROKER-18)."""
+        """Take the limits from the policies; a non-durable subscription has none (rule BROKER-18)."""
         policies = self.topic.policies
         if self.durable:
             self.max_unacked_per_consumer = policies.max_unacked_messages_per_consumer or 0
@@ -76,7 +78,7 @@ class Subscription:
     def consumers(self) -> list[Consumer]:
         return self.dispatcher.consumers if self.dispatcher is not None else []
 
-    # --- consumers come and go ------------------------------------------------------------------------
+    # --- consumers ------------------------------------------------------------------------------------
 
     def check(self, newcomer: Consumer, durable: bool) -> None:
         """Raise the refusal `newcomer` gets, in order (BROKER-24)."""
@@ -106,7 +108,7 @@ class Subscription:
         self.topic.served[self] = None
 
     def _dispatcher_for(self, first: Consumer) -> None:
-        """A dispatcher of the newcomer's type; one of the same type goes on, with what it knows."""
+        """Install a dispatcher of the consumer's type; a present one of that type stays, with its state."""
         old = self.dispatcher
         self.kind = first.kind
         if first.kind == SubType.Shared:
@@ -128,9 +130,9 @@ class Subscription:
         self.dispatcher = dispatcher
 
     def remove(self, consumer: Consumer) -> None:
-        """The consumer is gone; what it had not acknowledged goes to others.
+        """Remove a consumer; its unacknowledged entries are redelivered to others.
 
-        A non-durable subscription ends.
+        A non-durable subscription is deleted with its last consumer.
         """
         consumer.closed = True
         if self.dispatcher is None or consumer not in self.dispatcher.consumers:
@@ -147,12 +149,12 @@ class Subscription:
             self.delete()
 
     def disconnect_all(self, moved_to: "OtherBroker | None" = None) -> None:
-        """Tell every consumer to reconnect: CLOSE_CONSUMER, with an address if one is known."""
+        """Send CLOSE_CONSUMER to every consumer, with an address if one is known."""
         for consumer in list(self.consumers):
             consumer.connection.close_consumer(consumer, moved_to)
 
     def counters(self) -> tuple[int, int, int, int]:
-        """Messages and bytes in (none), messages and bytes out."""
+        """Messages and bytes in (always 0), messages and bytes out."""
         messages, size = self._out_before
         for consumer in self.consumers:
             messages, size = messages + consumer.messages_out, size + consumer.bytes_out
@@ -161,7 +163,7 @@ class Subscription:
     # --- permits --------------------------------------------------------------------------------------
 
     def grant(self, consumer: Consumer, permits: int) -> None:
-        """FLOW (rule BROKER-28)."""
+        """Add the permits of a FLOW (rule BROKER-28)."""
         consumer.flowed = True
         consumer.flowed_at = self.flowed_at = self.context.now
         if consumer.blocked:
@@ -175,7 +177,7 @@ class Subscription:
     # --- acknowledgements -----------------------------------------------------------------------------
 
     def acknowledge(self, consumer: Consumer, ids: list[tuple[int, int, int | None]]) -> None:
-        """Individually. What does not exist, or is acknowledged already, changes nothing."""
+        """Acknowledge individually. Ids of absent or acknowledged entries change nothing."""
         cursor = self.cursor
         log = self.topic.log
         dispatcher = self.dispatcher
@@ -203,9 +205,10 @@ class Subscription:
     def acknowledge_cumulative(
         self, consumer: Consumer, ledger_id: int, entry_id: int, ack_set: int | None
     ) -> None:
-        """Everything up to the entry; with `ack_set` everything before it and the cleared bits of it.
+        """Acknowledge up to the entry; with `ack_set`, up to the entry before it and the cleared bits of the
+        entry.
 
-        The position before a ledger's first entry is legal. On Shared and Key_Shared ignored.
+        The position before a ledger's first entry is legal. Shared and Key_Shared ignore the command.
         """
         if self.kind in (SubType.Shared, SubType.Key_Shared):
             return
@@ -230,7 +233,8 @@ class Subscription:
             self._moved(before)
 
     def skip_up_to(self, offset: int) -> bool:
-        """Acknowledge on behalf of the consumers: expiry, clearing a backlog. Whether anything changed."""
+        """Acknowledge on the consumers' behalf, for expiry or to clear a backlog. True when anything
+        changed."""
         before = self.cursor.mark_delete
         if self.dispatcher is not None:
             self.dispatcher.acknowledged_up_to(offset)
@@ -242,8 +246,8 @@ class Subscription:
         return True
 
     def expire_up_to(self, offset: int) -> bool:
-        """The time of these entries is over. False where there was nothing to do: no backlog, or consumers
-        who are connected and nothing that is old enough."""
+        """Expire entries. False where nothing was to be done: no backlog, or connected consumers and no entry
+        that is old enough."""
         backlog = self.backlog
         if self.skip_up_to(offset) and self.dispatcher is not None:
             self.dispatcher.dispatch()
@@ -274,7 +278,7 @@ class Subscription:
         )
 
     def confirm(self, effect: Callable[[], None]) -> None:
-        """Run `effect` once the present position is durable."""
+        """Run `effect` once the present mark-delete position is durable."""
         if self.durable:
             self.topic.journal.confirm_cursors(effect)
         else:
@@ -282,11 +286,11 @@ class Subscription:
 
     @property
     def backlog(self) -> int:
-        """Entries that are not acknowledged."""
+        """The number of entries that are not acknowledged."""
         return self.cursor.backlog(self.topic.log.durable_end)
 
     def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
-        """Deliver again: the entries of `ids`, or all that is not acknowledged (BROKER-31)."""
+        """Redeliver the entries of `ids`, or all that are not acknowledged (BROKER-31)."""
         offsets = None
         if ids:
             exact = self.topic.log.exact
@@ -298,7 +302,8 @@ class Subscription:
     # --- end of topic ---------------------------------------------------------------------------------
 
     def check_end_of_topic(self) -> None:
-        """All acknowledged, and the topic is over or gone elsewhere: tell the consumers (BROKER-43)."""
+        """Tell consumers that a terminated or migrated topic has no more messages, once all are acknowledged
+        (BROKER-43)."""
         topic = self.topic
         if topic.migrated_to is not None:
             if self.moves_to is not None:
@@ -319,8 +324,11 @@ class Subscription:
 
     @property
     def moves_to(self) -> "MigratedTo | None":
-        """The cluster that it goes on in, once it has nothing left to deliver here, and never will: consumers
-        that left would not come back for what a crash brings back."""
+        """The cluster to which the topic migrated, once the subscription has nothing left to deliver here and
+        that is durable.
+
+        Before that, a crash could bring entries back after their consumers had moved.
+        """
         topic = self.topic
         if topic.migrated_to is None or topic.lost or not self._is_drained:
             return None
@@ -331,18 +339,19 @@ class Subscription:
         return self.cursor.mark_delete + 1 >= self.topic.log.end
 
     def _migrate(self) -> None:
-        """Consumers of clients that do not know how to follow stay; they hear nothing more."""
+        """Send consumers to the other cluster. Consumers whose client does not know TOPIC_MIGRATED stay
+        connected."""
         for consumer in list(self.consumers):
             if consumer.connection.takes_migration and not consumer.closed:
                 consumer.connection.close_consumer(consumer)
 
-    # --- moving and ending ----------------------------------------------------------------------------
+    # --- seek and end ---------------------------------------------------------------------------------
 
     def seek(self, mark_delete: int, first_remaining: int | None) -> None:
-        """Disconnect whoever is being served (seen with a real broker: of a Failover subscription only the
-        active consumer), and begin after `mark_delete`.
+        """Disconnect the consumers being served, and begin after `mark_delete`.
 
-        Of the first entry only the messages of the bits in `first_remaining` are delivered; None is all.
+        Of a Failover subscription only the active consumer is disconnected (seen with a real broker). Of the
+        first entry only the messages of the bits in `first_remaining` are delivered; None is all.
         """
         before = self.cursor.mark_delete
         self.fenced = True
@@ -365,14 +374,15 @@ class Subscription:
         self.topic.mark_delete_moved(before, self.cursor.mark_delete)
 
     def unsubscribe(self, consumer: Consumer, force: bool) -> None:
-        """Raises `MetadataError` unless `consumer` is the only one or `force`d (WIRE-14)."""
+        """Delete the subscription. Raises `MetadataError` if other consumers are attached, unless `force`
+        (WIRE-14)."""
         if self.consumers != [consumer] and not force:
             raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
         consumer.connection.detach_consumer(consumer)
         self.delete()
 
     def delete(self) -> None:
-        """Away with the cursor; consumers still there are told to go."""
+        """Disconnect all consumers, and delete the cursor."""
         self.fenced = True
         self.disconnect_all()
         if self.dispatcher is not None:
@@ -387,7 +397,8 @@ class Subscription:
         self.topic.cursor_deleted(self.cursor.mark_delete)
 
     def unload(self, moved_to: "OtherBroker | None" = None) -> None:
-        """Disconnect everybody; what is only in memory (deliveries, redelivery counts) is forgotten."""
+        """Disconnect all consumers, and discard state held only in memory: deliveries and redelivery
+        counts."""
         self.fenced = True
         self.disconnect_all(moved_to)
         if self.dispatcher is not None:

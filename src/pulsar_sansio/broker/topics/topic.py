@@ -1,7 +1,7 @@
-"""A persistent topic: its entries, producers and subscriptions, and what publishing means.
+"""A persistent topic: its entries, producers and subscriptions, and the publishing of messages.
 
-Owns the way of a message from SEND to durable: checks, deduplication, the entry, the receipt. Who may
-produce is `producers`' business, how entries are numbered `ledger`'s, who gets them `subscription`'s.
+The topic takes a message from SEND to durable: checks, deduplication, the entry, the receipt. `producers`
+decides which producers are admitted, `ledger` numbers entries, `subscription` delivers them.
 """
 
 from collections import deque
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 ORPHAN_TIME = 60 * 1_000_000_000
-"""Nanoseconds that a non-durable subscription waits for its consumer to come back after a seek."""
+"""Nanoseconds that a non-durable subscription waits for its consumer to reconnect after a seek."""
 
 
 class Topic:
@@ -60,28 +60,29 @@ class Topic:
         self.policies = policies
         self.subscriptions: dict[str, Subscription] = {}
         self.served: dict[Subscription, None] = {}
-        """Those that have consumers: only they hear of new entries."""
+        """Subscriptions that have consumers: only they are dispatched."""
         self.closing = False
-        """Being deleted, unloaded or released: nobody is admitted."""
+        """The topic is being deleted, unloaded or released: no client is admitted."""
         self.lost = False
-        """Another broker serves it: nothing is confirmed any more."""
+        """Another broker serves the topic: nothing more is confirmed."""
         self.messages_in = 0
         self.bytes_in = 0
         self.chunk_published = False
         self.out_of_deleted = (0, 0)
-        """Messages and bytes delivered by subscriptions that are gone."""
+        """Messages and bytes delivered by subscriptions that have been deleted."""
         self._pending: deque[tuple[Producer, int, int | None, int | None, int, int]] = deque()
-        """Entries not yet durable: producer, sequence id, highest, id to remember, ledger, entry."""
+        """Entries not yet durable: producer, sequence id, highest sequence id, id for deduplication, ledger,
+        entry."""
         self._sequences_moved: dict[str, int] = {}
-        """Deduplication: highest ids among the entries of the next write."""
+        """Deduplication: producer name -> highest sequence id among the entries of the next write."""
         self.trim_mark = 2**63
-        """Mark-delete positions below this cannot make a ledger removable."""
+        """No ledger can be removed while a mark-delete position is below this offset."""
         self._behind = 0
-        """Subscriptions whose mark-delete position is below that: while there is one, no ledger can go."""
+        """The number of subscriptions whose mark-delete position is below `trim_mark`."""
         self.terminated_at = stored.terminated_at if stored is not None else None
-        """Offset after the last entry, once terminated."""
+        """The offset after the last entry of a terminated topic; None for any other."""
         self.migrated_to = stored.migrated_to if stored is not None else None
-        """Where it goes on; here only what is unacknowledged is still delivered."""
+        """The cluster to which the topic migrated; only unacknowledged entries are still delivered here."""
         self.producers = Producers(self, stored.topic_epoch if stored is not None else None)
         sequences = stored.sequences if stored is not None else {}
         self.deduplication = self._new_deduplication(sequences) if policies.deduplication else None
@@ -109,7 +110,7 @@ class Topic:
         )
 
     def save(self) -> None:
-        """The epoch or the end changed, it moved to another cluster, or the topic is new."""
+        """Record the topic: it is new, or its epoch, its end or its cluster changed."""
         self.journal.records.append(
             TopicSaved(self.name, self.producers.topic_epoch, self.terminated_at, self.migrated_to)
         )
@@ -131,9 +132,10 @@ class Topic:
     # --- publishing -----------------------------------------------------------------------------------
 
     def publish(self, producer: Producer, send: Send) -> bool:
-        """Take one SEND. Raises the refusal (a `BrokerError`) that SEND_ERROR carries, having stored nothing.
+        """Store the message or batch of a SEND. Raises the refusal (a `BrokerError`) that SEND_ERROR carries,
+        and then stores nothing.
 
-        False: a duplicate, which is confirmed at once with no id. The receipt of anything else leaves when
+        Return False for a duplicate, which is confirmed at once without an id. Any other receipt leaves when
         the entry is durable.
         """
         if self.terminated_at is not None:
@@ -145,7 +147,7 @@ class Topic:
         highest = send.highest_sequence_id
         remember: int | None = None
         if self.deduplication is not None and is_last_chunk(metadata):
-            # Unsigned on the wire, signed in PRODUCER_SUCCESS and in every comparison: 2^64-1 is -1.
+            # Ids are unsigned on the wire, signed in PRODUCER_SUCCESS and in comparisons: 2^64-1 is -1.
             first = signed_64(sequence_id)
             remember = first if highest is None else max(first, signed_64(highest))
             if self.deduplication.is_duplicate(producer.name, first, remember):
@@ -192,7 +194,7 @@ class Topic:
         )
 
     def entries_durable(self, count: int) -> None:
-        """The journal: `count` more entries are durable. Receipts leave, and consumers are served."""
+        """`count` more entries are durable: send their receipts, and dispatch."""
         pending = self._pending
         deduplication = self.deduplication
         for _ in range(count):
@@ -207,22 +209,22 @@ class Topic:
                 dispatcher.dispatch()
 
     def discard_pending(self) -> None:
-        """Another broker serves the topic: what is not durable is confirmed to nobody."""
+        """Another broker serves the topic: entries that are not durable are never confirmed."""
         pending, self._pending = self._pending, deque()
         for producer, *_ in pending:
             producer.connection.publish_done(producer)
 
     def last_sequence_id(self, name: str) -> int:
-        """What PRODUCER_SUCCESS says: -1 without deduplication."""
+        """The last sequence id in PRODUCER_SUCCESS; -1 without deduplication."""
         return -1 if self.deduplication is None else self.deduplication.last_sequence_id(name)
 
     def take_sequence_records(self) -> list[SequenceSaved]:
-        """Deduplication: what has to be written together with the entries of this write."""
+        """Deduplication: return the records to write together with the entries of this write."""
         moved, self._sequences_moved = self._sequences_moved, {}
         return [SequenceSaved(self.name, name, sequence_id) for name, sequence_id in moved.items()]
 
     def check_first_key_shared(self, newcomer: Consumer) -> None:
-        """Raise what the first consumer of a new subscription gets for its ranges."""
+        """Raise the refusal that the first consumer of a new subscription gets for its hash ranges."""
         if newcomer.sticky:
             Sticky().check(newcomer.sticky_ranges)
 
@@ -231,7 +233,7 @@ class Topic:
     def subscribe(
         self, name: str, mark_delete: int, durable: bool, properties: tuple[tuple[str, str], ...] = ()
     ) -> Subscription:
-        """A new subscription, which begins after `mark_delete`."""
+        """Create a subscription that begins after `mark_delete`."""
         subscription = Subscription(self, name, Cursor(mark_delete), durable, properties)
         self.subscriptions[name] = subscription
         if durable:
@@ -241,7 +243,7 @@ class Topic:
 
     @property
     def empty(self) -> bool:
-        """Holds no entry."""
+        """True when the topic holds no entry."""
         return self.log.end == self.log.first
 
     def counters(self) -> tuple[int, int, int, int]:
@@ -265,10 +267,10 @@ class Topic:
         self.trim()
 
     def mark_delete_moved(self, before: int, mark_delete: int) -> None:
-        """Some cursor went from `before` to `mark_delete`: perhaps a ledger can go.
+        """A cursor moved from `before` to `mark_delete`: remove ledgers once no subscription needs them.
 
-        That is looked for once per ledger, when the last subscription is done with it. What retention keeps
-        goes by time, in `run_housekeeping`.
+        Ledgers are looked at once each, when the last subscription has acknowledged all of one.
+        `run_housekeeping` removes ledgers that retention kept.
         """
         mark = self.trim_mark
         self._behind += (mark_delete < mark) - (before < mark)
@@ -276,14 +278,14 @@ class Topic:
             self.trim()
 
     def cursor_deleted(self, mark_delete: int) -> None:
-        """A subscription that was at `mark_delete` is no more."""
+        """A subscription whose mark-delete position was `mark_delete` was deleted."""
         if mark_delete < self.trim_mark:
             self._behind -= 1
             if self._behind == 0:
                 self.trim()
 
     def trim(self) -> None:
-        """Remove ledgers that every subscription is done with, as retention allows (rule STORE-30)."""
+        """Remove ledgers that every subscription has acknowledged, as retention allows (rule STORE-30)."""
         log = self.log
         upto = min(
             (subscription.cursor.mark_delete + 1 for subscription in self.subscriptions.values()),
@@ -307,29 +309,30 @@ class Topic:
         self._behind = sum(each.cursor.mark_delete < mark for each in self.subscriptions.values())
 
     def expire(self) -> None:
-        """Message TTL: entries older than it count as acknowledged (rule STORE-32)."""
+        """Acknowledge entries older than the message TTL (rule STORE-32)."""
         ttl = self.policies.message_ttl
         if ttl:
             self.expire_before(self.services.wall_time - round(ttl * 1000))
 
     def expire_before(self, oldest: int) -> None:
-        """Entries published before that (ms) count as acknowledged by every subscription of consumers."""
+        """Acknowledge entries published before `oldest` (ms) in every subscription except compaction's."""
         last = self.log.find_publish_time(oldest) - 1
         for subscription in self._of_consumers():
             subscription.expire_up_to(last)
 
     def skip_everywhere(self, mark_delete: int) -> None:
-        """Entries up to that offset count as acknowledged by every subscription of consumers."""
+        """Acknowledge entries up to that offset in every subscription except compaction's."""
         for subscription in self._of_consumers():
             if subscription.skip_up_to(mark_delete) and subscription.dispatcher is not None:
                 subscription.dispatcher.dispatch()
 
     def _of_consumers(self) -> list[Subscription]:
-        """All but that of compaction, which has time and loses nothing."""
+        """All subscriptions except compaction's, which loses no entry."""
         return [each for name, each in self.subscriptions.items() if name != COMPACTION]
 
     def run_housekeeping(self) -> None:
-        """What happens by time alone."""
+        """Do what depends on time: expiry, quotas, deduplication, subscriptions without consumers,
+        compaction, retention."""
         self.expire()
         quotas.enforce(self)
         self.purge_sequences()
@@ -347,7 +350,7 @@ class Topic:
         return Deduplication(stored, self.context.now, limit)
 
     def purge_sequences(self) -> None:
-        """Deduplication: forget producers that have been away for long, or are too many."""
+        """Deduplication: discard producer names that have been absent for long, or are too many."""
         if self.deduplication is not None:
             before = self.context.now - self.services.deduplication_inactivity
             for name in self.deduplication.purge(before):
@@ -355,7 +358,7 @@ class Topic:
                 self.journal.records.append(SequenceSaved(self.name, name, None))
 
     def last_position(self) -> tuple[int, int, int]:
-        """(ledger, entry, batch index) of the last durable message; all -1 without any."""
+        """(ledger, entry, batch index) of the last durable message; all -1 for an empty topic."""
         log = self.log
         offset = log.durable_end - 1
         if offset < log.first:
@@ -364,7 +367,7 @@ class Topic:
         count = entry_metadata(entry.data).num_messages_in_batch
         return entry.ledger_id, entry.entry_id, -1 if count is None else count - 1
 
-    # --- the end --------------------------------------------------------------------------------------
+    # --- end ------------------------------------------------------------------------------------------
 
     def detach_producer(self, producer: Producer) -> None:
         self.producers.detach(producer)
@@ -373,7 +376,7 @@ class Topic:
             self.purge_sequences()
 
     def terminate(self) -> None:
-        """No more messages: producers are told to go, consumers read to the end (BROKER-43)."""
+        """Disconnect producers for good; consumers read to the end (BROKER-43)."""
         if self.terminated_at is None:
             self.terminated_at = self.log.end
             self.save()
@@ -382,10 +385,10 @@ class Topic:
                 subscription.check_end_of_topic()
 
     def migrate(self, target: MigratedTo) -> None:
-        """The topic goes on in another cluster.
+        """Migrate the topic to another cluster.
 
-        Producers are told at once, after their receipts, and consumers when they have acknowledged everything
-        that is here, so that no message is left behind.
+        Producers are sent there after their receipts, consumers once they have acknowledged all entries here,
+        so that no message is left behind.
         """
         self.migrated_to = target
         self.save()
@@ -395,7 +398,7 @@ class Topic:
             subscription.check_end_of_topic()
 
     def unload(self) -> None:
-        """Disconnect everybody; they come back and find what is durable."""
+        """Disconnect all clients; they reconnect to the topic with its durable state."""
         self.closing = True
         self.compaction.stop()
         self.producers.disconnect_all(going_away())
@@ -404,7 +407,7 @@ class Topic:
         self.closing = False
 
     def delete(self) -> None:
-        """Disconnect everybody and forget the topic."""
+        """Disconnect all clients, and delete the topic."""
         self.closing = True
         self.compaction.stop()
         self.producers.disconnect_all(going_away())
