@@ -1,1 +1,1 @@
-"""The reference model: what applications asked for and were told. It shares no code with the machines."""
+"""The reference model: the requests and answers of applications. It shares no code with the machines."""

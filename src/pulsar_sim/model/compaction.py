@@ -1,8 +1,9 @@
-"""What compaction may have left out of a topic, as the reference model sees it (INV-C17).
+"""The messages that compaction may have removed from a topic, in the reference model (INV-C17).
 
-Owns, for one topic, how far it was ever begun to be compacted, and what therefore need not come to those who
-read compacted: what has no key, what says that its key is gone, and what has a later message of its key up to
-there. Everything else has to come. Of an entry some messages may be left out: the others are as they were.
+Owns, for one topic, how far any compaction ever began, and the messages that readers of the compacted topic
+therefore may miss. These are messages without a key, messages that delete their key, and messages with a
+later one of their key up to there. All others must arrive. Some messages of an entry may be removed: the
+others are unchanged.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,45 +15,45 @@ if TYPE_CHECKING:
     from .records import Entry, Place, Position, Sent, TopicRecord
 
 Said: TypeAlias = "tuple[Place, bytes | None]"
-"""A message that has a key: its place, and what it says of the key."""
+"""A message that has a key: its position, and the value that it gives the key."""
 
 MAX_BATCH = 1 << 24
-"""Bytes, uncompressed."""
+"""Bytes of a batch, uncompressed, at most."""
 
 
 def value_of(sent: "Sent") -> bytes | None:
-    """What a message says of its key: None is that it is gone."""
+    """Return the value that a message gives its key; None deletes the key."""
     return sent.payload or None
 
 
 class Compacted:
-    """Of one topic."""
+    """The compactions of one topic."""
 
     def __init__(self, topic: "TopicRecord") -> None:
         self._topic = topic
         self.horizon: Position = (-1, -1)
-        """Of all compactions that were begun the last entry that one looks at."""
+        """The last entry that any compaction begun so far looks at."""
         self._of_keys: dict[str, list[Said]] = {}
         self._last: dict[str, Said] = {}
-        """By key, the last message up to the horizon."""
+        """The last message of each key up to the horizon."""
         self._looked_at = 0
-        """How many entries there were when the former was so …"""
+        """The number of entries when `_of_keys` was computed."""
         self._known = (self.horizon, 0)
-        """… and the horizon, too, when the latter was."""
+        """The horizon and the number of entries when `_last` was computed."""
 
     def begins(self, horizon: "Position") -> None:
-        """Everything up to `horizon` is being compacted, and will be, unless the broker dies."""
+        """A compaction up to `horizon` begins; it completes unless the broker dies."""
         self.horizon = max(self.horizon, horizon)
 
     def may_lack(self, place: "Place") -> bool:
-        """Whether a message need not come to those who read compacted."""
+        """True when readers of the compacted topic may miss the message."""
         if place[:2] > self.horizon:
             return False
         sent = self._topic.log[place[:2]].messages[place[2]]
         return sent.key is None or value_of(sent) is None or self.last_of_keys()[sent.key][0] > place
 
     def messages_of_keys(self) -> "Mapping[str, Sequence[Said]]":
-        """Of every key all its messages, in the order of their places."""
+        """Return all messages of each key, in the order of their positions."""
         topic = self._topic
         if self._looked_at != len(topic.order):
             self._looked_at = len(topic.order)
@@ -65,7 +66,7 @@ class Compacted:
         return self._of_keys
 
     def last_of_keys(self) -> "Mapping[str, Said]":
-        """Of every key the last message up to the horizon."""
+        """Return the last message of each key up to the horizon."""
         known = (self.horizon, len(self._topic.order))
         if self._known != known:
             self._known = known
@@ -78,7 +79,7 @@ class Compacted:
         return self._last
 
     def is_left_of(self, position: "Position", entry: "Entry", payload: bytes) -> bool:
-        """Whether these bytes are the entry without messages that need not come."""
+        """True when these bytes are the entry without messages that may be missing."""
         if not self._topic.log or position > self.horizon:
             return False
         before, after = _singles(entry.payload), _singles(payload)
@@ -88,7 +89,7 @@ class Compacted:
         )
 
     def comes_later(self, key: str, place: "Place", read: "Position") -> bool:
-        """Whether in place of that message of the key a later one is left, which lies behind `read`."""
+        """True when compaction left a later message of the key, behind `read`, in place of that one."""
         if not (0, 0) <= place[:2] <= self.horizon:
             return False
         last = self.last_of_keys()[key][0]
@@ -96,7 +97,7 @@ class Compacted:
 
 
 def _singles(data: bytes) -> list[tuple[SingleMessageMetadata, bytes]]:
-    """The messages of a batch."""
+    """Return the messages of a batch."""
     unpacked = unpack_payload(data)
     metadata, payload = unpacked.metadata, bytes(unpacked.payload)
     if metadata.num_messages_in_batch is None:

@@ -1,13 +1,15 @@
-"""What one consumer was sent and its application was given, message by message.
+"""Deliveries to one consumer and its application, message by message.
 
-Owns three things that a broker does not know, because it delivers entries: which messages of a batch the
-application has acknowledged (INV-C19: its consumer does not give them again), which it has not settled
-(INV-C9: their entry is not asked for), and how often it was given each (INV-C10: a dead letter was given as
-often as the policy says). It shares no code with the machine, and is told by the applications' calls and by
-frames.
+Owns three facts that a broker does not know, because it delivers entries:
 
-What cannot be known for sure is not held against a consumer: what a seek has moved, and counts of entries of
-which the consumer may have forgotten something.
+* the messages of a batch that the application has acknowledged (INV-C19: they are not delivered again);
+* the messages without any acknowledgement, positive or negative (INV-C9: their entry is not asked for);
+* the deliveries of each message (INV-C10: a dead letter was delivered as often as the policy says).
+
+It shares no code with the machine; applications' calls and frames feed it.
+
+Uncertain facts do not count against a consumer: after a seek, and counts of entries that the consumer may
+have partly forgotten.
 """
 
 from pulsar_sansio.model.config import ConsumerSpec
@@ -18,11 +20,12 @@ Position = tuple[int, int]
 Place = tuple[int, int, int]
 
 PATIENCE = 60 * SECOND
-"""A consumer waits so long, and for ten of its delays, for messages that nobody settles."""
+"""Nanoseconds that a consumer waits, or ten of its delays if longer, for messages that the application does
+not settle."""
 
 
 class ConsumerDeliveries:
-    """To one consumer, over all its attachments."""
+    """The deliveries to one consumer, over all its attachments."""
 
     __slots__ = (
         "_acknowledged",
@@ -46,40 +49,42 @@ class ConsumerDeliveries:
         delay = spec.negative_acknowledgement_delay if backoff is None else backoff.max_delay
         self._patience = max(round(10 * delay * SECOND), PATIENCE)
         self._moved = False
-        """It was moved by a seek: everything may be given again."""
+        """The consumer has sought: everything may be delivered again."""
         self._sizes: dict[Position, int] = {}
-        """Batches that have come, with their messages."""
+        """Batches that have arrived, with their number of messages."""
         self._acknowledged: dict[Position, set[int]] = {}
-        """Batches of which something is left."""
+        """Messages that the application has acknowledged, of batches with messages left."""
         self._closed: dict[Position, set[int]] = {}
-        """Messages that somebody else has acknowledged, as the broker says, or that are safe elsewhere."""
+        """Messages of these batches that another consumer has acknowledged, as the broker says, or whose
+        copies are stored."""
         self._done: set[Position] = set()
-        """Batches of which nothing is left, and that have not come since."""
+        """Batches with no message left that have not arrived since."""
         self._unsettled: dict[Position, set[int]] = {}
-        """Messages that have come over this attachment and are neither acknowledged nor refused since."""
+        """Messages that arrived over this attachment and were neither acknowledged nor negatively
+        acknowledged since."""
         self._changed: dict[Position, int] = {}
-        """When something of that was given or settled, or the batch came."""
+        """Virtual time when a message of the batch was delivered or settled, or the batch arrived."""
         self._unseen: dict[Position, dict[int, set[int]]] = {}
-        """By redelivery count: messages that came, and were not given."""
+        """Messages that arrived and were not delivered, by redelivery count."""
         self._dead: dict[Position, tuple[int, set[int]]] = {}
-        """The last count of each entry, and its messages that have come too often for sure."""
+        """The last redelivery count of each entry, and its messages that certainly exceeded the limit."""
         self._vague: set[Position] = set()
-        """Entries of which it is not clear what the consumer knows."""
+        """Entries for which the consumer's knowledge is uncertain."""
 
-    # --- what happens --------------------------------------------------------------------------------
+    # --- events -----------------------------------------------------------------------------------------
 
     def subscribes(self) -> None:
-        """Over a new connection, perhaps."""
+        """The consumer subscribes, perhaps over a new connection."""
         self._unsettled.clear()
         self._changed.clear()
 
     def moves(self) -> None:
-        """It seeks."""
+        """The consumer seeks."""
         self._moved = True
 
     def came(self, position: Position, size: int, mask: int | None, count: int, whole: bool, now: int) -> int:
-        """An entry has come with so many messages, `mask` the bits of those that are meant, redelivered
-        `count` times; `whole`: it is no chunk. The messages that have come too often, perhaps, as bits."""
+        """An entry of `size` messages arrived with redelivery count `count`. `mask`: the bits of the messages
+        meant; `whole`: it is no chunk. Return the messages that may have exceeded the limit, as bits."""
         meant = set(range(size)) if mask is None else {index for index in range(size) if mask >> index & 1}
         if size > 1:
             self._sizes[position] = size
@@ -109,7 +114,7 @@ class ConsumerDeliveries:
         return sum(1 << index for index in perhaps)
 
     def handed_out(self, place: Place, count: int, now: int) -> None:
-        """The application has it, of a delivery that was the so-many-th redelivery of its entry."""
+        """The application takes the message from a delivery with that redelivery count."""
         position, index = place[:2], place[2]
         if position in self._changed:
             self._changed[position] = now
@@ -118,7 +123,7 @@ class ConsumerDeliveries:
             unseen[count].discard(index)
 
     def acknowledged(self, place: Place, now: int) -> None:
-        """By the application."""
+        """The application acknowledges the message."""
         position, index = place[:2], place[2]
         self.settled(place, now)
         if position not in self._sizes:
@@ -128,33 +133,34 @@ class ConsumerDeliveries:
             self._look(position)
 
     def acknowledged_through(self, place: Place, now: int) -> None:
-        """The message and all before it are acknowledged."""
+        """The application acknowledges the message and all before it."""
         for position in [each for each in self._acknowledged if each < place[:2]]:
             self._forget(position)
         for index in range(place[2] + 1):
             self.acknowledged((*place[:2], index), now)
 
     def copied_through(self, place: Place) -> None:
-        """A copy of it is safe: its consumer acknowledges it and all before it, a moment later."""
+        """A copy of the message is stored: the consumer acknowledges the message and all before it a moment
+        later."""
         for position in [each for each in self._sizes if each <= place[:2]]:
             self._forget(position)
 
     def copied(self, place: Place, now: int) -> None:
-        """A copy of it is safe: its consumer acknowledges it."""
+        """A copy of the message is stored: the consumer acknowledges the message."""
         self.settled(place, now)
         if place[:2] in self._sizes and place[:2] not in self._done:
             self._closed.setdefault(place[:2], set()).add(place[2])
             self._look(place[:2])
 
     def settled(self, place: Place, now: int) -> None:
-        """Acknowledged, refused, or safe elsewhere."""
+        """The message is acknowledged, negatively acknowledged, or has a stored copy."""
         unsettled = self._unsettled.get(place[:2])
         if unsettled is not None:
             unsettled.discard(place[2])
             self._changed[place[:2]] = now
 
     def _look(self, position: Position) -> None:
-        """A batch of which nothing is left is acknowledged as a whole, and nothing of it is remembered."""
+        """Forget a batch with no message left, because it is acknowledged as a whole."""
         done = self._acknowledged.get(position, set()) | self._closed.get(position, set())
         if len(done) == self._sizes[position]:
             self._forget(position)
@@ -165,25 +171,25 @@ class ConsumerDeliveries:
         self._done.add(position)
         self._vague.add(position)
 
-    # --- what follows --------------------------------------------------------------------------------
+    # --- questions --------------------------------------------------------------------------------------
 
     def is_known(self, place: Place) -> bool:
-        """True when the application has acknowledged it, and its consumer knows that."""
+        """True when the application has acknowledged the message and the consumer still knows that."""
         return not self._moved and place[2] in self._acknowledged.get(place[:2], ())
 
     def is_dead(self, place: Place, count: int) -> bool:
-        """True when it came too often, with that count."""
+        """True when the message exceeded the redelivery limit with that count."""
         last, dead = self._dead.get(place[:2], (-1, set()))
         return last == count and place[2] in dead
 
     def blocking(self, position: Position, now: int) -> set[int]:
-        """Messages that have to be settled before their entry is asked for."""
+        """Return the messages that must be settled before their entry is asked for."""
         if self._moved or now - self._changed.get(position, 0) >= self._patience:
             return set()
         return self._unsettled.get(position, set())
 
     def may_wait(self, position: Position, now: int) -> bool:
-        """True when there may be a reason not to ask for the entry."""
+        """True when the consumer may have a reason not to ask for the entry."""
         if position not in self._changed:
-            return position in self._sizes  # over this attachment it has not come
+            return position in self._sizes  # the entry has not arrived over this attachment
         return bool(self._unsettled.get(position)) and now - self._changed[position] < 3 * self._patience

@@ -1,8 +1,9 @@
-"""Where in its topic somebody is who moves about: which message may come next.
+"""The position of a consumer that seeks: which message may come next.
 
-Owns the answer, from what was asked for and what has come: behind the last message, or at one of the places
-where the subscription may be. There are several where a seek was not answered or acknowledgements may have
-been lost. It knows nothing of consumers; it compares with the log of the reference model.
+Owns the answer, from requests and arrived messages: the message behind the last one, or at one of the
+positions where the subscription may be. There are several positions when a seek was not answered or
+acknowledgements may have been lost. It knows nothing of consumers; it compares with the log of the reference
+model.
 """
 
 from bisect import bisect_left
@@ -14,84 +15,86 @@ from pulsar_sansio.wire import unpack_payload
 from .records import BEFORE_ALL, Place, Position, TopicRecord
 
 MOST_BASES = 12
-"""Places that are remembered; with more of them anything may come."""
+"""Positions remembered, at most; with more of them any message may come."""
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A place to begin at: with the first message from `place` on."""
+    """A position to begin at: the first message from `place` on."""
 
     place: Place
     since: int | None = None
-    """Messages submitted up to this moment, in nanoseconds, may be passed over: it began at the end."""
+    """Messages submitted up to this moment, in nanoseconds, may be skipped, because the consumer began at the
+    end."""
     time: int | None = None
-    """Milliseconds since 1970: those published before are passed over."""
+    """Milliseconds since 1970: messages published before are skipped."""
     known: Place = BEFORE_ALL
-    """Where a time was sought, only before this: what is stored later comes, whatever time it says."""
+    """For a seek to a time, `time` counts only before this position: later messages come, whatever time they
+    carry."""
 
 
 START = Base(BEFORE_ALL)
 
 
 class ExpectedPosition:
-    """Of one who reads one topic."""
+    """The expected position of one consumer in one topic."""
 
     def __init__(self, topic: TopicRecord, compacted: bool = False) -> None:
         self.topic = topic
         self._compacted = compacted
-        """What compaction leaves out need not come."""
+        """Messages that compaction may remove need not come."""
         self.bases: list[Base] = [START]
-        """Where the subscription may be."""
+        """Positions where the subscription may be."""
         self.last: Place | None = None
-        """What came last; None where the next one is the first since it is there."""
+        """The last message; None when the next one is the first since the consumer attached."""
         self.furthest: Place | None = None
-        """The last one of all that came since the last move."""
+        """The furthest message that came since the last move."""
         self._first: Place | None = None
-        """The first one that came since then."""
+        """The first message that came since the last move."""
         self._torn: Place | None = None
-        """The last one of all that came before it began again."""
+        """The furthest message that came before the consumer began again."""
         self._times: dict[Position, int] = {}
         self._judged = 0, True
-        """Whether so many entries lie in the order of their times."""
+        """For the first element's number of entries: whether they lie in the order of their publish times."""
 
     def moved(self, *bases: Base) -> None:
-        """It is at one of these places now, whatever was before."""
+        """The subscription is at one of these positions now."""
         self.bases = list(bases)
         self.last = self.furthest = self._first = self._torn = None
 
     def perhaps_at(self, base: Base) -> None:
-        """It may be there, too."""
+        """The subscription may be at this position too."""
         if base not in self.bases:
             self.bases.append(base)
         if len(self.bases) > MOST_BASES:
             self.bases = [Base(BEFORE_ALL, since=2**63)]
 
     def unsettled(self, base: Base) -> None:
-        """From now on it may be there instead."""
+        """From now on the subscription may be at this position instead."""
         for each in [*self.may_begin, base]:
             self.perhaps_at(each)
         self.last = None
 
     def unanswered(self, base: Base) -> None:
-        """A seek that led there was given up: nobody knows whether it is done, or will be."""
+        """A seek to this position was given up: it may be done already, or later, or never."""
         self.unsettled(base)
         self._kept(base)
 
     def perhaps_as_kept(self) -> None:
-        """The consumer may have forgotten what its broker does not know."""
+        """The consumer may have lost what the broker does not know."""
         for base in list(self.bases):
             self._kept(base)
 
     def _kept(self, base: Base) -> None:
-        """The broker keeps the place of the message that was named, or of its whole entry; that the next one
-        was wanted is what the consumer knew."""
+        """Add the position that the broker keeps: the named message, or its whole entry. Only the consumer
+        knew that the message behind it was next."""
         ledger, entry, index = base.place
         if index > 0:
             self.perhaps_at(Base((ledger, entry, index - 1)))
             self.perhaps_at(Base(whole(base.place)))
 
     def back(self) -> None:
-        """It begins again where the subscription is."""
+        """The consumer begins again where the subscription is."""
         self.last = None
         self._torn = self.furthest
 
@@ -100,7 +103,7 @@ class ExpectedPosition:
         return [Base(after(self.last))] if self.last is not None else self.bases
 
     def came(self, place: Place) -> str:
-        """A message came; what is wrong with that, or nothing."""
+        """Record a message; return what is wrong with it, or an empty text."""
         wrong = [self._wrong(base, place) for base in self.may_begin]
         self.last = place
         self.furthest = max(place, self.furthest or place)
@@ -131,14 +134,15 @@ class ExpectedPosition:
         if self._is_cut(first_chunk, place):
             return True
         if self._torn is not None and first_chunk < base.place[:2] < place[:2]:
-            return True  # what was acknowledged lies between its chunks, and it began again there
+            return True  # the cursor lies between its chunks, and the consumer began again there
         if base.since is not None:
             return self.topic.log[place[:2]].messages[place[2]].sent_at <= base.since
         return base.time is not None and (not self._in_order or self.published(place[:2]) < base.time)
 
     def _is_cut(self, first_chunk: Position, place: Place) -> bool:
-        """Whether it may have begun behind the first chunk of that message, and so never had the whole; or
-        begun again there, with all done up to a message between. Who went to that very one has it."""
+        """True when the consumer may have begun behind the first chunk of the message, and so never had all
+        chunks. It may also have begun again there, with everything acknowledged up to a message in between. A
+        consumer that sought that message has it."""
         if self._torn is not None and first_chunk < self._torn[:2] < place[:2]:
             return True
         if first_chunk == place[:2] or (self._first is not None and first_chunk >= self._first[:2]):
@@ -151,11 +155,11 @@ class ExpectedPosition:
         )
 
     def may_let_go(self, place: Place) -> bool:
-        """Whether a message lies before where it is, for one of the places where it may be."""
+        """True when the message lies before one of the positions where the subscription may be."""
         return any(place < base.place or self._may_be_passed(base, place) for base in self.bases)
 
     def has_more(self, until: Place) -> bool:
-        """Whether a message that lies before `until` must still come for the first time, wherever it is."""
+        """True when a message before `until` must still come for the first time, whatever the position."""
         bases = self.bases if self.furthest is None else [Base(after(self.furthest))]
         return all(self._is_more(base, until) for base in bases)
 
@@ -168,7 +172,8 @@ class ExpectedPosition:
         return False
 
     def lacks(self, first: Place, until: Place) -> bool:
-        """Whether a message from `first` on, and before `until`, has to come to somebody who begins there."""
+        """True when a message from `first` on, and before `until`, must come to a consumer that begins
+        there."""
         for place in self._places(first):
             if place >= until:
                 break
@@ -178,11 +183,11 @@ class ExpectedPosition:
 
     @property
     def least(self) -> Place:
-        """Nothing before this comes next."""
+        """Return the least position at which the next message may lie."""
         return min(base.place for base in self.may_begin)
 
     def _places(self, first: Place) -> Iterator[Place]:
-        """Of all known messages from there on."""
+        """Yield the positions of all known messages from `first` on."""
         order, log = self.topic.order, self.topic.log
         for index in range(bisect_left(order, first[:2]), len(order)):
             position = order[index]
@@ -194,12 +199,12 @@ class ExpectedPosition:
 
     @property
     def end(self) -> Place:
-        """Behind everything that is known."""
+        """Return the position behind all known messages."""
         last = self.topic.last_message
         return BEFORE_ALL if last is None else (last[0], last[1] + 1, -1)
 
     def published(self, position: Position) -> int:
-        """Milliseconds since 1970, as an entry says."""
+        """Return the publish time of an entry, in milliseconds since 1970."""
         found = self._times.get(position)
         if found is None:
             payload = self.topic.log[position].payload
@@ -208,7 +213,7 @@ class ExpectedPosition:
 
     @property
     def _in_order(self) -> bool:
-        """Whether entries lie in the order of the times that they say, as brokers take them to."""
+        """True when entries lie in the order of their publish times, which brokers assume."""
         order = self.topic.order
         if len(order) != self._judged[0]:
             times = [self.published(position) for position in order]
@@ -217,10 +222,10 @@ class ExpectedPosition:
 
 
 def after(place: Place) -> Place:
-    """The first place behind it."""
+    """Return the first position behind `place`."""
     return (place[0], place[1], place[2] + 1)
 
 
 def whole(place: Place) -> Place:
-    """The first message of its entry."""
+    """Return the first position of the entry."""
     return (place[0], place[1], -1)

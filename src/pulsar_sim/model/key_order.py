@@ -1,9 +1,9 @@
-"""The order of keys on a Key_Shared subscription (INV-C12).
+"""The order of messages per key on a Key_Shared subscription (INV-C12).
 
-Owns, for one subscription, the messages of each key that nobody was given yet. The first of a key that is
-given to anybody is the first there is; what comes again because it was refused or lost may come later. So may
-what a consumer drops out of its queue when it asks for everything again: what was on its way then is handed
-out first, as no epoch tells old from new on a shared subscription.
+Owns, for one subscription, the messages of each key that no consumer has got yet. The next message of a key
+that any consumer gets is the first of these; redelivered messages may come later. So may messages that a
+consumer drops from its queue when it asks for redelivery of everything: those in flight then are delivered
+first, because a shared subscription has no epoch.
 """
 
 from collections import deque
@@ -14,23 +14,24 @@ if TYPE_CHECKING:
 
 
 class KeyOrder:
-    """Of one subscription."""
+    """The key order of one subscription."""
 
     def __init__(self, subscription: "SubscriptionRecord") -> None:
         self._subscription = subscription
         self._waiting: dict[str, deque[Place]] = {}
         self._uniform: set[Position] = set()
-        """Entries of one key: a batch of several goes where the key of its first message says."""
+        """Entries with one key: a batch with several keys is dispatched by the key of its first message."""
         self._dropped: set[Place] = set()
-        """What may have been in the queue of a consumer that asked for everything again."""
+        """Messages that may have been in the queue of a consumer that asked for redelivery of everything."""
         self._again: set[Position] = set()
-        """Entries that were asked for again: a message of them that nobody was given may come later."""
+        """Entries that were asked for again: their undelivered messages may come later."""
         self._known = 0
-        """Entries of the topic's order that were looked at."""
+        """The number of entries, in the topic's order, that were looked at."""
         self._late = 0
 
     def overtaken(self, key: str, place: "Place") -> "Place | None":
-        """What of that key lies before the place and was not given to anybody; None where nothing does."""
+        """Return the first message of the key that lies before the place and was delivered to no consumer;
+        None when there is none."""
         self._look()
         waiting = self._waiting.get(key) if place[:2] in self._uniform else None
         while waiting:
@@ -43,11 +44,11 @@ class KeyOrder:
         return None
 
     def asked_for(self, position: "Position") -> None:
-        """A consumer wants an entry again, of which it drops what it has not given out yet."""
+        """A consumer asks for an entry again, and drops its undelivered messages."""
         self._again.add(position)
 
     def asked_for_everything(self) -> None:
-        """A consumer of the subscription drops its queue: what is stored by now may come later."""
+        """A consumer of the subscription drops its queue: messages stored by now may come later."""
         self._look()
         for waiting in self._waiting.values():
             self._dropped.update(waiting)

@@ -1,7 +1,7 @@
-"""The keys that Key_Shared consumers take, where they say so (SUBT-08), as the reference model counts them.
+"""The keys that Key_Shared consumers own by policy (SUBT-08), in the reference model.
 
-Owns the hash of a key, by a function of the model's own, and whether ranges of hashes hold it or overlap. It
-knows nothing of consumers.
+Owns the hash of a key, by a function of the model's own, and whether ranges of hashes hold a hash or overlap.
+It knows nothing of consumers.
 """
 
 from collections.abc import Sequence
@@ -13,18 +13,18 @@ from pulsar_sansio.wire import proto
 from .partitioned_topics import hash_of
 
 Range: TypeAlias = tuple[int, int]
-"""First and last, both included."""
+"""The first and last hash, both included."""
 
 HASHES = 65_536
 
 
 def slot_of(key: str) -> int:
-    """The hash by which an (ASCII) key is given out: 1 to 65535."""
+    """Return the hash that assigns an (ASCII) key to a consumer: 1 to 65535."""
     return hash_of(HashingScheme.MURMUR3_32, key) % HASHES or 1
 
 
 def ranges_of(subscribe: Any) -> tuple[Range, ...]:
-    """What a SUBSCRIBE asks for; nothing where the broker divides the keys."""
+    """Return the ranges of a SUBSCRIBE; none when the broker divides the keys."""
     meta = subscribe.keySharedMeta
     if not subscribe.HasField("keySharedMeta") or meta.keySharedMode != proto.KeySharedMode.STICKY:
         return ()

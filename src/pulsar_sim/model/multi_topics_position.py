@@ -1,8 +1,8 @@
-"""Where somebody may be in one topic who moves about in several.
+"""The position in one topic of a consumer that seeks in several.
 
-Owns, for the subscription of one topic, what seeks of all topics together mean: one is done here at some
-moment between the question and its answer, which comes when it is done everywhere. Until then messages may be
-from before it and from after; from then on they are from after it alone.
+Owns, for the subscription of one topic, the effect of seeks in all topics. A seek is done in this topic at
+some moment between request and answer; the answer comes when it is done in all. Until then messages may be
+from before or after the seek; from then on they are from after it.
 """
 
 from .expected_position import START, Base, after
@@ -10,33 +10,36 @@ from .records import ConsumerRecord, Place, TopicRecord
 from .single_topic_position import SoughtSubscription
 
 ANYWHERE = 2**63
-"""In place of a moment: of whoever went to the end nobody knows when."""
+"""Stands in place of a moment: the time at which a seek to the end was done is unknown."""
 
 
 class MultiTopicsSoughtSubscription(SoughtSubscription):
-    """A subscription to one of several topics that are moved about in together."""
+    """A subscription to one of several topics that a consumer seeks in together."""
 
     def __init__(self, topic: TopicRecord, name: str) -> None:
         super().__init__(topic, name, compacted=False)
         self.reads = False
-        """Nothing remembers where it is but its client."""
+        """Only the client remembers the position."""
         self._under_way: dict[int, Base] = {}
-        """Request -> where it goes: those that may still be done here."""
+        """Requests that may still be done in this topic, each with its base."""
         self._not_joined: set[int] = set()
-        """Requests from before it was one of the topics."""
+        """Requests made before the consumer joined this topic."""
         self._failed: list[Base] = []
-        """Where it may have gone, or may still go, since the last seek that was done."""
+        """Positions that the subscription may have moved to, or may still move to, since the last completed
+        seek."""
         self._came_since: dict[int, Place] = {}
-        """Request under way -> what came last since it was asked for."""
+        """Requests in progress, each with the last message since."""
         self._came_while_sought: Place | None = None
-        """The same of the last seek that was done: readers may acknowledge it, if it is from after that."""
+        """The last message during the last completed seek: readers may acknowledge it if it is from after the
+        seek."""
 
     def all_up_to(self, place: Place) -> bool:
         came = self._came_while_sought
         return (came is not None and place <= came) or super().all_up_to(place)
 
     def subscribed_again(self) -> None:
-        """It begins where the subscription is. Of a batch the broker keeps the place of the whole entry."""
+        """The consumer begins where the subscription is. For a batch the broker keeps the position of the
+        whole entry."""
         where = self.where
         if self.reads:
             self._reads_on()
@@ -48,8 +51,8 @@ class MultiTopicsSoughtSubscription(SoughtSubscription):
         where.back()
 
     def _reads_on(self) -> None:
-        """A reader goes on behind what came last. Of the end of a topic nobody knows where it was until
-        something has come; and some seek of which nothing was heard may have been done."""
+        """A reader goes on behind its last message. When it began at the end of the topic, that end is
+        unknown until a message has arrived. Any unanswered seek may have been done."""
         where = self.where
         if where.last is None:
             where.bases = [
@@ -59,21 +62,21 @@ class MultiTopicsSoughtSubscription(SoughtSubscription):
             where.unsettled(_whenever(base))
 
     def is_sought(self, request: int, base: Base, joined: bool = True) -> None:
-        """`joined`: its client is subscribed here; a topic that joins later may begin where it was left, or
-        where it begins."""
+        """`joined`: the client is subscribed to this topic. A topic that joins later may begin at its earlier
+        position, or at the start."""
         self._under_way[request] = base
         if not joined:
             self._not_joined.add(request)
         self.where.unsettled(_whenever(base))
 
     def done(self, request: int, base: Base, now: int) -> None:
-        """It is there for sure, and perhaps has gone on from there already. Seeks of one topic are done in
-        the order in which they were asked for: one that a later one's answer overtakes was done before."""
+        """The seek is done, and the consumer may have read on already. Seeks of one topic are done in the
+        order of their requests, so all earlier ones were done before."""
         if request not in self._under_way:
             return
         if request in self._not_joined:
             self._not_joined.discard(request)
-            self.not_done(request)  # it is where it was, unless it has joined in between
+            self.not_done(request)  # its position is unchanged, unless it has joined in between
             self.where.perhaps_at(START)
             return
         came = self._came_since.get(request)
@@ -91,7 +94,7 @@ class MultiTopicsSoughtSubscription(SoughtSubscription):
         self.sought = True
 
     def not_done(self, request: int) -> None:
-        """Nobody knows whether it was."""
+        """The seek may have been done or not."""
         sought = self._under_way.pop(request, None)
         self._came_since.pop(request, None)
         if sought is None:
@@ -101,12 +104,12 @@ class MultiTopicsSoughtSubscription(SoughtSubscription):
         self.where.unanswered(base)
 
     def may_be_gone(self) -> None:
-        """It is removed, or not."""
+        """The subscription may have been removed."""
         self._failed.append(START)
         self.where.unsettled(START)
 
     def begins_anew(self) -> None:
-        """It was removed."""
+        """The subscription was removed."""
         self._failed.clear()
         self.where.moved(START)
         self.sought = False
@@ -120,5 +123,5 @@ class MultiTopicsSoughtSubscription(SoughtSubscription):
 
 
 def _whenever(base: Base) -> Base:
-    """The same, at whatever moment it gets there."""
+    """Return the base with an unknown moment."""
     return base if base.since is None else Base(base.place, since=ANYWHERE)

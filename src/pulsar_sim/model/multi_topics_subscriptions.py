@@ -1,8 +1,8 @@
-"""Groups: what is remembered of a subscription over several topics, and of a consumer of all of them.
+"""Subscriptions over several topics, and their consumers.
 
-Owns which topics a group means, by a matcher of its own, and the record of each topic's part of a consumer:
-to the wires every topic has a consumer for itself, with a place, permits and verdicts of its own. No topic is
-subscribed twice by one consumer, and none that the group does not mean (INV-C16).
+Owns the set of topics that a group means, by a matcher of its own, and the record of each topic's member of a
+consumer. On the wires every topic has a consumer of its own, with a position, permits and acknowledgements of
+its own. A consumer subscribes to no topic twice, and to none that the group does not mean (INV-C16).
 """
 
 import re
@@ -17,23 +17,23 @@ from .partitioned_topics import PartitionedTopic
 from .records import ConsumerRecord, Position, TopicRecord
 
 LONGEST_RUN = 64
-"""Messages that one topic gives in a row, at most, to who takes them one by one."""
+"""Messages of one topic in a row, at most, for an application that takes them one at a time."""
 
 BEFORE_THE_NAME = "persistent://public/default/"
 
 
 def retry_topic(group: str) -> str:
-    """Where messages of a group wait that are consumed later."""
+    """Return the retry topic of a group."""
     return f"{BEFORE_THE_NAME}retry-{group}"
 
 
 def dead_topic(group: str) -> str:
-    """Where those go that have waited too often."""
+    """Return the dead-letter topic of a group."""
     return f"{BEFORE_THE_NAME}dead-{group}"
 
 
 class GroupTopics:
-    """Which topics a group means: those of a list, with all their partitions, or those whose names match."""
+    """The topics of a group: those of a list, with all their partitions, or those that match a pattern."""
 
     def __init__(
         self,
@@ -45,17 +45,17 @@ class GroupTopics:
         retry: str = "",
     ) -> None:
         self.name = name
-        """Of the subscription."""
+        """The name of the subscription."""
         self.toured = toured
-        """Somebody moves about in them, and leaves nothing behind."""
+        """The consumers seek, and leave no subscription behind."""
         self.retry = retry
-        """Where its messages wait that are to be consumed later; nothing where none are."""
+        """The retry topic; empty when the group has none."""
         self.kind = kind
         self.listed = tuple(listed)
         self._pattern = re.compile(pattern) if pattern else None
 
     def named(self, name: str) -> "GroupTopics":
-        """The same topics, for another subscription."""
+        """Return the topics for another subscription."""
         pattern = self._pattern.pattern if self._pattern is not None else ""
         return GroupTopics(name, self.kind, self.listed, pattern, self.toured, self.retry)
 
@@ -64,7 +64,7 @@ class GroupTopics:
         return self._pattern is not None
 
     def means(self, topic: str) -> bool:
-        """Whether a topic, or a partition, is one of these."""
+        """True when the topic, or the topic of the partition, is one of the group."""
         whole = topic.partition("-partition-")[0]
         if self._pattern is not None:
             own = whole.removeprefix(BEFORE_THE_NAME)
@@ -76,33 +76,34 @@ class GroupRecord:
     """One consumer of a group, from subscribing to closing."""
 
     def __init__(self, name: str, topics: GroupTopics, spec: ConsumerSpec, questions: int = 0) -> None:
-        """`questions`: for last messages, that it may ask by itself."""
+        """`questions`: requests for last messages that the client may make by itself."""
         self.name = name
         self.topics = topics
         self.spec = spec
         self.wanting = False
         self.members: dict[str, ConsumerRecord] = {}
-        """By the name of their topic: the latest of each, and those that have left."""
+        """Members by topic: the latest of each, including those that have left."""
         self.left: dict[str, None] = {}
-        """Topics that have left it for good, or until they join again."""
+        """Topics that have left for good, or until they join again."""
         self._joined: set[str] = set()
-        """Topics whose messages may be handed out: all that came with them are subscribed (PART-11)."""
+        """Topics whose messages may be delivered: all topics that joined with them are subscribed
+        (PART-11)."""
         self._ids: dict[str, int] = {}
-        """Topic -> the consumer id that its part has on wires."""
+        """Topics with the consumer id of their member on wires."""
         self._questions = questions
         self._halted = False
         self._closed = False
         self._waiting: dict[str, dict[Position, None]] = {}
-        """Topic -> entries that have come for the first time, and of which nothing was handed out."""
+        """By topic, entries that arrived for the first time and of which no message was delivered."""
         self._passed: dict[str, dict[str, int]] = {}
-        """Topic -> another -> messages that it gave while such an entry waited."""
+        """By topic and other topic, the messages that the other delivered while such an entry waited."""
 
-    # --- whose turn it is ---
+    # --- turns of topics ---
 
     def came(self, topic: str, position: Position) -> None:
-        """An entry that nobody had before has come. Who asks for everything again drops some of them, which
-        is not said of which, so from then on nothing is known; nor where some become dead letters as they
-        come."""
+        """An entry arrived that no consumer had before. A request for redelivery of everything drops some
+        of these entries, so nothing is known after it; nor is it where messages become dead letters on
+        arrival."""
         member = self.members[topic]
         if self.spec.dead_letter is not None:
             return
@@ -113,8 +114,8 @@ class GroupRecord:
             self._waiting.setdefault(topic, {})[position] = None
 
     def gave(self, topic: str, position: Position, at_once: int) -> None:
-        """A message was handed out, where an application takes so many at once. Every topic that has
-        something has its turn, a run of messages, before another has one again (MULTI-19, INV-C16)."""
+        """A message was delivered to an application that takes `at_once` messages. Each topic with messages
+        has its turn, a run of messages, before another has a second one (MULTI-19, INV-C16)."""
         mine = self._waiting.get(topic, {})
         mine.pop(position, None)
         self._passed.pop(topic, None)
@@ -156,7 +157,7 @@ class GroupRecord:
             member.closed = closed
 
     def asks(self) -> None:
-        """A question is put to all topics, those included that are only being opened."""
+        """A request goes to all topics, including those still being opened."""
         self._questions += 1
         for member in self.members.values():
             member.questions += 1
@@ -169,11 +170,11 @@ class GroupRecord:
         is_open: Callable[[ConsumerRecord], bool],
         whole: PartitionedTopic | None,
     ) -> ConsumerRecord:
-        """A SUBSCRIBE to the topic is written under that id; the record of its part.
+        """A SUBSCRIBE to the topic is written under that id; return the record of its member.
 
-        A new id is a new part: of a topic that has come back, or of a partition that could not be opened
-        before. `is_open` says whether a part is still open on some wire. `whole`: what the topic is a
-        partition of.
+        A new id is a new member: of a topic that was created again, or of a partition that could not be
+        opened before. `is_open` tells whether a member is still open on some wire. `whole`: the partitioned
+        topic that the topic belongs to.
         """
         if topic is None or not self.topics.means(name):
             raise ViolationError("INV-C16", f"{self.name} subscribes to {name}, which is none of its topics")
@@ -201,7 +202,7 @@ class GroupRecord:
         return member
 
     def _queue(self, whole: PartitionedTopic | None) -> int:
-        """Messages that one part prefetches, at most: partitions share a total (rule FLOW-16)."""
+        """Return the receiver queue size of one member: partitions share a total (FLOW-16)."""
         most = self.spec.receiver_queue_size
         if whole is None:
             return most
@@ -209,7 +210,7 @@ class GroupRecord:
         return max(1, min(most, total // min(whole.believed)))
 
     def joins(self, *names: str) -> None:
-        """The application was told that these are there, or that the whole is ready with them."""
+        """The application was told that these topics joined, or that the consumer is ready with them."""
         self._joined.update(names)
 
     def leaves(self, name: str) -> None:
@@ -222,7 +223,7 @@ class GroupRecord:
         self._joined.discard(name)
 
     def of(self, topic: str) -> ConsumerRecord:
-        """The part that a message belongs to (INV-C16)."""
+        """INV-C16: return the member that a message belongs to."""
         member = self.members.get(topic)
         if member is None:
             raise ViolationError("INV-C16", f"{self.name} gives a message of {topic}, where it is not")
@@ -230,7 +231,7 @@ class GroupRecord:
 
 
 def asked_for(group: GroupPlan, topics: GroupTopics, twice: int = 0) -> str | tuple[str, ...] | TopicsPattern:
-    """What an application says to have them all; so many of the list a second time, in short."""
+    """Return the topics that an application asks for; `twice` of the list are repeated by a short name."""
     if group.pattern:
         return TopicsPattern(f"public/default/{group.pattern}", discovery_interval=group.discovery_interval)
     listed = topics.listed

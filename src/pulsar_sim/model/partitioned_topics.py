@@ -1,7 +1,7 @@
-"""Partitioned topics as the reference model knows them: how many partitions there were, where keys belong.
+"""Partitioned topics in the reference model: their numbers of partitions, and the partitions of keys.
 
-Owns the history of a topic's growth and hashes of its own, which share no code with the client's. It knows
-nothing of logs: each partition is a topic like any other.
+Owns the history of a topic's growth and hash functions that share no code with the client's. It knows nothing
+of logs: each partition is a topic of its own.
 """
 
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class PartitionedTopic:
-    """A name over partitions."""
+    """A partitioned topic."""
 
     gone = -1
 
@@ -21,14 +21,14 @@ class PartitionedTopic:
         self.name = name
         self.deduplication = deduplication
         self.counts: list[int] = []
-        """How many partitions there were, one after the other."""
+        """The numbers of partitions, in order."""
         self.rumours: list[int] = []
-        """How many somebody may believe that there were."""
+        """Wrong numbers of partitions that a broker has answered."""
         self.partitions: list[TopicRecord] = []
 
     @property
     def ended(self) -> bool:
-        """Some of it has ended, perhaps."""
+        """True when a partition has ended, perhaps."""
         return any(partition.ended for partition in self.partitions)
 
     @property
@@ -37,21 +37,21 @@ class PartitionedTopic:
 
     @property
     def believed(self) -> list[int]:
-        """How many a client may believe there are."""
+        """Return the numbers of partitions that a client may believe."""
         return sorted({*self.counts, *self.rumours})
 
     def index_of(self, topic: "TopicRecord") -> int:
-        """Of a partition; -1 for a topic that is none of them."""
+        """Return the index of a partition; -1 for another topic."""
         return self.partitions.index(topic) if topic in self.partitions else -1
 
 
 def by_size(message: OutgoingMessage, partitions: int) -> int:
-    """The routing function of applications that have their own."""
+    """Route a message by its size, as a function of an application."""
     return len(message.payload or b"") % partitions
 
 
 def hash_of(scheme: HashingScheme, key: str) -> int:
-    """31 bits, as the Java client computes them (rules ROUTE-02, ROUTE-08), of an ASCII key."""
+    """Return 31 bits for an ASCII key, as the Java client computes them (ROUTE-02, ROUTE-08)."""
     data = key.encode("ascii")
     if scheme is HashingScheme.JAVA_STRING:
         total = 0

@@ -1,9 +1,8 @@
-"""What is remembered of a world: its topics and their logs, messages, subscriptions, producers and consumers.
+"""The records of a world: topics and their logs, messages, subscriptions, producers and consumers.
 
-Owns the records and what each can say of itself: where an entry lies, which chunks make a message, what is
-acknowledged and what is missing. Two things it does not accept whoever asks: that one position holds two
-entries, and that an order has gaps. It does not know who tells it things; that, and what applications may be
-told, is the business of `model`.
+Owns the records and their questions: where an entry lies, which chunks make a message, which messages are
+acknowledged or missing. Two contradictions are always refused: one position that holds two entries, and an
+order with gaps. `reference_model` owns the callers, and what applications may be told.
 """
 
 from bisect import bisect_left, insort
@@ -21,10 +20,10 @@ from .partitioned_topics import PartitionedTopic
 from .redelivery_timing import RedeliveryTiming
 
 Position: TypeAlias = tuple[int, int]
-"""(ledger, entry)."""
+"""Ledger id and entry id."""
 
 Place: TypeAlias = tuple[int, int, int]
-"""(ledger, entry, index in the batch; 0 where there is none)."""
+"""Ledger id, entry id, and index in the batch, which is 0 without a batch."""
 
 BEFORE_ALL: Place = (-1, -1, -1)
 
@@ -68,31 +67,31 @@ class Sent:
         self.ticket = -1
         self.sent_at = 0
         self.outcome = ""
-        """"" while it is pending, then "confirmed" or "failed"."""
+        """The outcome: "" while it is pending, then "confirmed" or "failed"."""
         self.places: list[Place] = []
-        """Where the log holds it."""
+        """Positions of the message in the log."""
         self.wires = 0
-        """How many attachments it was written on."""
+        """The number of attachments that the message was written on."""
         self.topic: TopicRecord | None = None
-        """Where it goes; of a partitioned topic that shows when it is written."""
+        """The topic of the message; for a partitioned topic it is known once the message is written."""
         self.deliver_at: int | None = None
-        """Milliseconds since 1970."""
+        """The time of delivery, in milliseconds since 1970."""
         self.turn = 0
-        """How many messages without a key its producer had before it."""
+        """The number of messages without a key that the producer sent before."""
         self.chunks: list[tuple[Position, int]] = []
-        """Where the log holds chunks of it, in order, and which."""
+        """Positions of its chunks in the log, in order, each with the chunk's number."""
 
     def __str__(self) -> str:
         return f"{self.producer.tag}#{self.number}"
 
 
 class Chunk(NamedTuple):
-    """That a SEND is one of several of a message."""
+    """Marks a SEND as one chunk of a message."""
 
     number: int
     total: int
     uuid: str
-    """Of the message: what a producer of the same name sends under the same sequence id has it, too."""
+    """The uuid of the message: a producer of that name that sends under that sequence id has it too."""
 
 
 class Entry:
@@ -102,53 +101,55 @@ class Entry:
 
     def __init__(self, payload: bytes, messages: tuple[Sent, ...], chunk: Chunk | None = None) -> None:
         self.key = messages[0].key
-        """A batch has the key of its first message (BATCH-11)."""
+        """The key of the entry: a batch has the key of its first message (BATCH-11)."""
         self.payload = payload
         self.messages = messages
-        """Of a chunk in a log: the message where it is complete with it, else nothing."""
+        """The messages of the entry. A chunk in a log has the message when it completes it, otherwise
+        none."""
         self.size = len(messages)
-        """In permits."""
+        """The size of the entry, in permits."""
         self.positions: list[Position] = []
         self.chunk = chunk
         self.epochs: tuple[int, ...] = ()
-        """Of the topic, when it was written by a producer with exclusive access; again, perhaps, later."""
+        """Topic epochs under which producers with exclusive access wrote the entry, in order."""
         self.source = messages[0]
 
 
 class TopicRecord:
-    """A topic's log as far as it is known."""
+    """A topic's log, as far as it is known."""
 
     def __init__(self, name: str, deduplication: bool) -> None:
         self.name = name
         self.persistent = not name.startswith("non-persistent:")
         self.deduplication = deduplication
         self.ended = False
-        """An administrator has terminated it, perhaps."""
+        """An administrator has terminated the topic, perhaps."""
         self.gone = -1
-        """It was deleted, perhaps, and with it everything up to this ledger."""
+        """The last ledger that was deleted with the topic, perhaps; -1 for none."""
         self.served_twice = False
-        """By one that has lost it, too, and goes on with what it knew."""
+        """A broker that has lost the topic still serves it with its own state."""
         self.sends: dict[bytes, Entry] = {}
         """Every payload ever written in a SEND for this topic."""
         self.log: dict[Position, Entry] = {}
         self.order: list[Position] = []
         self.messages = 0
-        """In the log, duplicates counted."""
+        """The number of messages in the log, with duplicates."""
         self.late = 0
-        """Entries that became known after a later one."""
+        """The number of entries that became known after a later one."""
         self.subscriptions: dict[str, SubscriptionRecord] = {}
         self.compacted = Compacted(self)
 
     @property
     def expected(self) -> int:
-        """Messages that are in the log for sure, duplicates counted."""
+        """Return the number of messages that are certainly in the log, with duplicates."""
         if self.gone < 0:
             return self.messages
         return sum(len(entry.messages) for position, entry in self.log.items() if position[0] > self.gone)
 
     @property
     def last_message(self) -> Position | None:
-        """Where the last message lies that was not deleted; chunks that make none are passed over."""
+        """Return the position of the last message that was not deleted; skip chunks that complete no
+        message."""
         for position in reversed(self.order):
             if position[0] <= self.gone:
                 return None
@@ -157,12 +158,12 @@ class TopicRecord:
         return None
 
     def lose_unsaved(self) -> None:
-        """What was not durable is lost. That may be a ledger that was deleted, and of which nothing is known:
-        then its number is given once more."""
+        """Records that were not durable are lost. A deleted and unknown ledger may be among them: its id is
+        then used again."""
         self.gone = min(self.gone, self.order[-1][0] if self.order else -1)
 
     def stored(self, position: Position, entry: Entry) -> None:
-        """The broker says, by a receipt or a delivery, that the entry lies there."""
+        """The broker shows, by a receipt or a delivery, that the entry lies there."""
         known = self.log.get(position)
         if known is not None:
             if known is not entry and (entry.chunk is None or known.payload != entry.payload):
@@ -183,8 +184,8 @@ class TopicRecord:
             message.places.append((*position, index))
 
     def _stored_chunk(self, position: Position, entry: Entry) -> None:
-        """Every entry of a chunk is one of its own: whether it completes the message depends on what lies
-        before it."""
+        """Record a chunk as an entry of its own: the chunks before it decide whether it completes the
+        message."""
         assert entry.chunk is not None
         sent = entry.source
         entry.messages = ()
@@ -207,16 +208,16 @@ class TopicRecord:
         sent.places = [(*each, 0) for each in whole]
 
     def chunks_of(self, position: Position) -> list[Position]:
-        """The entries of the message that is complete with this one: all of its chunks, or this one alone."""
+        """Return the entries of the message that this one completes: all of its chunks, or this entry
+        alone."""
         entry = self.log.get(position)
         if entry is None or entry.chunk is None:
             return [position]
         return self.complete_chunks(entry.source).get(position, [position])
 
     def complete_chunks(self, sent: Sent) -> dict[Position, list[Position]]:
-        """Last chunk -> all of them, for every time that the message is complete (CHUNK-01): a first chunk
-        begins it anew, one that was there already is passed over, and behind a gap, or the deletion of the
-        topic, nothing fits."""
+        """Return the chunks of each completion of the message, by last chunk (CHUNK-01). A first chunk begins
+        it again, a repeated chunk is skipped, and no chunk fits behind a gap or the deletion of the topic."""
         whole: dict[Position, list[Position]] = {}
         parts: list[Position] = []
         for position, number in sent.chunks:
@@ -236,12 +237,12 @@ class TopicRecord:
         return whole
 
     def is_torn(self, sent: Sent) -> bool:
-        """Whether chunks of it were deleted with the topic, so that what is behind them makes nothing."""
+        """True when chunks of the message were deleted with the topic, so that the rest completes nothing."""
         return any(position[0] <= self.gone for position, _ in sent.chunks)
 
 
 def identities(sent: Sent) -> list[bytes | str]:
-    """By what a message is recognised on the wire: what it carries or, in chunks, what is said of it."""
+    """Return the values that identify a message on the wire: its payload and, for chunks, its property."""
     found: list[bytes | str] = [sent.payload] if sent.payload else []
     if "n" in sent.properties:
         found.append(sent.properties["n"])
@@ -249,12 +250,12 @@ def identities(sent: Sent) -> list[bytes | str]:
 
 
 class SubscriptionRecord:
-    """What a subscription has delivered to applications, and what they acknowledged."""
+    """The deliveries of a subscription to applications, and their acknowledgements."""
 
     made_up = False
-    """The client chooses its name, and says it with SUBSCRIBE (`is_called`)."""
+    """True when the client chooses the name and announces it with SUBSCRIBE (`is_called`)."""
     reads_compacted = False
-    """What compaction leaves out need not come."""
+    """True when messages that compaction may remove need not come."""
 
     def __init__(self, topic: TopicRecord, name: str, kind: SubscriptionType) -> None:
         self.topic = topic
@@ -263,31 +264,31 @@ class SubscriptionRecord:
         self.delivered: dict[Place, int] = {}
         self.acknowledged: set[Place] = set()
         self.let_go: set[Position] = set()
-        """Chunks of no use that a client acknowledged by itself, as it may."""
+        """Useless chunks that a client acknowledged by itself, as it may."""
         self.keys = KeyOrder(self) if kind is SubscriptionType.KEY_SHARED else None
         self.copied: set[Place] = set()
-        """Messages of which there is a dead letter for sure."""
+        """Messages that certainly have a dead-letter copy."""
         self.cumulative: Place = BEFORE_ALL
         self._complete = 0
-        """Entries of the topic's order below this index were delivered or acknowledged whole."""
+        """Entries below this index in the topic's order were delivered or acknowledged completely."""
         self._acknowledged = 0
         self._late = 0
-        """Entries below that index are acknowledged; as of so many late ones."""
+        """Entries below `_acknowledged` are acknowledged, given this number of late entries."""
 
     def is_called(self, name: str) -> None:
-        """A client gives it its name."""
+        """A client announces the subscription's name."""
 
     def arrived(self, position: Position) -> None:
-        """Where the name is made up: an entry has come to its consumer."""
+        """An entry arrived at the consumer, for names that the client chooses."""
 
     def subscribed_again(self) -> None:
-        """A part of a consumer of several topics subscribes; what is delivered says where it begins."""
+        """A member of a multi-topics consumer subscribes; its deliveries show where it begins."""
 
     def is_acknowledged(self, place: Place) -> bool:
         return place <= self.cumulative or place in self.acknowledged
 
     def left_of(self, position: Position) -> list[Place]:
-        """Messages of an entry that the application did not acknowledge."""
+        """Return the messages of an entry that the application did not acknowledge."""
         cumulative, acknowledged = self.cumulative, self.acknowledged
         if position < cumulative[:2]:
             return []
@@ -295,20 +296,20 @@ class SubscriptionRecord:
         return [each for each in places if each > cumulative and each not in acknowledged]
 
     def bury(self, position: Position) -> None:
-        """A client acknowledges an entry by itself: what was copied of it is done."""
+        """A client acknowledges an entry by itself: its copied messages are done."""
         for index in range(len(self.topic.log[position].messages)):
             if (*position, index) in self.copied:
                 self.acknowledged.add((*position, index))
                 self.let_go.add(position)
 
     def open_bits(self, position: Position) -> int:
-        """Messages of an entry that the application did not acknowledge, as bits."""
+        """Return the messages of an entry that the application did not acknowledge, as bits."""
         return sum(1 << index for _, _, index in self.left_of(position))
 
     def is_beheaded(self, position: Position) -> bool:
-        """Whether an earlier chunk of the message that ends here was acknowledged cumulatively, along with
-        somebody else's message between them, or as one of which another copy made the message. Who attaches
-        anew gets the rest alone, and can make nothing of it: so it is with Pulsar."""
+        """True when an earlier chunk of the message that ends here is acknowledged: by a cumulative
+        acknowledgement of a message in between, or because another copy completed the message. A consumer
+        that attaches again gets only the other chunks, which complete nothing, as in Pulsar."""
         before, earlier = self.cumulative[:2], self.topic.chunks_of(position)[:-1]
         if any(each <= before for each in earlier):
             return True
@@ -317,9 +318,9 @@ class SubscriptionRecord:
         )
 
     def made_again(self, position: Position, first: Position | None) -> tuple[Sent, ...]:
-        """What a client may make of chunks that are left over, although the application is done with the
-        message: what was sent again lies there twice where nothing is deduplicated, and of the
-        acknowledgements of two chunks one may be lost."""
+        """Return the message that a client may assemble from left-over chunks although the application is
+        done with it. Without deduplication a resent message lies in the log twice, and the acknowledgement of
+        one of two chunks may be lost."""
         entry = self.topic.log[position]
         sent, chunk = entry.source, entry.chunk
         if chunk is None or chunk.number < chunk.total - 1 or first is None or first >= position:
@@ -328,7 +329,7 @@ class SubscriptionRecord:
         return (sent,) if done and (first, 0) in sent.chunks else ()
 
     def all_up_to(self, place: Place) -> bool:
-        """Whether everything up to a place was acknowledged, cumulatively or one by one."""
+        """True when everything up to a place was acknowledged, cumulatively or individually."""
         for position in self.topic.order:
             if position > place[:2]:
                 break
@@ -337,14 +338,14 @@ class SubscriptionRecord:
         return True
 
     def through(self, place: Place) -> list[Place]:
-        """All messages up to that one, and it."""
+        """Return all messages up to and including the place."""
         log = self.topic.log
         positions = [each for each in self.topic.order if self.topic.gone < each[0] and each <= place[:2]]
         found = [(*each, index) for each in positions for index in range(len(log[each].messages))]
         return [each for each in found if each <= place]
 
     def everything_acknowledged(self) -> bool:
-        """Whether nothing of the log is left; each call goes on where the last one stopped."""
+        """True when no message of the log is left; each call continues where the last one stopped."""
         topic = self.topic
         if self._late != topic.late:
             self._acknowledged, self._late = 0, topic.late
@@ -356,7 +357,7 @@ class SubscriptionRecord:
         return True
 
     def missing(self) -> list[Place]:
-        """Messages of the log that were not acknowledged."""
+        """Return the messages of the log that were not acknowledged."""
         return [
             place
             for position in self.topic.log
@@ -366,8 +367,8 @@ class SubscriptionRecord:
         ]
 
     def check_order(self, consumer: "ConsumerRecord", place: Place) -> None:
-        """In-order subscriptions: a step back has a cause, and everything before this entry was delivered or
-        acknowledged (INV-C3)."""
+        """INV-C3, for subscriptions in order: a step back has a cause, and every message before this entry
+        was delivered or acknowledged."""
         if place <= consumer.floor:
             if not consumer.rewinds:
                 raise ViolationError(
@@ -395,17 +396,17 @@ class SubscriptionRecord:
 
 
 class Lane:
-    """What one producer puts on one topic: the topic itself, or one partition."""
+    """The frames of one producer on one topic: the topic itself, or one partition."""
 
     __slots__ = ("epoch", "frames", "last_place", "topic")
 
     def __init__(self, topic: TopicRecord) -> None:
         self.topic = topic
         self.frames: dict[tuple[int, int], bytes] = {}
-        """Sequence id and number of the chunk -> payload, of every SEND it ever wrote."""
+        """The payload of every SEND ever written, by sequence id and chunk number."""
         self.last_place: Place = BEFORE_ALL
         self.epoch: int | None = None
-        """Of the topic, where it has exclusive access."""
+        """The topic epoch of the producer's exclusive access."""
 
 
 @dataclass(slots=True, eq=False)
@@ -416,35 +417,36 @@ class ProducerRecord:
     topic: TopicRecord | PartitionedTopic
     spec: ProducerSpec
     pending: dict[int, Sent] = field(default_factory=dict)
-    """By ticket, in order of submission."""
+    """Pending messages by ticket, in order of submission."""
     next_ticket: int | None = None
     lanes: dict[str, Lane] = field(default_factory=dict)
-    """By topic or partition."""
+    """Lanes by topic or partition."""
     turns: int = 0
-    """Messages without a key so far."""
+    """The number of messages without a key so far."""
     start: int | None = None
-    """Where messages without a key began to go round, or the partition to which they all go."""
+    """The partition where round-robin routing began, or the single partition."""
     flushes: dict[int, list[int]] = field(default_factory=dict)
-    """Request -> tickets that were pending when it was asked."""
+    """Flush requests, each with the tickets pending at that time."""
     sent: list[Sent] = field(default_factory=list)
     contested: bool = False
-    """Others want the topic for themselves."""
+    """Other producers want exclusive access to the topic."""
     explicit: bool = False
-    """Chooses its sequence ids, and sends again what it does not know to be stored."""
+    """The application chooses sequence ids, and resends every message not known to be stored."""
     sent_far: bool = False
-    """A broker has said that its topic goes on in another cluster."""
+    """A broker has told the producer that its topic migrated to another cluster."""
     ready_at: int | None = None
-    """When it was attached for the first time; what was sent before is not timed (rules PROD-03, PROD-48)."""
+    """Virtual time of the first attachment; messages sent before have no timeout (PROD-03, PROD-48)."""
     closed: bool = False
 
     @property
     def by_key(self) -> bool:
-        """Order holds for each key only."""
+        """True when messages are in order per key only."""
         return self.spec.batching is not None and self.spec.batching.by_key
 
     @property
     def window(self) -> int:
-        """Messages that may be pending: of a partitioned topic, so many for each partition."""
+        """Return the number of messages that may be pending: for a partitioned topic, the sum over its
+        partitions."""
         spec = self.spec
         if isinstance(self.topic, TopicRecord):
             return spec.max_pending_messages
@@ -456,8 +458,8 @@ class ProducerRecord:
 
     @property
     def late_pending(self) -> int:
-        """How many are pending that count towards the window. Of a partitioned topic those do not that were
-        taken before it was known to be one, when there was a window for the topic itself."""
+        """Return the number of pending messages that count towards the window. For a partitioned topic,
+        messages accepted before it was known to be one do not count: the topic itself had a window then."""
         pending, ready_at = self.pending.values(), self.ready_at
         if isinstance(self.topic, TopicRecord):
             return len(pending)
@@ -467,7 +469,7 @@ class ProducerRecord:
 
     @property
     def least_window(self) -> int:
-        """With fewer pending than this it is never full."""
+        """Return the number of pending messages below which the producer is never full."""
         spec = self.spec
         if isinstance(self.topic, TopicRecord):
             return spec.max_pending_messages
@@ -491,40 +493,40 @@ class ConsumerRecord:
     floor: Place = BEFORE_ALL
     """The last message delivered in order."""
     rewinds: int = 0
-    """How many steps back in the order have a cause that is not used up."""
+    """The number of steps back in the order that have an unused cause."""
     nacked: set[Position] = field(default_factory=set)
-    """Entries that were ever refused."""
+    """Entries that were ever negatively acknowledged."""
     refused: set[Position] = field(default_factory=set)
-    """Entries that may be asked for again: refused, not asked for yet, and not acknowledged since."""
+    """Entries that may be asked for again: negatively acknowledged, not yet asked for, and not acknowledged
+    since."""
     requests_to_rewind: int = 0
+    """Exclusive and Failover: causes to ask for everything again, other than negative acknowledgements."""
     copies_to_fail: int = 0
-    """Likewise: each message that was put off may be one, where its copy fails."""
-    """Exclusive and Failover: reasons to ask for everything again, other than what is refused."""
+    """Exclusive and Failover: copies that may still fail, each of which is such a cause."""
     given_back: set[Position] = field(default_factory=set)
-    """Entries asked for again that have not come again yet."""
+    """Entries asked for again that have not arrived since."""
     redeliver_all: int = 0
-    """Requests for everything unacknowledged that may still show on the wire."""
+    """Requests for redelivery of everything that may still show on the wire."""
     sent_far: bool = False
-    """A broker has said that its topic goes on in another cluster."""
+    """A broker has told the consumer that its topic migrated to another cluster."""
     farewell: bool = False
-    """The broker answered the client's close; so it has everything that was acknowledged on that
-    connection."""
+    """The broker answered the client's close, so it has all acknowledgements of that connection."""
     closed: bool = False
     removed: bool = False
-    """Its subscription was asked to be removed."""
+    """The application asked to remove the subscription."""
     too_often: dict[Position, int] = field(default_factory=dict)
-    """Entries that came once too often, and which messages of them, as bits: they are to be copied."""
+    """Entries that exceeded the redelivery limit, with the messages to copy, as bits."""
     uncopied: set[Position] = field(default_factory=set)
-    """Dead letters that could not be copied, and may be asked for."""
+    """Entries that could not be copied to the dead-letter or retry topic, and may be asked for."""
     halted: bool = False
-    """The application wants nothing more for now."""
+    """The application has paused the consumer."""
     wanting: bool = False
-    """It has found nothing, and nothing was handed out since."""
+    """The application found no message, and none was delivered since."""
     questions: int = 0
-    """Seeks, and questions for the last message: each may be put once on every attachment, and those that are
-    open when a seek fails once more."""
+    """Seeks, and requests for the last message: each may be sent once on every attachment, and those open
+    when a seek fails once more."""
     chunks: dict[Position, int] = field(default_factory=dict)
-    """Not durable: when each chunk arrived first."""
+    """Arrival time of each chunk, for a subscription that is not durable."""
     unjudged: RedeliveryTiming = field(init=False)
     given: ConsumerDeliveries = field(init=False)
 

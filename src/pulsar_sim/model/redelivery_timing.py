@@ -1,8 +1,9 @@
-"""When a consumer may ask for messages again: because they were refused, or because nobody said anything.
+"""When a consumer may ask for messages again: after a negative acknowledgement, or after the acknowledgement
+timeout.
 
-Owns, for one consumer, the moments from which it may ask: of each entry that was refused, when its delay is
-over, and of each that was handed out and not judged, when its time is (UNACK-01, NACK-02). It shares no code
-with the machine and counts no ticks: early is not allowed, late is by as much as ticks and timers explain.
+Owns, for one consumer, the moments from which it may ask: for each negatively acknowledged entry the end of
+its delay, and for each delivered one the end of its timeout (UNACK-01, NACK-02). It shares no code with the
+machine and counts no ticks: early is not allowed, late only as far as ticks and timers explain.
 """
 
 from dataclasses import dataclass
@@ -14,32 +15,32 @@ from ..engine.clock import SECOND
 Position = tuple[int, int]
 
 LATEST = 3 * SECOND
-"""How late a consumer may ask, beside the ticks of its timeout, and a producer write its batch: timers are
-late, and what is due waits for others to be asked for together with it."""
+"""Nanoseconds by which a consumer may ask late, beside the ticks of its timeout, and a producer may write a
+batch late. Timers are late, and due requests wait for others to go with them."""
 
 MOST_TICKS = 3
-"""Of the acknowledgement timeout: the one that has begun, one more, and one to which a backoff is rounded."""
+"""Ticks of the acknowledgement timeout: the current one, one more, and one for rounding a backoff."""
 
 
 @dataclass(slots=True)
 class HandedOut:
-    """An entry of which an application has messages that it has not judged."""
+    """An entry with delivered messages that the application has not acknowledged."""
 
     due: int
-    """Nanoseconds: from when on it may be asked for."""
+    """Virtual time, in nanoseconds, from which the entry may be asked for."""
     left: set[int]
-    """Messages that were not acknowledged since, by index in the batch."""
+    """Messages not acknowledged since, by index in the batch."""
     given: set[int]
-    """Messages that the application has and has not refused, by index in the batch."""
+    """Messages delivered and not negatively acknowledged, by index in the batch."""
 
     @property
     def silent(self) -> bool:
-        """The application has something that it has said nothing of."""
+        """True when the application has a message without an acknowledgement of either kind."""
         return not self.given.isdisjoint(self.left)
 
 
 class RedeliveryTiming:
-    """Of one consumer."""
+    """The redelivery timing of one consumer."""
 
     __slots__ = (
         "_asked",
@@ -63,22 +64,22 @@ class RedeliveryTiming:
         self._negative = negative or RedeliveryBackoff(delay, delay)
         self._open: dict[Position, HandedOut] = {}
         self._refused: dict[Position, dict[int, int]] = {}
-        """When the delay of each message of an entry is over that was refused."""
+        """The end of the delay of each negatively acknowledged message, by entry and index."""
         self._before: dict[Position, int] = {}
-        """When the delay of an entry is over that was refused, and has come again since without being asked
-        for: it need not be asked for, but may."""
+        """The end of the delay of an entry that was negatively acknowledged and arrived since without a
+        request: the consumer may ask for it, but need not."""
 
     def arrived(self, position: Position) -> None:
-        """That entry has come: what was refused of it before need not be asked for any more. Where messages
-        come in order everything is asked for, whatever has come."""
+        """An entry arrived: its earlier negative acknowledgements need no request any more. On subscriptions
+        in order everything is asked for, whatever has arrived."""
         if not self._in_order:
             refused = self._refused.pop(position, None)
             if refused is not None:
                 self._before[position] = min(refused.values())
 
     def handed_out(self, positions: list[Position], size: int, index: int, count: int, now: int) -> None:
-        """The application has message `index` of `size` of that entry, or one in these chunks; it was
-        delivered `count` times before."""
+        """The application took message `index` of `size` of these entries, which were redelivered `count`
+        times; several entries are chunks."""
         if not self._timeout:
             return
         due = now + self._timeout + (0 if self._backoff is None else delay(self._backoff, count))
@@ -92,7 +93,7 @@ class RedeliveryTiming:
                 known.left.add(index)
 
     def acknowledged(self, positions: list[Position], index: int) -> None:
-        """That message is; its entry is judged when nothing of it is left (UNACK-07)."""
+        """The message is acknowledged; its entry is done when no message is left (UNACK-07)."""
         for position in positions:
             known = self._open.get(position)
             if known is not None:
@@ -106,21 +107,22 @@ class RedeliveryTiming:
                     del self._refused[position]
 
     def copied(self, positions: list[Position], index: int) -> None:
-        """A copy of that message is safe: it need not be judged any more."""
+        """A copy of the message is stored: it needs no acknowledgement from the application."""
         for position in positions:
             known = self._open.get(position)
             if known is not None:
                 known.given.discard(index)
 
     def acknowledged_through(self, last: Position, index: int) -> None:
-        """Everything before that message of this entry is, and it."""
+        """The message is acknowledged, with everything before it."""
         for position in [each for each in self._open if each < last]:
             del self._open[position]
         for each in range(index + 1):
             self.acknowledged([last], each)
 
     def put_off(self, positions: list[Position], in_part: bool, cumulative: bool) -> None:
-        """An entry, or a message of it, is copied: that is its verdict, or that of all before it, too."""
+        """An entry, or a message of it, is copied: that counts as its acknowledgement, and cumulatively as
+        that of all before it."""
         judged = [] if in_part else positions
         if cumulative:
             judged = judged + [each for each in [*self._open, *self._refused] if each < min(positions)]
@@ -129,7 +131,7 @@ class RedeliveryTiming:
             self._refused.pop(position, None)
 
     def refused(self, positions: list[Position], index: int, count: int, now: int) -> None:
-        """That message of an entry is; of two moments of it the earlier one counts."""
+        """The message is negatively acknowledged; of two moments the earlier one counts."""
         due = now + delay(self._negative, count)
         for position in positions:
             known = self._open.get(position)
@@ -139,25 +141,25 @@ class RedeliveryTiming:
             refused[index] = min(due, refused.get(index, due))
 
     def refusal_is_due(self, position: Position, now: int) -> bool:
-        """Whether the delay is over of all messages of an entry that were refused, or one of an earlier
-        delivery."""
+        """True when the delay of all negatively acknowledged messages of an entry is over, or one of an
+        earlier delivery."""
         refused = self._refused.get(position, {})
         return now >= max(refused.values(), default=now) or now >= self._before.get(position, now + 1)
 
     def is_due(self, position: Position, now: int) -> bool:
-        """Whether the time of an entry is over."""
+        """True when the timeout of an entry has expired."""
         known = self._open.get(position)
         return known is not None and known.silent and now >= known.due
 
     def any_due(self, now: int) -> bool:
-        """The same, of any; where it is, everything is asked for."""
+        """True when the timeout of any entry has expired; then everything is asked for."""
         found = any(each.due <= now for each in self._open.values() if each.silent)
         if found:
             self._open.clear()
         return found
 
     def asked_for(self, position: Position) -> None:
-        """For whichever reason: it comes again, and is not to be asked for because of the other, too."""
+        """The entry is asked for: whichever the reason, it is redelivered, and the other reason is void."""
         self._open.pop(position, None)
         self._refused.pop(position, None)
         self._before.pop(position, None)
@@ -166,7 +168,7 @@ class RedeliveryTiming:
         return any(due <= now for refused in self._refused.values() for due in refused.values())
 
     def forgotten(self, now: int) -> list[Position]:
-        """What should have been asked for by now."""
+        """Return the entries that should have been asked for by now."""
         if not self._open and not self._refused:
             return []
         found = [
@@ -176,12 +178,12 @@ class RedeliveryTiming:
         return found + [position for position, due in dues if now > due + LATEST]
 
     def clear(self) -> None:
-        """Everything comes again by itself."""
+        """Forget everything, because all entries are redelivered."""
         self._open.clear()
         self._refused.clear()
         self._before.clear()
 
 
 def delay(backoff: RedeliveryBackoff, count: int) -> int:
-    """Nanoseconds that a message waits that was delivered `count` times before (BACK-03)."""
+    """Return the nanoseconds that a message waits after `count` deliveries (BACK-03)."""
     return round(min(backoff.max_delay, backoff.min_delay * backoff.multiplier ** min(count, 60)) * SECOND)

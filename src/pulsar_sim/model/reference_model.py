@@ -1,9 +1,9 @@
-"""The reference model: what applications asked for and were told, and what therefore must be in the log.
+"""The reference model: requests and answers of applications, and what the log must therefore hold.
 
-Owns the truth of a world: every message submitted, every position of every topic's log, what each
-subscription has delivered and acknowledged (`records`). It is fed by the applications' calls and by frames on
-the wires, never by the inside of a machine, and shares no code with either. `watch_client` and `watch_broker`
-feed it from the two ends of the wires.
+Owns the truth of a world: every message submitted, every position of every topic's log, the deliveries and
+acknowledgements of each subscription (`records`). Applications' calls and frames on the wires feed it, never
+the inside of a machine, and it shares no code with either. `client_frames` and `broker_frames` feed it from
+the two ends of the wires.
 
 Invariants are named as in the catalogue of the simulator's guide: P of producers, C of consumers, N of
 connections.
@@ -42,41 +42,41 @@ from .records import (
 from .retry_letters import Waiting
 
 DELAY_TICK = 1000 + 1
-"""Milliseconds by which a delayed message may come early: brokers count in seconds, and round what a clock
-says."""
+"""Milliseconds by which a delayed message may be delivered early: brokers count in seconds, and round the
+time."""
 
 EXCUSES = (TimedOut, ConnectionLost, ClosedError)
-"""What a send may fail with although nothing is wrong with the message: its fate is not known."""
+"""Errors with which a send may fail although the message is sound: its outcome is unknown."""
 
 
 class ReferenceModel:
-    """All records of a world, and the checks of what applications are told."""
+    """All records of a world, and the checks of answers to applications."""
 
     def __init__(self) -> None:
         self.topics: dict[str, TopicRecord] = {}
-        """Partitions among them."""
+        """All topics, including partitions."""
         self.partitioned: dict[str, PartitionedTopic] = {}
         self.same: dict[tuple[int, int], list[Sent]] = {}
-        """Application and sequence id that it chose -> the message, as often as it was submitted."""
+        """The submissions of each message, by application and the sequence id that it chose."""
         self.epochs: dict[tuple[str, int], ProducerRecord] = {}
-        """Topic and epoch -> who had exclusive access."""
+        """The producer with exclusive access, by topic and epoch."""
         self.receipts_lost = False
-        """Then a client takes the receipt of one chunk for that of the one before."""
+        """Receipts were lost: a client takes the receipt of one chunk for that of the chunk before."""
         self.refuses_sends = False
-        """A broker has said of a message that it is not allowed."""
+        """A broker has refused a message as not allowed."""
         self.by_identity: dict[bytes | str, Sent] = {}
         self.producers: dict[str, ProducerRecord] = {}
         self.consumers: dict[str, ConsumerRecord] = {}
         self.volatile: dict[str, TopicRecord] = {}
-        """Topics of which nothing is kept."""
+        """Non-persistent topics."""
         self.groups: dict[str, GroupRecord] = {}
         """Consumers of several topics, by name."""
         self.letters: set[str] = set()
-        """Topics of letters: dead ones, and those that come later."""
+        """Dead-letter and retry topics."""
         self.retries: dict[str, None] = {}
-        """The latter alone."""
+        """Retry topics alone."""
         self.waiting = Waiting()
-        """What applications want to consume later."""
+        """Messages that applications reconsume later."""
         self.confirmed = 0
         self.failed = 0
         self.delivered = 0
@@ -85,7 +85,7 @@ class ReferenceModel:
     # --- producers ---
 
     def submit(self, sent: Sent, ticket: int, now: int) -> None:
-        """The client took a message."""
+        """The client accepted a message."""
         record = sent.producer
         expected = record.next_ticket
         if expected is not None and ticket != expected:
@@ -101,14 +101,14 @@ class ReferenceModel:
             sent.turn = record.turns
             record.turns += 1
         over = len(record.pending) > record.spec.max_pending_messages and record.late_pending > record.window
-        if over and not record.topic.ended:  # what goes to a partition that has ended fails at once
+        if over and not record.topic.ended:  # a message to an ended partition fails at once
             raise ViolationError(
                 "INV-P7",
                 f"{record.tag}: {len(record.pending)} messages pending, the window is {record.window}",
             )
 
     def routed(self, sent: Sent, topic: TopicRecord) -> None:
-        """A message is written to a partition: is it the right one (ROUTE-02 to ROUTE-06)?"""
+        """A message is written to a partition: check the routing (ROUTE-02, ROUTE-04, ROUTE-05, ROUTE-06)."""
         record = sent.producer
         whole = record.topic
         if sent.topic is not None or isinstance(whole, TopicRecord):
@@ -140,12 +140,12 @@ class ReferenceModel:
             )
 
     def announce(self, sent: Sent) -> None:
-        """About to be handed to the client: from now on it may be seen anywhere."""
+        """A message is about to be passed to the client: it may be seen on any wire from now on."""
         for identity in identities(sent):
             self.by_identity[identity] = sent
 
     def withdraw(self, sent: Sent) -> None:
-        """The client did not take it after all."""
+        """The client did not accept the message."""
         for identity in identities(sent):
             self.by_identity.pop(identity, None)
 
@@ -159,7 +159,7 @@ class ReferenceModel:
         return sent
 
     def receipts(self, record: ProducerRecord, first: int, message_ids: Sequence[MessageId]) -> None:
-        """The client says that tickets from `first` on are stored there (INV-P1, INV-P2, INV-P9)."""
+        """INV-P1, INV-P2, INV-P9: the client reports that tickets from `first` on are stored."""
         if not len(message_ids):
             raise ViolationError("INV-P1", f"{record.tag}: receipts for nothing")
         for ticket, message_id in enumerate(message_ids, first):
@@ -184,12 +184,12 @@ class ReferenceModel:
             lane.last_place = place
 
     def _holds(self, topic: TopicRecord, message_id: MessageId, sent: Sent) -> bool:
-        """Whether the log has the message under that id."""
+        """True when the log has the message under that id."""
         ledger, entry_id, _, index, size = message_id[:5]
         entry = topic.log.get((ledger, entry_id))
         if entry is None:
             return False
-        if entry.chunk is not None:  # when it was sent again, it may be complete without this one
+        if entry.chunk is not None:  # when the message was resent, it may be complete without this chunk
             first = message_id.first_chunk
             return (
                 entry.source is sent
@@ -206,30 +206,30 @@ class ReferenceModel:
         )
 
     def send_failed(self, record: ProducerRecord, first: int, count: int, error: PulsarError) -> None:
-        """The client gave up on tickets (INV-P1); it may do so only for a reason that exists."""
+        """INV-P1: the client gave up on tickets, for a reason that exists."""
         if count < 1:
             raise ViolationError("INV-P1", f"{record.tag}: failure of {count} messages")
         for ticket in range(first, first + count):
             sent = self._settle(record, ticket, "refused" if isinstance(error, NotAllowed) else "failed")
             self.failed += 1
             if record.ready_at is None:
-                continue  # it fails with its producer, for whatever reason that has
+                continue  # the message fails with its producer, whatever the reason
             if not isinstance(error, EXCUSES) and not self._is_why(record, error):
                 raise ViolationError("INV-P1", f"{sent} failed with {type(error).__name__}: {error}")
             if isinstance(error, TimedOut) and not (record.spec.send_timeout or record.spec.lazy_start):
                 raise ViolationError("INV-P1", f"{sent} timed out, but its producer has no send timeout")
 
     def _is_why(self, record: ProducerRecord, error: PulsarError) -> bool:
-        """Whether there is a reason for such an error."""
+        """True when there is a reason for such an error."""
         return (
             (record.topic.ended and isinstance(error, TopicTerminated))
             or (record.contested and isinstance(error, ProducerFenced))
             or (self.refuses_sends and isinstance(error, NotAllowed))
-            or record.spec.lazy_start  # its partition could not be opened, for whatever reason that has
+            or record.spec.lazy_start  # its partition could not be opened, whatever the reason
         )
 
     def flushed(self, record: ProducerRecord, request: int) -> None:
-        """INV-P8: only after everything submitted before it is settled; once."""
+        """INV-P8: a flush ends once, after every message submitted before it has an outcome."""
         tickets = record.flushes.pop(request, None)
         if tickets is None:
             raise ViolationError("INV-P8", f"{record.tag}: flush {request} is answered twice")
@@ -237,14 +237,14 @@ class ReferenceModel:
             raise ViolationError("INV-P8", f"{record.tag}: flush {request} is done before its messages are")
 
     def check_timeouts(self, now: int, slack: int) -> None:
-        """INV-P1: nothing is pending for longer than the send timeout and a tick."""
+        """INV-P1: no message is pending longer than the send timeout and a tick."""
         for record in self.producers.values():
             if (
                 record.spec.send_timeout
                 and record.pending
                 and record.ready_at is not None
                 and not record.closed
-                and not record.spec.lazy_start  # a partition has its time from when it is open
+                and not record.spec.lazy_start  # a lazy partition's timeout begins when it is open
             ):
                 oldest = next(iter(record.pending.values()))
                 if now - max(oldest.sent_at, record.ready_at) > round(record.spec.send_timeout * 1e9) + slack:
@@ -253,12 +253,12 @@ class ReferenceModel:
     # --- consumers ---
 
     def whole_of(self, partition: str) -> PartitionedTopic | None:
-        """What a topic is a partition of, if anything."""
+        """Return the partitioned topic of a partition; None for another topic."""
         return self.partitioned.get(partition.partition("-partition-")[0])
 
     def deliver(self, consumer: ConsumerRecord, message: Message, now: int, wall_time: int) -> Place:
-        """The application takes a message, at `now` in nanoseconds and `wall_time` in milliseconds (INV-C2,
-        INV-C3, INV-C10, INV-C14, INV-C19)."""
+        """INV-C2, INV-C3, INV-C10, INV-C14, INV-C19: the application takes a message, at `now` in nanoseconds
+        and `wall_time` in milliseconds."""
         subscription = consumer.subscription
         topic = subscription.topic
         if consumer.closed:
@@ -347,14 +347,15 @@ class ReferenceModel:
 
     @staticmethod
     def _no_longer_refused(consumer: ConsumerRecord, position: Position) -> None:
-        """Acknowledged: it is not to be asked for. Of a batch that is not clear: each delivery counts."""
+        """The message is acknowledged: its entry must not be asked for. A batch stays uncertain, because each
+        delivery counts."""
         refused = consumer.refused
         topic = consumer.subscription.topic
         if position in refused and len(topic.log[position].messages) == 1:
             refused.difference_update(topic.chunks_of(position))
 
     def negative_acknowledge(self, consumer: ConsumerRecord, place: Place, count: int, now: int) -> None:
-        """`count`: how often the message was delivered before, as far as that is said."""
+        """`count`: the redelivery count of the message, as far as the call tells it."""
         positions = consumer.subscription.topic.chunks_of(place[:2])
         consumer.unjudged.refused(positions, place[2], count, now)
         consumer.given.settled(place, now)
@@ -365,7 +366,8 @@ class ReferenceModel:
     # --- the end ---
 
     def check_log(self, topic: TopicRecord, audited: Sequence[Place]) -> None:
-        """The finished history of one topic against what a fresh reader found (INV-P1 to INV-P5, INV-C1)."""
+        """Compare the finished history of one topic with the messages of a fresh reader (INV-P1, INV-P2,
+        INV-P3, INV-P4, INV-P5, INV-C1)."""
         found = dict.fromkeys(audited)
         if len(found) != len(audited):
             raise ViolationError("INV-C3", f"{topic.name}: a fresh reader got a message twice")
@@ -402,10 +404,10 @@ class ReferenceModel:
                     )
 
     def _check_same(self, topic: TopicRecord) -> None:
-        """INV-P4, INV-P5: what was sent again under its own sequence id is stored once at most, and for sure
-        when any of the attempts was confirmed; in the order of the ids. Where one was refused, which its
-        producer perhaps did not hear in time, and later ids were stored, the broker takes the next attempt
-        for a duplicate, and confirms it all the same."""
+        """INV-P4, INV-P5: a message resent under its own sequence id is stored at most once, certainly if any
+        attempt was confirmed, and in the order of the ids. If an attempt was refused without its producer
+        hearing in time, and later ids were stored, the broker takes the next attempt for a duplicate and
+        confirms it all the same."""
         refusals = {"refused", "failed"} if self.refuses_sends else {"refused"}
         last: dict[int, Place] = {}
         for (app, number), attempts in sorted(self.same.items(), key=lambda item: item[0]):
@@ -423,7 +425,7 @@ class ReferenceModel:
 
     @staticmethod
     def _check_epochs(topic: TopicRecord) -> None:
-        """INV-P11: whose exclusive access has ended stores nothing more under its epoch."""
+        """INV-P11: a producer whose exclusive access has ended stores nothing more under its epoch."""
         highest = -1
         for position in topic.order:
             entry = topic.sends[topic.log[position].payload]
@@ -458,7 +460,9 @@ class ReferenceModel:
                 )
             last[row] = first
             there = [place[0] >= FAR_LEDGERS for place in places if place[0] > topic.gone]
-            if len(there) > len(set(there)) and record.topic.deduplication:  # one cluster knows of no other
+            if (
+                len(there) > len(set(there)) and record.topic.deduplication
+            ):  # a cluster knows nothing of the other
                 raise ViolationError("INV-P4", f"{sent} lies at {places}, with deduplication")
             if len(places) > sent.wires:
                 raise ViolationError(

@@ -1,7 +1,7 @@
-"""Messages that applications want to consume later (INV-C10): who asked for which, what a copy must say.
+"""Messages that applications reconsume later (INV-C10): the requests, and the contents of copies.
 
-Owns what was put off, by what the copy says of its origin: the first original, and how often it was put off.
-A copy of a copy names the first original, too. It knows nothing of how the copy gets to its topic.
+Owns the requests by the origin that a copy names: the first original, and the number of reconsumptions. A
+copy of a copy also names the first original. It does not know how a copy gets to its topic.
 """
 
 from bisect import insort
@@ -17,11 +17,11 @@ TIMES = "RECONSUMETIMES"
 DELAY = "DELAY_TIME"
 
 Origin: TypeAlias = tuple[str, str, int]
-"""Topic and id of the first original, and how often it was put off."""
+"""Topic and id of the first original, and the number of reconsumptions."""
 
 
 def origin_of(said: Mapping[str, str]) -> Origin:
-    """What the properties of a copy say."""
+    """Return the origin that the properties of a copy name."""
     return said.get("REAL_TOPIC", ""), said.get("ORIGIN_MESSAGE_ID", ""), times_of(said)
 
 
@@ -31,31 +31,31 @@ def times_of(said: Mapping[str, str]) -> int:
 
 @dataclass(order=True, slots=True)
 class Copy:
-    """A message in the topic where it waits, or in that of the dead letters."""
+    """A message in a retry topic, or in a dead-letter topic."""
 
     number: int
-    """In which order they were written for the first time."""
+    """The number of the copy, in the order of first writes."""
     counted: bool = False
-    """It is what somebody was told to be safe."""
+    """A report that a copy is stored has counted this one."""
 
 
 @dataclass(eq=False, slots=True)
 class RetryLetters:
-    """One message that somebody wants later, as often as it is asked for."""
+    """One request to reconsume a message later; a message may have several."""
 
     record: ConsumerRecord
     place: Place
     sent: Sent
     delay: int
-    """Milliseconds."""
+    """The delay in milliseconds."""
     cumulative: bool
-    """All before it are done with when its copy is safe."""
+    """All messages before it are acknowledged when its copy is stored."""
     stored: list[Copy] = field(default_factory=list)
-    """Copies that may be its own: they were written after that was asked for, for the first time."""
+    """Copies that may belong to this request: they were first written after it."""
 
     def is_safe(self) -> bool:
-        """Whether there is a copy that was not counted for another; from now on it is. The first one will do:
-        whoever may count that may count the later ones."""
+        """True when a copy is stored that counts for no other request; it counts for this one from now on.
+        The first will do: a request that may count it may count the later ones."""
         for copy in self.stored:
             if not copy.counted:
                 copy.counted = True
@@ -63,7 +63,7 @@ class RetryLetters:
         return False
 
     def is_stored(self, copy: Copy) -> None:
-        """There was a receipt, perhaps another one."""
+        """A receipt for a copy arrived, perhaps not the first."""
         if copy not in self.stored:
             insort(self.stored, copy)
 
@@ -74,7 +74,7 @@ class RetryLetters:
         return policy.max_redeliver_count
 
     def what_is_wrong(self, topic: str, times: int, metadata: MessageMetadata) -> str:
-        """With a copy in that topic that says so; or nothing."""
+        """Return what is wrong with a copy in that topic, or an empty text."""
         policy = self.record.spec.dead_letter
         assert policy is not None
         where = policy.retry_topic if times <= self.most else policy.topic
@@ -90,7 +90,7 @@ class RetryLetters:
 
 
 class Waiting:
-    """All of them."""
+    """The requests of all applications."""
 
     def __init__(self) -> None:
         self._by_origin: dict[Origin, list[RetryLetters]] = {}
@@ -98,7 +98,7 @@ class Waiting:
     def put_off(
         self, record: ConsumerRecord, place: Place, message_id: str, delay: int, cumulative: bool
     ) -> RetryLetters:
-        """An application asks for it, with a delay in milliseconds."""
+        """An application asks to reconsume the message, with a delay in milliseconds."""
         topic = record.subscription.topic
         sent = topic.log[place[:2]].messages[place[2]]
         origin = origin_of(sent.properties) if TIMES in sent.properties else (topic.name, message_id, 0)

@@ -1,7 +1,7 @@
-"""Subscriptions of consumers that leave nothing behind, and of consumers that seek in one topic.
+"""Subscriptions of transient consumers, and of consumers that seek in one topic.
 
-Owns what such a consumer may be given next: after a seek no message from before it comes, the first message
-is the one that was sought, and none is left out from there on (INV-C7).
+Owns the messages that such a consumer may get next: after a seek no message from before it comes, the first
+message is the one sought, and none is left out after it (INV-C7).
 """
 
 from pulsar_sansio.model.config import SubscriptionType
@@ -12,7 +12,7 @@ from .records import ConsumerRecord, Place, Position, SubscriptionRecord, TopicR
 
 
 class TransientSubscription(SubscriptionRecord):
-    """A subscription that goes away: nothing has to be left in order when it does."""
+    """A subscription that goes away, acknowledged or not."""
 
     def __init__(self, topic: TopicRecord, name: str, durable: bool) -> None:
         super().__init__(topic, name, SubscriptionType.EXCLUSIVE)
@@ -26,7 +26,7 @@ class TransientSubscription(SubscriptionRecord):
 
 
 class SoughtSubscription(TransientSubscription):
-    """A subscription that is moved about."""
+    """A subscription that is moved by seeks."""
 
     def __init__(self, topic: TopicRecord, name: str, compacted: bool) -> None:
         super().__init__(topic, name, durable=False)
@@ -36,12 +36,12 @@ class SoughtSubscription(TransientSubscription):
         """The last move was a seek."""
 
     def perhaps_long_ago(self) -> None:
-        """A broker that has lost the topic and does not know it goes on from where it was there."""
+        """A broker that has lost the topic without knowing it goes on from its own state."""
         if self.topic.served_twice:
             self.where.perhaps_at(START)
 
     def all_up_to(self, place: Place) -> bool:
-        """Whether it is not behind what came since the last move."""
+        """True when the place is not behind the messages that came since the last move."""
         furthest = self.where.furthest
         if furthest is None:
             return False
@@ -49,12 +49,13 @@ class SoughtSubscription(TransientSubscription):
         return place <= furthest or left_out
 
     def open_bits(self, position: Position) -> int:
-        """What lies before the place that was sought is let go: wherever that was, if it was the end."""
+        """Return the unacknowledged messages as bits; those before the sought position, wherever the end was,
+        do not count."""
         size = len(self.topic.log[position].messages)
         return sum(1 << index for index in range(size) if not self.where.may_let_go((*position, index)))
 
     def check_order(self, consumer: ConsumerRecord, place: Place) -> None:
-        """INV-C7, INV-C3; INV-C17 where it is compacted."""
+        """INV-C7, INV-C3; INV-C17 where the topic is compacted."""
         first = self.where.last is None
         wrong = self.where.came(place)
         if wrong and self.reads_compacted and self.topic.compacted.horizon >= (0, 0):

@@ -1,9 +1,8 @@
-"""What somebody may have heard of the keys of a topic with several partitions (INV-C18).
+"""The changes that an application with a table view may get, over several partitions (INV-C18).
 
-A change says a key and a value, and not which partition it is from. As a rule a key is in one; where there
-are more partitions than before it may be in two, and both may say the same of it. So every way in which it
-may have come to what was heard is followed; a change is wrong when none is left. Of two ways of which one has
-come no further in any partition, that one allows whatever the other does.
+A change names a key and a value, but no partition. After growth a key may be in two partitions with one value
+in both. So the model follows every sequence of messages that explains the changes; a change is wrong when
+none is left. A sequence that is nowhere ahead of another allows all that the other allows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,14 +15,14 @@ if TYPE_CHECKING:
     from .records import Position
 
 Way: TypeAlias = Mapping[int, Place]
-"""Of one key: partition -> the message of it that was heard of last, or one before it."""
+"""For one key, by partition: the last message that a change came from, or a position before it."""
 
 
 class TableViewHistory:
-    """By one application, since it listens."""
+    """The changes of one application, since it listens."""
 
     def __init__(self, ways: Mapping[str, Sequence[Way]]) -> None:
-        """How it may have come to what is known of each key by then."""
+        """`ways`: the sequences that explain the table at that time, by key."""
         self._ways = {key: _least(each) for key, each in ways.items()}
 
     def ways(self, key: str) -> Sequence[Way]:
@@ -36,7 +35,8 @@ class TableViewHistory:
         said: "Mapping[int, Sequence[Said]]",
         read: "Sequence[Position]",
     ) -> bool:
-        """Of `said`, by partition, and as far as each was `read`: whether that may come next."""
+        """Record a change; `said` are the key's messages by partition, and `read` the last entry read of
+        each. False when the change is not possible."""
         ways = [
             {**way, part: found}
             for way in self.ways(key)
@@ -50,8 +50,8 @@ class TableViewHistory:
 def _next(
     value: bytes | None, messages: "Sequence[Said]", after: Place, up_to: "Position"
 ) -> Sequence[Place]:
-    """The first message that says so, if there is one. Of messages that come together only the last is told,
-    so that others may lie between."""
+    """Return the first message with the value, if there is one. Of messages that arrive together only the
+    last is reported, so others may lie between."""
     for place, said in messages:
         if said == value and place > after and place[:2] <= up_to:
             return (place,)
@@ -59,7 +59,7 @@ def _next(
 
 
 def _least(ways: Sequence[Way]) -> list[Way]:
-    """Those that allow whatever any of them does."""
+    """Return the sequences that together allow whatever any of them allows."""
     kept: list[Way] = []
     for way in ways:
         if not any(_is_no_further(each, way) for each in kept):
