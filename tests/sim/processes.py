@@ -1,4 +1,4 @@
-"""What a command of the simulator finds does not depend on how many processes look."""
+"""The result of a simulator command does not depend on the number of processes."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from pulsar_trio_command.command import main
 
 
 def found_by_one_or_two(capsys: pytest.CaptureFixture[str], *command: str) -> dict[str, Any]:
-    """What both find, but for the time that it takes."""
+    """Return the common result of one and of two processes, without the time."""
     found: list[dict[str, Any]] = []
     for jobs in "12":
         main(["simulate", *command, "--jobs", jobs, "--json"])

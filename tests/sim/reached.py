@@ -1,7 +1,7 @@
-"""What the fixed seeds reach: faults, marks, and inputs by the state in which they came.
+"""Coverage of the fixed seeds: faults, coverage points, and inputs by state.
 
-`reached.txt` lists what several of them reach, so that a change of what is drawn cannot lose it by chance.
-`python -m tests.sim.reached` writes it anew.
+`reached.txt` lists what several seeds reach, so that a change of the draws cannot lose it by chance. `python
+-m tests.sim.reached` writes it anew.
 """
 
 from collections import Counter
@@ -13,20 +13,20 @@ from pulsar_sim import Campaign, Coverage, Recorder, SeedReport, observe_seed
 FIXED_SEEDS = range(200)
 
 OFTEN = 8
-"""In so many seeds at least."""
+"""Seeds that must reach a line of `reached.txt`, at least."""
 
 FILE = Path(__file__).with_name("reached.txt")
 
 
 def reached(report: SeedReport, coverage: Coverage) -> Iterator[str]:
-    """By one seed, or by many."""
+    """Yield what one seed has reached, or many."""
     yield from (f"fault {name}" for name in report.faults)
     yield from (f"mark {name}" for name in coverage.marks)
     yield from (f"{machine}: {column} in {row}" for machine, row, column in coverage.cells)
 
 
 def run_fixed_seeds() -> tuple[Campaign, Counter[str]]:
-    """All of them; and what was reached, in how many of them."""
+    """Return the campaign of all fixed seeds, and the number of seeds that reached each line."""
     campaign, seeds = Campaign(), Counter[str]()
     with Recorder() as recorder:
         for seed in FIXED_SEEDS:

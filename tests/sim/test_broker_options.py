@@ -1,4 +1,4 @@
-"""Brokers with options that few have: worlds pass with each, and what is wrong with one is noticed."""
+"""Brokers with rare options: worlds pass with each, and the checks notice wrong brokers."""
 
 from dataclasses import replace
 from typing import Any
@@ -26,21 +26,21 @@ def world_with(options: dict[str, Any], seed: int = SEED) -> SeedReport:
 
 @pytest.mark.parametrize("options", UNUSUAL, ids=str)
 def test_worlds_pass(options: dict[str, Any]) -> None:
-    """All that is sent arrives, also where a limit is reached at once."""
+    """All messages sent arrive, even where a limit is reached at once."""
     report = world_with(options)
     assert report.outcome is Outcome.PASSED, report
     assert report.messages
 
 
 def test_drawn_worlds_have_all_of_them() -> None:
-    """Each of the options is in one of a hundred worlds."""
+    """Each option occurs in at least one of a hundred worlds."""
     brokers = [draw(Streams(seed)).broker for seed in range(100)]
     for options in UNUSUAL:
         assert any(replace(each, **options) == each for each in brokers), options
 
 
 def test_the_block_in_front_of_an_entry_is_no_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A byte too many behind the block is other bytes than were stored."""
+    """With one byte too many behind the block, the bytes differ from those stored."""
 
     def longer(broker_timestamp: int, index: int) -> bytes:
         return pack_broker_entry_metadata(broker_timestamp, index) + b"\0"
@@ -51,7 +51,8 @@ def test_the_block_in_front_of_an_entry_is_no_part_of_it(monkeypatch: pytest.Mon
 
 
 def test_clients_that_create_no_topics_ask_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some drawn worlds have such clients. One that asks a broker too old for it in this way is noticed."""
+    """Some drawn worlds have such clients. The checks notice one that uses the request with a broker too old
+    for it."""
     seed = next(seed for seed in range(100) if not draw(Streams(seed)).create_topics)
     assert World(seed).run().outcome is Outcome.PASSED
     profile = draw(Streams(seed))

@@ -1,4 +1,4 @@
-"""The brokers of a world: the options that all have, how many there are, and what each is like."""
+"""The brokers of a world: their common options, their number, and the options of each."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,7 +11,7 @@ from ..engine.randomness import Stream
 
 
 def broker_config(draw: Stream, deduplication: bool) -> BrokerConfig:
-    """The options of all brokers."""
+    """Draw the options of all brokers."""
     return BrokerConfig(
         service_url="pulsar://broker-0:6650",
         deduplication=deduplication,
@@ -41,20 +41,20 @@ UNUSUAL: list[dict[str, Any]] = [
     {"max_unsent_bytes": 1024},
     {"housekeeping_interval": 1.0},
 ]
-"""Options that few brokers have: other ways to go about keys and delays, and limits that are soon reached."""
+"""Options that few brokers have: other dispatching of keys and delays, and limits that are soon reached."""
 
 UNUSUAL_PERMILLE = 300
 
 
 def draw_options(draw: Stream, profile: Profile) -> None:
-    """Some of these, where brokers are unusual."""
+    """Draw some unusual options."""
     if draw.chance(UNUSUAL_PERMILLE):
         for _ in range(draw.between(1, 3)):
             profile.broker = replace(profile.broker, **draw.choice(UNUSUAL))
 
 
 def draw_brokers(draw: Stream, profile: Profile) -> None:
-    """How many there are, and what each is like."""
+    """Draw the number of brokers, and the options of each."""
     for _ in range(draw.weighted([(1, 6), (2, 3), (3, 1)])):
         plan = BrokerPlan()
         if draw.chance(400):

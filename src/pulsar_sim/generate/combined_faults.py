@@ -1,7 +1,7 @@
-"""Worlds in which one misfortune comes upon another: either is frequent, both at once hardly ever happen.
+"""Worlds in which two conditions meet: each is frequent, both at once hardly ever happen.
 
-Owns draws that make that likely in worlds which are fit for it, the last of all: who takes part is drawn. A
-world that is not chosen is the same as it would be without them.
+Owns the draws that make a combination likely in worlds fit for it. They come last, when the applications are
+drawn. A world that is not chosen stays unchanged.
 """
 
 from dataclasses import replace
@@ -14,19 +14,19 @@ from ..engine.randomness import Stream, Streams
 from .rare_worlds import busy, trouble
 
 LATEST = 10 * SECOND
-"""When topics appear, as a rule."""
+"""Nanoseconds until topics appear, usually."""
 
 MOST_GROUP_TIME = 0.1
-"""Seconds: what waits for acknowledgements comes in time all the same."""
+"""Seconds: acknowledgements in a group are still sent in time."""
 
 SHARED = (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED)
 
 MOST_TO_COME = 6
-"""Topics that appear, for each of which somebody may have to wait."""
+"""Topics that appear, for each of which a consumer may have to wait."""
 
 
 def draw_misfortunes(streams: Streams, profile: Profile) -> None:
-    """All of them, each perhaps."""
+    """Draw each combination, perhaps."""
     draw = streams.stream("refused while a topic comes")
     if draw.chance(500):
         _refused_while_a_topic_comes(draw, profile)
@@ -42,7 +42,7 @@ def draw_misfortunes(streams: Streams, profile: Profile) -> None:
 
 
 def _refused_while_a_topic_comes(draw: Stream, profile: Profile) -> None:
-    """Who waits for topics that appear cannot subscribe one, nor ask then what there is."""
+    """Consumers that wait for topics to appear cannot subscribe to one, nor ask for topics at that time."""
     waiting = [each for each in profile.groups if each.pattern and each.discovery_interval is None]
     late = any(each.after > LATEST for each in profile.appearances)  # about a quiet minute
     if not waiting or not profile.appearances or late:
@@ -57,7 +57,7 @@ def _refused_while_a_topic_comes(draw: Stream, profile: Profile) -> None:
 
 
 def _named_while_it_migrates(draw: Stream, profile: Profile) -> None:
-    """A broker of the cluster that a topic leaves names another one of it at that moment."""
+    """A broker of the cluster that a topic leaves names another broker of it at that moment."""
     if len(profile.brokers) < 2 or not profile.migrations:
         return
     for migration in profile.migrations:
@@ -68,8 +68,8 @@ def _named_while_it_migrates(draw: Stream, profile: Profile) -> None:
 
 
 def _unacknowledged_by_all(draw: Stream, profile: Profile) -> None:
-    """A subscription may have few messages unacknowledged, whoever of its consumers holds them. Not where a
-    message may be in more chunks than that: nobody would ever have all of it."""
+    """A subscription may have few messages unacknowledged, over all of its consumers. Leave out worlds where
+    a message may have more chunks than that: no consumer would ever get all of them."""
     chunks = any(plan.chunk_size for plan in profile.producers)
     if not chunks and any(plan.kind in SHARED for plan in profile.subscriptions):
         limit = draw.choice([10, 30, 100])
@@ -79,8 +79,8 @@ def _unacknowledged_by_all(draw: Stream, profile: Profile) -> None:
 
 
 def _a_chunk_and_no_more(draw: Stream, profile: Profile) -> None:
-    """Readers that have begun at the end of a topic have got a chunk, and nothing else, when the connection
-    is lost that they share with who sends it."""
+    """Readers that began at the end of a topic have received one chunk and nothing else when they lose the
+    connection that they share with its producer."""
     plans = [plan for plan in profile.producers if plan.chunk_size and plan.partitioned is None]
     if not plans or profile.migrations or profile.appearances:
         return

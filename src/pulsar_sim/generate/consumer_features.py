@@ -1,6 +1,6 @@
-"""What some consumers do beyond the plain ones: let time run out, pause, give up on messages, move about.
+"""Features of some consumers: timeouts, pauses, dead letters, seeks.
 
-Each function draws one of them, perhaps, from a stream of its own, and leaves everything else as it was.
+Each function draws one feature, perhaps, from a stream of its own, and changes nothing else.
 """
 
 from dataclasses import replace
@@ -15,7 +15,7 @@ from ..model.key_ranges import HASHES
 from .producers import keep_entries, largest_usual_batch, usual_batch
 
 SLOW = 4 * SECOND
-"""Of a consumer that takes one message after the other, at most: longer than its acknowledgement timeout."""
+"""Pause of a consumer that takes one message at a time, at most: longer than its acknowledgement timeout."""
 
 
 def draw_timeouts(draw: Stream, profile: Profile) -> None:
@@ -33,7 +33,7 @@ def draw_timeouts(draw: Stream, profile: Profile) -> None:
 
 
 def draw_flow(draw: Stream, profile: Profile) -> None:
-    """Consumers that prefetch nothing, or ever more, and such as want nothing for a while."""
+    """Consumers with a queue of size 0 or a scaled queue, and consumers that are paused for a while."""
     if not draw.chance(120):
         return
     for plan in profile.consumers:
@@ -45,7 +45,7 @@ def draw_flow(draw: Stream, profile: Profile) -> None:
 
 
 def draw_dead_letters(draw: Stream, profile: Profile) -> None:
-    """Subscriptions whose consumers refuse messages so often that these go to another topic."""
+    """Subscriptions whose consumers refuse messages so often that these become dead letters."""
     if not draw.chance(120):
         return
     chunked = any(plan.chunk_size for plan in profile.producers)
@@ -66,8 +66,8 @@ def _give_up(draw: Stream, profile: Profile) -> None:
 
 
 def draw_bad_messages(draw: Stream, profile: Profile) -> None:
-    """A subscription whose consumers handle one message after the other, some of them for a while, and fail
-    for the same ones whenever they come; mostly in batches."""
+    """A subscription whose consumers handle one message at a time, some of them slowly, and fail for certain
+    messages at each delivery; mostly in batches."""
     chunked = any(plan.chunk_size for plan in profile.producers)
     if chunked or profile.migrations or any(plan.deleted for plan in profile.ends) or not draw.chance(150):
         return
@@ -90,12 +90,12 @@ def draw_bad_messages(draw: Stream, profile: Profile) -> None:
             plan.keep_permille = keep
             plan.bad_every = every
             plan.take = draw.choice([1, 1, 3])
-            if slow:  # what is taken times out while the rest of its batch waits
+            if slow:  # a message times out while the rest of its batch waits
                 plan.timeout, plan.tick, plan.pause = 1.0, 0.5, SLOW
 
 
 def draw_dead_letters_of_chunks(draw: Stream, profile: Profile) -> None:
-    """The same where messages come in chunks."""
+    """Dead letters where messages come in chunks."""
     if not any(plan.chunk_size for plan in profile.producers) or not draw.chance(200):
         return
     if not profile.migrations and not any(plan.deleted for plan in profile.ends):
@@ -103,7 +103,7 @@ def draw_dead_letters_of_chunks(draw: Stream, profile: Profile) -> None:
 
 
 def draw_roamers(draw: Stream, profile: Profile) -> None:
-    """One or two who read a topic, and seek: one that stays where it is, without chunks."""
+    """One or two applications that read and seek in a topic that does not migrate, without chunks."""
     if not draw.chance(120):
         return
     gone = {plan.topic for plan in profile.ends if plan.deleted} | {plan.topic for plan in profile.migrations}
@@ -115,7 +115,7 @@ def draw_roamers(draw: Stream, profile: Profile) -> None:
 
 
 def may_be_refused(draw: Stream, profile: Profile) -> None:
-    """What only those who move about ask for is refused there, often."""
+    """Refuse requests that only seeking applications make, often."""
     if profile.fault_gap and draw.chance(400):
         profile.faults = sorted({*profile.faults[::2], "seek_refused", "last_message_refused"})
 
@@ -139,7 +139,7 @@ def _roamer(draw: Stream, profile: Profile, client: int, topic: int) -> RoamerPl
 
 
 def draw_roamers_among_chunks(draw: Stream, profile: Profile) -> None:
-    """Somebody who moves about among messages in chunks."""
+    """An application that seeks among messages in chunks."""
     topics = {plan.topic for plan in profile.producers if plan.chunk_size and plan.partitioned is None}
     if not topics or profile.migrations or not draw.chance(300):
         return
@@ -149,7 +149,7 @@ def draw_roamers_among_chunks(draw: Stream, profile: Profile) -> None:
 
 
 def draw_sticky_keys(draw: Stream, profile: Profile) -> None:
-    """A Key_Shared subscription whose consumers say which keys they take: all of them together every key."""
+    """A Key_Shared subscription whose consumers own fixed ranges of keys, which cover every key together."""
     found = [
         index
         for index, plan in enumerate(profile.subscriptions)
@@ -181,7 +181,7 @@ def draw_sticky_keys(draw: Stream, profile: Profile) -> None:
 
 
 def draw_whispers(draw: Stream, profile: Profile) -> None:
-    """One or two who talk to themselves, where nothing is kept; where nobody waits for memory."""
+    """One or two applications with a non-persistent topic, where no producer waits for memory."""
     if not draw.chance(60) or profile.memory_limit is not None:
         return
     for _ in range(draw.weighted([(1, 3), (2, 1)])):

@@ -1,4 +1,4 @@
-"""Who receives: subscriptions, the consumers of each, and visitors."""
+"""The receivers of a world: subscriptions, the consumers of each, and transient subscribers."""
 
 from pulsar_sansio.model.config import SubscriptionType
 
@@ -8,17 +8,18 @@ from ..engine.randomness import Stream
 from .producers import largest_usual_batch
 
 _SUBSCRIPTIONS = {1: [(1, 2), (2, 3), (3, 2)], 2: [(1, 3), (2, 3)], 3: [(1, 4), (2, 1)]}
-"""By the number of topics to which somebody sends: how many subscriptions each has, with weights."""
+"""Numbers of subscriptions of each topic with producers, with weights, by the number of such topics."""
 
 
 _OF_A_SMALL_WORLD = [(2, 1), (3, 3), (4, 3), (5, 1)]
-"""Likewise, of the topic of a small world: more look at the little that is sent there."""
+"""Numbers of subscriptions of the topic of a small world, with weights: more consumers read the few
+messages."""
 
 
 def draw_subscriptions(draw: Stream, profile: Profile, small: bool) -> None:
-    """Those of every topic to which somebody sends, and of most partitions that there are from the start.
+    """Draw the subscriptions of every topic with producers, and of most partitions that exist from the start.
 
-    One to which nobody sends shows little; a few of them have a subscription all the same.
+    A topic without producers shows little; a few of them have a subscription all the same.
     """
     used = {plan.topic for plan in profile.producers if plan.partitioned is None}
     for topic in range(profile.topics):
@@ -40,7 +41,7 @@ def _subscribe(draw: Stream, profile: Profile, topic: int, count: int) -> None:
 
 
 def draw_consumers(draw: Stream, profile: Profile, small: bool) -> None:
-    """Those of each subscription."""
+    """Draw the consumers of each subscription."""
     numbers = [(1, 6), (2, 2)] if small else [(1, 4), (2, 2), (3, 1)]
     for index, plan in enumerate(profile.subscriptions):
         several = plan.kind is not SubscriptionType.EXCLUSIVE
@@ -53,9 +54,9 @@ def _consumer(draw: Stream, profile: Profile, subscription: int) -> ConsumerPlan
     failover = profile.subscriptions[subscription].kind is SubscriptionType.FAILOVER
     batch = largest_usual_batch(profile, topic)
     queue = draw.weighted([(1, 1), (2, 1), (10, 2), (100, 4), (1000, 4)])
-    # In entries, mostly: a queue that is smaller than one asks for more after every few messages.
+    # In entries, mostly: a queue smaller than one entry asks for more after every few messages.
     queue = queue * batch if draw.chance(900) else max(queue, batch // 2)
-    # What is done for each message of a batch is done for small ones: large ones would show no more.
+    # Rates per message are for small batches: with large ones they would show nothing more.
     large = batch > 10
     return ConsumerPlan(
         client=draw.below(profile.clients),
@@ -80,7 +81,7 @@ def _consumer(draw: Stream, profile: Profile, subscription: int) -> ConsumerPlan
 
 
 def draw_visitors(draw: Stream, profile: Profile) -> None:
-    """Those who leave nothing behind."""
+    """Draw applications that leave no subscription behind."""
     for _ in range(draw.weighted([(0, 8), (1, 2), (2, 1)])):
         topic = draw.below(profile.topics)
         batch = largest_usual_batch(profile, topic)

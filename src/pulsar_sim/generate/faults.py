@@ -1,4 +1,4 @@
-"""What goes wrong in a world, and how often."""
+"""The faults of a world, and their frequency."""
 
 from ..engine.clock import MILLISECOND, SECOND
 from ..engine.profile import ProducerPlan, Profile
@@ -6,14 +6,15 @@ from ..engine.randomness import Streams
 from ..faults.catalogue import FAULTS, GROUP_FAULTS, RARE_FAULTS
 
 MOST_FAULTS = 12
-"""Of one seed, about: a long storm shows no more than a short one, and costs as much as many other seeds."""
+"""Faults of one seed, about: more of them show nothing new, and cost as much as many other seeds."""
 
 MOST_IN_A_SMALL_WORLD = 2
-"""While something is sent there, about; they go on at that pace until everything is."""
+"""Faults in a small world while messages are sent, about; they continue at that pace until all are sent."""
 
 
 def draw_faults(streams: Streams, profile: Profile, small: bool) -> None:
-    """Which kinds may happen, how often, and what else the environment does; nothing in a few worlds."""
+    """Draw the kinds that may strike, their frequency, and the environment's behaviour; in a few worlds
+    nothing."""
     draw = streams.stream("fault kinds")
     if draw.chance(50):
         return
@@ -29,7 +30,7 @@ def draw_faults(streams: Streams, profile: Profile, small: bool) -> None:
     profile.last_reset = draw.choice(
         [0, 0, 0, draw.spread(MILLISECOND, 200 * MILLISECOND), draw.spread(MILLISECOND, SECOND)]
     )
-    # Each kind by its name: one more kind changes no other.
+    # Draw each kind by its name: a new kind changes no other.
     share = draw.between(1, 1000)
     every = [kind for kind in FAULTS if kind not in RARE_FAULTS + GROUP_FAULTS]
     kinds = [kind for kind in every if streams.seed_of(f"fault {kind}") % 1000 < share]
@@ -37,5 +38,5 @@ def draw_faults(streams: Streams, profile: Profile, small: bool) -> None:
 
 
 def _sending(plan: ProducerPlan) -> int:
-    """Nanoseconds in which a producer sends everything, about."""
+    """Return the nanoseconds in which a producer sends all its messages, about."""
     return (2 * plan.messages // (plan.burst + 1) + 1) * plan.pause // 2

@@ -1,7 +1,7 @@
-"""What some producers have beyond the plain ones: partitions, chunks, a topic of their own, sequence ids of
-their own, batches by key, messages that come later.
+"""Features of some producers: partitions, chunks, exclusive access, sequence ids of their own, batches by
+key, delayed messages.
 
-Each function draws one of them, perhaps, and leaves about as many entries as there were.
+Each function draws one feature, perhaps, and leaves about as many entries as before.
 """
 
 from dataclasses import replace
@@ -14,11 +14,11 @@ from ..engine.randomness import Stream
 from .producers import keep_entries, send_singly, usual_batch
 
 FEWEST_SENT_AGAIN = 20
-"""Messages of who sends again what may not be stored: with a few it never comes to that."""
+"""Messages of a producer that resends those not known to be stored: with fewer it never does."""
 
 
 def draw_partitions(draw: Stream, profile: Profile) -> None:
-    """A partitioned topic, and who sends to it."""
+    """A partitioned topic, and its producers."""
     if not draw.chance(180):
         return
     plan = PartitionedPlan(draw.weighted([(1, 1), (2, 4), (3, 4), (4, 2)]))
@@ -57,27 +57,27 @@ def draw_chunks(draw: Stream, profile: Profile) -> None:
     topic = profile.producers[0].topic
     for producer in profile.producers:
         if draw.chance(600):
-            if draw.chance(500):  # several on one topic
+            if draw.chance(500):  # several producers on one topic
                 producer.topic = topic
             send_singly(producer)
             if draw.chance(250):
-                producer.window = draw.between(1, 4)  # for some it is smaller than a message
+                producer.window = draw.between(1, 4)  # a window may be smaller than one message
             producer.chunk_size = draw.choice([20, 100, 100, 1000])
             producer.largest = producer.chunk_size * draw.between(1, 8)
             producer.burst = min(producer.burst, 16)
     if profile.fault_gap and draw.chance(
         800
-    ):  # what only such a world can show shall be one of few, and soon
+    ):  # faults that need such a world must be among few, and strike soon
         profile.faults = sorted({*profile.faults[::8], "cut_between_chunks"})
         profile.fault_gap = min(profile.fault_gap, SECOND // 2)
         profile.run_time = min(profile.run_time, 10 * SECOND)
-        for plan in profile.producers:  # there is something to cut
+        for plan in profile.producers:  # a connection must have something to cut
             if plan.chunk_size:
                 plan.pause = max(plan.pause, SECOND // 2)
 
 
 def draw_access(draw: Stream, profile: Profile) -> None:
-    """A topic that some want for themselves."""
+    """A topic to which some producers want exclusive access."""
     plain = [plan for plan in profile.producers if plan.partitioned is None]
     if len(plain) < 2 or not draw.chance(200):
         return
@@ -95,8 +95,8 @@ def draw_access(draw: Stream, profile: Profile) -> None:
 
 
 def draw_identities(draw: Stream, profile: Profile) -> None:
-    """Sequence ids that applications choose. Who sends again does so message by message: a broker drops a
-    batch of which it has the first message, with whatever else is in it."""
+    """Sequence ids that applications choose. Such an application sends messages singly: a broker drops a
+    whole batch when it has stored the batch's first message."""
     for plan in profile.producers:
         if profile.deduplication and plan.partitioned is None and draw.chance(250):
             plan.explicit = plan.named = True
@@ -108,7 +108,7 @@ def draw_identities(draw: Stream, profile: Profile) -> None:
 
 
 def draw_batches_by_key(draw: Stream, profile: Profile) -> None:
-    """A batch of its own for each key."""
+    """One open batch per key."""
     for plan in profile.producers:
         if plan.batching is not None and draw.chance(120):
             before = usual_batch(plan)
@@ -118,7 +118,7 @@ def draw_batches_by_key(draw: Stream, profile: Profile) -> None:
 
 
 def draw_creation(draw: Stream, profile: Profile) -> None:
-    """Clients that bring no topic into being, where every topic is there and stays, at one broker."""
+    """Clients that create no topics, where every topic exists and stays on one broker."""
     come_and_go = profile.appearances or profile.whispers or any(plan.deleted for plan in profile.ends)
     moves = len(profile.brokers) > 1 or profile.migrations
     if draw.chance(400) and not (come_and_go or moves):
@@ -126,7 +126,8 @@ def draw_creation(draw: Stream, profile: Profile) -> None:
 
 
 def draw_delays(draw: Stream, profile: Profile) -> None:
-    """Messages for later, where clocks are not set: who is an hour behind waits for an hour."""
+    """Messages with delayed delivery, where wall clocks are not set: a clock that is an hour behind delays
+    delivery by an hour."""
     for plan in profile.producers:
         if draw.chance(100) and "wall_clock_set" not in profile.faults:
             plan.delayed_permille = draw.choice([50, 300])

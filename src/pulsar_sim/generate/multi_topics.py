@@ -1,7 +1,7 @@
-"""Consumers of several topics: of a list, of the partitions of one, of all whose names match; and topics that
-come into being while somebody waits for them, and go again.
+"""Consumers of several topics: of a list, of partitions, or of a pattern; and topics that are created and
+deleted meanwhile.
 
-Drawn from a stream of its own, for a world that is drawn already: one that is not chosen is left as it was.
+The draws have streams of their own and follow the rest of a world: one that is not chosen stays unchanged.
 """
 
 from dataclasses import replace
@@ -25,18 +25,18 @@ from .consumer_features import may_be_refused
 from .producers import usual_batch
 
 PATTERNS = ("[tn].*", "[np].*", "[tnp].*", "n[0-9]+", "n.*", "(t|n)[0-9]", "p.*")
-"""Of topics' own names, which begin with t, with p where they have partitions, with n where they come
-late."""
+"""Patterns of topics' local names, which begin with t, with p for partitioned topics, and with n for topics
+created later."""
 
 WATCHING_VERSION = 21
-"""Protocol version of all brokers in a world that counts on being told of topics that come and go."""
+"""The protocol version of all brokers in a world that relies on topic-list watchers."""
 
 LATE_INTERVAL = 10.0
-"""Seconds between two questions, at least, where a minute passes in which nothing happens."""
+"""Seconds between two requests, at least, in a world with a quiet minute."""
 
 
 def draw_groups(draw: Stream, profile: Profile, always: bool = False) -> None:
-    """One or two groups, where topics stay where they are."""
+    """One or two groups, where topics do not migrate."""
     if not (always or draw.chance(150)):
         return
     if profile.migrations or any(plan.deleted for plan in profile.ends):
@@ -48,7 +48,7 @@ def draw_groups(draw: Stream, profile: Profile, always: bool = False) -> None:
         kinds = [kind for kind in GROUP_FAULTS if kind != "watch_update_lost" or polled]
         some = [kind for kind in kinds if draw.chance(500)]
         others = list(profile.faults)
-        if some and draw.chance(400):  # they strike often, and little else does
+        if some and draw.chance(400):  # they strike often, and few others do
             draw.shuffle(others)
             others = others[:4]
         profile.faults = sorted({*others, *some})
@@ -68,7 +68,7 @@ def _draw_group(draw: Stream, profile: Profile) -> None:
 
 
 def draw_tourists(draw: Stream, profile: Profile) -> None:
-    """One who moves about in several topics: such as stay where they are, without chunks."""
+    """An application that seeks in several topics, which do not migrate, without chunks."""
     if not draw.chance(90):
         return
     if profile.migrations or any(plan.deleted for plan in profile.ends):
@@ -98,7 +98,7 @@ def draw_tourists(draw: Stream, profile: Profile) -> None:
 
 
 def _draw_topics(draw: Stream, profile: Profile, group: GroupPlan) -> None:
-    """Which ones, and how often it is asked which there are."""
+    """Draw the topics, and the intervals between requests for them."""
     group.update_interval = draw.choice([0.5, 1.0, 3.0])
     group.total_queue = draw.choice([50_000, 50_000, 8])
     what = draw.weighted([("pattern", 6), ("partitioned", 2), ("list", 3)])
@@ -128,7 +128,7 @@ def _draw_pattern(draw: Stream, profile: Profile, group: GroupPlan) -> None:
             broker.protocol_version, broker.feature_flags = WATCHING_VERSION, True
     for _ in range(draw.weighted([(0, 1), (1, 6), (2, 2), (3, 1)])):
         late = draw.chance(100)
-        if late:  # nobody says more than he must meanwhile
+        if late:  # during that time only due frames are written
             profile.keepalive = 10.0
             profile.broker = replace(profile.broker, keepalive_interval=10.0)
             group.update_interval = LATE_INTERVAL
@@ -147,7 +147,7 @@ def _draw_pattern(draw: Stream, profile: Profile, group: GroupPlan) -> None:
 
 
 def _need_partitions(draw: Stream, profile: Profile) -> None:
-    """A topic with partitions that grows, and somebody who sends to it."""
+    """A partitioned topic that grows, and a producer for it."""
     if profile.partitioned:
         return
     plan = PartitionedPlan(draw.weighted([(1, 1), (2, 4), (3, 3)]))
@@ -161,7 +161,7 @@ def _need_partitions(draw: Stream, profile: Profile) -> None:
 
 
 def _sender(draw: Stream, profile: Profile) -> ProducerPlan:
-    """Somebody who sends a little, in the manner of one who is there already."""
+    """Return the plan of a producer that sends a few messages, like one of the existing producers."""
     plan = draw.choice(profile.producers)
     return replace(
         plan,
@@ -215,8 +215,8 @@ def _receiver(draw: Stream, profile: Profile) -> ConsumerPlan:
 
 
 def draw_retries(draw: Stream, profile: Profile) -> None:
-    """A subscription whose messages are put off now and then, and come again later: of a topic that stays
-    where it is, without chunks; where clocks are not set."""
+    """A subscription whose messages are reconsumed later now and then. Its topic does not migrate and has no
+    chunks, and wall clocks are not set."""
     if not draw.chance(110) or profile.migrations or any(plan.deleted for plan in profile.ends):
         return
     if "wall_clock_set" in profile.faults:

@@ -1,4 +1,4 @@
-"""Who sends: how many there are, how much each sends, and how it makes its batches."""
+"""The producers of a world: their number, their messages, and their batches."""
 
 from pulsar_sansio.model.config import BatchingPolicy, CompressionType
 
@@ -7,11 +7,11 @@ from ..engine.profile import ProducerPlan, Profile
 from ..engine.randomness import Stream
 
 MOST_IN_BATCHES = 300
-"""Messages of one producer: who makes the largest batches makes fewer of them."""
+"""Messages of one producer: one with large batches makes fewer of them."""
 
 
 def draw_producers(draw: Stream, profile: Profile, messages: int | None, small: bool) -> None:
-    """All of them, one or two in a small world. `messages`: as for `draw`."""
+    """Draw all producers, one or two in a small world. `messages`: as for `draw`."""
     total = messages if messages is not None else draw.spread(6, 24) if small else draw.spread(12, 60)
     count = draw.between(1, 3)
     if small:
@@ -19,7 +19,7 @@ def draw_producers(draw: Stream, profile: Profile, messages: int | None, small: 
     for index in range(count):
         sender = _producer(draw, profile, max(1, total // count))
         if index < profile.topics:
-            sender.topic = index  # a topic that nobody sends to shows little
+            sender.topic = index  # a topic without producers shows little
         if messages is None:
             in_batches = sender.messages * usual_batch(sender)
             sender.messages = max(sender.messages, min(in_batches, MOST_IN_BATCHES))
@@ -61,7 +61,7 @@ def _producer(draw: Stream, profile: Profile, messages: int) -> ProducerPlan:
 
 
 def usual_batch(plan: ProducerPlan) -> int:
-    """About how many messages will be in an entry."""
+    """Return about how many messages an entry will hold."""
     batching = plan.batching
     if batching is None:
         return 1
@@ -73,19 +73,18 @@ def usual_batch(plan: ProducerPlan) -> int:
 
 
 def largest_usual_batch(profile: Profile, topic: int) -> int:
-    """Of those who may send to the topic, as far as their plans say."""
+    """Return the largest usual batch of the producers that may send to the topic."""
     plans = [plan for plan in profile.producers if plan.partitioned is not None or plan.topic == topic]
     return max(map(usual_batch, plans), default=1)
 
 
 def keep_entries(plan: ProducerPlan, before: int) -> None:
-    """After a change that makes other batches: about as many entries as before. `before`: what the usual
-    batch was."""
+    """Keep about as many entries as before a change of the batches. `before`: the usual batch before."""
     plan.messages = max(4, plan.messages * usual_batch(plan) // before)
 
 
 def send_singly(plan: ProducerPlan) -> None:
-    """One message in an entry from now on."""
+    """Send one message per entry from now on."""
     before = usual_batch(plan)
     plan.batching = None
     keep_entries(plan, 2 * before)

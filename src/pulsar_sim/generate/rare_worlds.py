@@ -1,7 +1,7 @@
-"""Worlds of a special kind: what would hardly ever happen if everything were drawn by itself.
+"""Rare worlds: events that independent draws would hardly ever produce.
 
-Owns the draws that change a world which is drawn already, each from a stream of its own: a world that is not
-chosen is the same as it would be without them.
+Owns the draws that change a drawn world, each from a stream of its own: a world that is not chosen stays
+unchanged.
 """
 
 from collections.abc import Callable
@@ -23,11 +23,11 @@ from ..engine.randomness import Stream, Streams
 from .faults import MOST_FAULTS
 
 MIGRATION_VERSION = 20
-"""Protocol version from which a broker can send clients to another cluster."""
+"""The protocol version from which a broker can send clients to another cluster."""
 
 
 def draw_special(streams: Streams, profile: Profile, faults: bool) -> None:
-    """All of it."""
+    """Draw each kind of rare world, perhaps."""
     draw_interceptors(streams.stream("interceptors"), profile)
     draw_migrations(streams.stream("migrations"), profile)
     if faults:
@@ -36,7 +36,7 @@ def draw_special(streams: Streams, profile: Profile, faults: bool) -> None:
 
 
 def draw_interceptors(draw: Stream, profile: Profile) -> None:
-    """Some producers have interceptors, in any order."""
+    """Give some producers interceptors, in any order."""
     for plan in profile.producers:
         if draw.chance(120):
             kinds = [kind for kind in ("watches", "changes", "raises") if draw.chance(600)]
@@ -45,11 +45,11 @@ def draw_interceptors(draw: Stream, profile: Profile) -> None:
 
 
 def draw_migrations(draw: Stream, profile: Profile, always: bool = False) -> None:
-    """Topics that go on in another cluster: one, or all that can, at the same moment or one after the other.
+    """Topics that migrate to another cluster: one, or all that can, at one moment or one after another.
 
-    What a cluster knows of producers is not known in the other one: a message in chunks that was stored in
-    part, epochs of exclusive access, sequence ids to drop duplicates by. Nobody who needs those is on such a
-    topic, nor who would leave a subscription behind, or seeks.
+    The other cluster does not know the producers' state: a partly stored message in chunks, epochs of
+    exclusive access, sequence ids for deduplication. So no application that needs these uses such a topic,
+    nor one that leaves a subscription behind or seeks.
     """
     if not (always or draw.chance(100)):
         return
@@ -81,12 +81,12 @@ def _can_migrate(profile: Profile, topic: int) -> bool:
     )
 
 
-# --- what is rare ------------------------------------------------------------------------------------------
+# --- rare worlds ----------------------------------------------------------------------------------------
 
 Rarity: TypeAlias = Callable[[Stream, Profile], None]
 
 RARITIES: dict[str, Rarity] = {}
-"""By name: what makes a world one in which a rare thing is likely."""
+"""Functions that make a rare event likely in a world, by name."""
 
 
 def rarity(function: Rarity) -> Rarity:
@@ -95,13 +95,13 @@ def rarity(function: Rarity) -> Rarity:
 
 
 def draw_rarity(draw: Stream, profile: Profile) -> None:
-    """One world in so many is about one rare thing."""
+    """Make a world about one rare event, 150 times per thousand."""
     if draw.chance(150):
         RARITIES[draw.choice(sorted(RARITIES))](draw, profile)
 
 
 def trouble(draw: Stream, profile: Profile, *kinds: str, every: int = 300 * MILLISECOND) -> None:
-    """These kinds of faults and no others, for as long as something is sent, and at least some of them."""
+    """Draw these kinds of faults and no others while messages are sent, and at least some of them."""
     profile.faults = sorted(kinds)
     profile.run_time = 10 * SECOND
     profile.fault_gap = max(draw.spread(every // 4, every), profile.run_time // MOST_FAULTS)
@@ -109,7 +109,7 @@ def trouble(draw: Stream, profile: Profile, *kinds: str, every: int = 300 * MILL
 
 
 def busy(profile: Profile) -> None:
-    """Everybody sends often, and the disk is slow."""
+    """Let every producer send often, with a slow store."""
     profile.store_delay = 300 * MILLISECOND
     for plan in profile.producers:
         plan.pause = min(plan.pause, 50 * MILLISECOND)
@@ -117,7 +117,7 @@ def busy(profile: Profile) -> None:
 
 
 def _in_chunks(draw: Stream, profile: Profile) -> None:
-    """Messages in chunks to plain topics, one chunk after the other."""
+    """Messages in chunks to topics without partitions, one chunk at a time."""
     for plan in profile.producers:
         if plan.chunk_size == 0:
             plan.messages = min(plan.messages, 12)
@@ -139,7 +139,7 @@ def _several_brokers(profile: Profile) -> None:
 
 @rarity
 def many_rejections(draw: Stream, profile: Profile) -> None:
-    """So many lookups are refused on a connection that the client leaves it."""
+    """A connection has so many refused lookups that the client leaves it."""
     profile.max_rejected_requests = draw.between(1, 2)
     trouble(draw, profile, "lookup_refused", "unload_everything")
 
@@ -158,14 +158,14 @@ def unsubscribed_on_the_move(draw: Stream, profile: Profile) -> None:
 
 @rarity
 def half_a_message(draw: Stream, profile: Profile) -> None:
-    """Who was sending a message in chunks is gone before it is complete, or comes back to send the rest."""
+    """A producer is lost in the middle of a chunked message, or reconnects to send the rest."""
     _in_chunks(draw, profile)
     trouble(draw, profile, "cut_between_chunks", "producer_abandoned", "client_crashed", "receipt_repeated")
 
 
 @rarity
 def chunks_begun_anew(draw: Stream, profile: Profile) -> None:
-    """Receipts of chunks are lost with their connection or repeated: some are sent again."""
+    """Receipts of chunks are lost with their connection or repeated: some chunks are resent."""
     _in_chunks(draw, profile)
     profile.store_delay = 100 * MILLISECOND
     for plan in profile.producers:
@@ -177,7 +177,7 @@ def chunks_begun_anew(draw: Stream, profile: Profile) -> None:
 
 @rarity
 def a_connection_nobody_uses(draw: Stream, profile: Profile) -> None:
-    """Topics go to another broker early and stay there: the connection to the first one becomes idle."""
+    """Topics move to another broker early and stay there: the connection to the first one becomes idle."""
     _several_brokers(profile)
     profile.all_addresses = False
     trouble(draw, profile, "topic_moved_with_address", "topic_moved")
@@ -190,7 +190,7 @@ def a_connection_nobody_uses(draw: Stream, profile: Profile) -> None:
 
 @rarity
 def moved_in_the_middle(draw: Stream, profile: Profile) -> None:
-    """Topics are unloaded, moved and stolen with messages on their way to the disk."""
+    """Topics are unloaded, moved and stolen while messages are being written."""
     busy(profile)
     _several_brokers(profile)
     kinds = ("unload", "unload_everything", "topic_moved", "topic_moved_with_address", "topic_stolen")
@@ -199,7 +199,7 @@ def moved_in_the_middle(draw: Stream, profile: Profile) -> None:
 
 @rarity
 def ended_in_the_middle(draw: Stream, profile: Profile) -> None:
-    """A topic is terminated with messages on their way to the disk."""
+    """A topic is terminated while messages are being written."""
     busy(profile)
     profile.migrations.clear()
     topic = next((plan.topic for plan in profile.producers if plan.partitioned is None), 0)
@@ -208,15 +208,15 @@ def ended_in_the_middle(draw: Stream, profile: Profile) -> None:
 
 @rarity
 def unloaded_and_closed_at_once(draw: Stream, profile: Profile) -> None:
-    """Brokers unload topics while applications close what is on them."""
+    """Brokers unload topics while applications close handles on them."""
     profile.latency = draw.between(20, 200) * MILLISECOND
-    profile.operation_timeout = max(profile.operation_timeout, 5.0)  # opening takes fourteen ways
+    profile.operation_timeout = max(profile.operation_timeout, 5.0)  # opening takes fourteen one-way trips
     trouble(draw, profile, "unload_everything", "producer_closed", "consumer_closed")
 
 
 @rarity
 def turns_that_change(draw: Stream, profile: Profile) -> None:
-    """Failover consumers ask for everything again, and get and lose their turn."""
+    """Failover consumers ask for redelivery of everything, and become active and inactive."""
     for plan in profile.subscriptions:
         plan.kind = SubscriptionType.FAILOVER
     profile.consumers += [replace(plan, client=draw.below(profile.clients)) for plan in profile.consumers]
@@ -227,7 +227,7 @@ def turns_that_change(draw: Stream, profile: Profile) -> None:
 
 @rarity
 def partitions_by_hearsay(draw: Stream, profile: Profile) -> None:
-    """Brokers say of a partitioned topic what was true a while ago."""
+    """Brokers answer with an old number of partitions."""
     profile.ends.clear()
     _partitioned(profile)
     for plan in profile.producers:
@@ -236,7 +236,7 @@ def partitions_by_hearsay(draw: Stream, profile: Profile) -> None:
 
 
 def _partitioned(profile: Profile) -> None:
-    """Somebody sends to partitions."""
+    """Let a producer send to partitions."""
     if not profile.partitioned:
         profile.partitioned.append(PartitionedPlan(3))
         plan = profile.producers[0]
@@ -246,7 +246,7 @@ def _partitioned(profile: Profile) -> None:
 
 @rarity
 def every_partition_ends(draw: Stream, profile: Profile) -> None:
-    """All partitions of a topic are terminated, one after the other; its producers end with the last one."""
+    """All partitions of a topic are terminated, one after another; its producers end with the last one."""
     profile.ends.clear()
     _partitioned(profile)
     for partitioned in profile.partitioned:
@@ -263,7 +263,7 @@ def every_partition_ends(draw: Stream, profile: Profile) -> None:
 
 @rarity
 def nobody_answers(draw: Stream, profile: Profile) -> None:
-    """Connections to one of several brokers are not made, while applications begin anew again and again."""
+    """Connections to one of several brokers hang, while applications begin again and again."""
     _several_brokers(profile)
     profile.operation_timeout = 2.0
     profile.all_addresses, profile.redirect_permille = False, 0
@@ -273,7 +273,7 @@ def nobody_answers(draw: Stream, profile: Profile) -> None:
 
 @rarity
 def waiting_in_vain(draw: Stream, profile: Profile) -> None:
-    """Producers wait for a topic that somebody has for himself, and some think better of it."""
+    """Producers wait for a topic with an exclusive producer, and some are abandoned."""
     plain = [plan for plan in profile.producers if plan.partitioned is None]
     for plan in plain:
         plan.topic, plan.contested, plan.explicit, plan.initial = plain[0].topic, True, False, None
@@ -298,12 +298,12 @@ def cut_on_the_way_far(draw: Stream, profile: Profile) -> None:
         trouble(draw, profile, "cut_at_migration", "reset", "unload", "broker_killed", every=SECOND)
 
 
-# --- and what a small world would hardly ever come to -----------------------------------------------------
+# --- events that small worlds hardly reach --------------------------------------------------------------
 
 
 def draw_stubborn(draw: Stream, profile: Profile) -> None:
-    """One world in thirty is about an answer that never comes, or one that is lost with its broker. Drawn by
-    itself, so that the other rare things stay what they were."""
+    """Make one world in thirty about an answer that never comes, or one that is lost with its broker. It has
+    a draw of its own, so that the other rare worlds do not change."""
     if draw.chance(30):
         draw.choice((never_answered, restarted_before_the_receipt))(draw, profile)
 
@@ -315,7 +315,7 @@ def never_answered(draw: Stream, profile: Profile) -> None:
 
 
 def restarted_before_the_receipt(draw: Stream, profile: Profile) -> None:
-    """Brokers that drop duplicates restart while their receipts are on a long way."""
+    """Brokers that deduplicate restart while their receipts are in flight for a long time."""
     profile.deduplication = True
     profile.broker = replace(profile.broker, deduplication=True)
     profile.migrations.clear()

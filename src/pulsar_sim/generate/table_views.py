@@ -1,6 +1,6 @@
-"""What some topics are beyond plain ones: tables of keys, compacted now and then.
+"""Features of some topics: table views, and compaction now and then.
 
-Each function draws one thing, perhaps, from a stream of its own, and leaves everything else as it was.
+Each function draws one feature, perhaps, from a stream of its own, and changes nothing else.
 """
 
 from pulsar_sansio.model.config import HashingScheme
@@ -13,12 +13,12 @@ from .producers import keep_entries, usual_batch
 MOST_COMPACTIONS = 6
 
 MOST_OF_ONE = 60
-"""Messages of one producer to a partitioned topic that is viewed: all who view it have all of them."""
+"""Messages of one producer to a partitioned topic with table views: each view reads all of them."""
 
 
 def draw_tables(draw: Stream, profile: Profile) -> None:
-    """A topic of which some have a table view, and which is compacted: one that stays where it is, without
-    chunks. Who moves about in it may read what compaction has left."""
+    """A topic that is compacted and has table views; it does not migrate and has no chunks. Applications that
+    seek in it may read the compacted topic."""
     if not draw.chance(100):
         return
     gone = {plan.topic for plan in profile.ends if plan.deleted} | {plan.topic for plan in profile.migrations}

@@ -1,8 +1,8 @@
-"""A world as a whole: how large it is, and in which order the others draw.
+"""A world as a whole: its size, and the order of the draws.
 
-Owns the order: features change what producers were drawn before, and some exclude each other; who receives
-comes after them, when it is known what is sent where. Then come the worlds of a special kind, and what some
-consumers do beyond the others. One more feature is one more function, called last, with a stream of its own.
+Owns the order: features change producers drawn before, and some exclude each other. Consumers follow, when it
+is known which messages are sent where; then rare worlds, and features of some consumers. A new feature is a
+new function, called last, with a stream of its own.
 """
 
 from collections.abc import Callable
@@ -41,21 +41,22 @@ from .rare_worlds import draw_special
 from .table_views import draw_tables, draw_tables_of_partitions
 
 SMALL_PERMILLE = 850
-"""Worlds that are small: one topic, one or two clients, hardly anything special. One takes two thirds of the
-time of another, and most of what may go wrong does there. The others are as rich as they come."""
+"""Small worlds per thousand: one topic, one or two clients, few features. Such a world takes two thirds of
+the time of a large one, and shows most bugs. The others have all features."""
 
 FEATURE_PERMILLE = 500
-"""How often a small world may have a feature: then it has it as often as others."""
+"""Small worlds per thousand that may have a feature: then it is as likely as in others."""
 
 LARGE_FEATURE_PERMILLE = 300
-"""Likewise, where a world is not small any more with it: partitions, consumers of several topics."""
+"""Small worlds per thousand that may have a feature which makes them large: partitions, consumers of several
+topics."""
 
 LONGEST_STAY = 12 * SECOND
-"""How long the phase with faults lasts, at most, where it goes on when everything is sent."""
+"""Nanoseconds of the phase with faults, at most, where it continues after everything is sent."""
 
 
 def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> Profile:
-    """The profile of a seed. `messages`: about how many are sent, in place of what would be drawn."""
+    """Draw the profile of a seed. `messages`: about how many are sent, in place of a drawn number."""
     small = streams.stream("small").chance(SMALL_PERMILLE)
     may = _features(streams, small)
     profile = _size(streams.stream("profile"), small)
@@ -68,7 +69,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     draw_brokers(streams.stream("brokers"), profile)
     may(draw_visitors, "visitors", profile)
     may(_ends, "ends", profile)
-    if not any(plan.deleted for plan in profile.ends):  # nobody knows then what was on it
+    if not any(plan.deleted for plan in profile.ends):  # after a deletion the former contents are unknown
         may(draw_partitions, "partitions", profile, large=True)
         may(draw_chunks, "chunks", profile)
         draw_access(streams.stream("access"), profile)
@@ -104,14 +105,13 @@ Feature: TypeAlias = Callable[[Stream, Profile], None]
 
 
 class May(Protocol):
-    """Draws a feature from the stream of its concern, perhaps. `large`: a world is not small any more with
-    it."""
+    """Draws a feature from the stream of its concern, perhaps. `large`: the feature makes a world large."""
 
     def __call__(self, feature: Feature, concern: str, profile: Profile, large: bool = False) -> None: ...
 
 
 def _features(streams: Streams, small: bool) -> May:
-    """What draws features: in a small world some of them."""
+    """Return the function that draws features: in a small world some of them."""
     allowed = streams.stream("features")
 
     def may(feature: Feature, concern: str, profile: Profile, large: bool = False) -> None:
@@ -122,7 +122,7 @@ def _features(streams: Streams, small: bool) -> May:
 
 
 def _size(draw: Stream, small: bool) -> Profile:
-    """A world that nobody sends to yet."""
+    """Draw a world without producers."""
     clients = draw.weighted([(1, 8), (2, 8), (3, 5), (4, 3), (5, 1), (6, 1), (7, 1), (8, 1)])
     topics = draw.weighted([(1, 5), (2, 3), (3, 1)])
     if small:
@@ -151,10 +151,10 @@ def _size(draw: Stream, small: bool) -> Profile:
 
 
 def _ends(draw: Stream, profile: Profile) -> None:
-    """A topic that comes to its end."""
+    """A topic that is terminated or deleted."""
     if draw.chance(80):
         profile.ends.append(EndPlan(draw.below(profile.topics), draw.spread(10 * MILLISECOND, 10 * SECOND)))
-    elif draw.chance(80):  # somebody has to come back to the topic
+    elif draw.chance(80):  # a producer must return to the topic
         topic = profile.producers[0].topic
         profile.ends.append(EndPlan(topic, draw.spread(10 * MILLISECOND, 10 * SECOND), deleted=True))
 

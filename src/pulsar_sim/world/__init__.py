@@ -1,1 +1,1 @@
-"""A world: one seed brought to life, with its administrator, auditor and faults."""
+"""A world: the run of one seed, with its administrator, auditor and faults."""

@@ -1,10 +1,10 @@
-"""The administrator of a world: gives topics more partitions, ends them for good, or deletes them under
-everybody's feet; or sends them to another cluster.
+"""The administrator of a world: adds partitions to topics, terminates or deletes topics in use, and migrates
+topics to another cluster.
 
-Owns what was asked of which topic and what was answered. What a deleted topic held may be gone: nobody can
-demand it any more, and who comes back finds an empty one. A topic that is terminated takes nothing more:
-producers are told so, and every consumer is told when it has acknowledged all there is. The command is given
-again when the weather is good, because a broker that died may have forgotten it.
+Owns the commands for each topic and their answers. The entries of a deleted topic may be gone, so no check
+demands them; an application that returns finds an empty topic. A terminated topic takes no message: producers
+are told so, and every consumer is told once it has acknowledged everything. The administrator repeats the
+command after healing, because a broker that died may have forgotten it.
 """
 
 from typing import TYPE_CHECKING
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
 
 class Administrator:
-    """One, for all topics."""
+    """The administrator of all topics."""
 
     def __init__(self, world: "World") -> None:
         self.world = world
         self._plans: list[EndPlan] = world.profile.ends
         self.migrated: dict[str, None] = {}
-        """Topics that have been told to go on in the other cluster."""
+        """Topics that were told to migrate to the other cluster."""
         self._asked: set[str] = set()
         self.vanished: dict[str, None] = {}
-        """Topics that were deleted, and are not to come into being again, or not yet."""
+        """Topics that are deleted and must not exist now."""
         self.ever_vanished: dict[str, None] = {}
-        """The same, and those that have come again."""
+        """Topics that were ever deleted, including those created again."""
         self._expected = len(world.profile.appearances)
-        """Topics that are still to come."""
+        """The number of topics still to be created."""
         self._to_vanish = sum(plan.gone_after > 0 for plan in world.profile.appearances)
         self._to_come_again = sum(plan.back_after > 0 for plan in world.profile.appearances)
         self.ends: dict[str, Position] = {}
-        """Topics that have ended and stay so: the last entry's position."""
+        """Topics that stay terminated, each with the position of its last entry."""
 
     def start(self) -> None:
         for plan in self._plans:
@@ -58,8 +58,8 @@ class Administrator:
             self.world.clock.after(appearance.after, self._appear, index)
 
     def booted(self, node: "BrokerNode") -> None:
-        """Where topics are deleted, so is the subscription that keeps a log whole, new partitions have none,
-        nor have topics in the cluster to which they migrate: everything is retained."""
+        """Retain all entries where the audit subscription does not keep them: in worlds with deleted topics
+        or new partitions, and in the cluster that topics migrate to."""
         profile = self.world.profile
         deleted = any(plan.deleted for plan in self._plans)
         if deleted or self.world.partitioned or profile.appearances or node.cluster.far:
@@ -69,8 +69,8 @@ class Administrator:
             self.adopted(node, topic)
 
     def adopted(self, node: "BrokerNode", topic: str) -> None:
-        """That a topic has migrated is kept with the cluster, not with the broker that was told so: whoever
-        serves the topic from now on knows it."""
+        """Tell the broker that the topic has migrated. The cluster keeps that fact, not the broker that was
+        told: each later owner learns it."""
         broker = node.broker
         if (
             topic in self.migrated
@@ -82,7 +82,7 @@ class Administrator:
             self.world.broker_watch.goes_far(node.name, topic)
 
     def heal(self) -> None:
-        """Whatever was ended is ended now, for good."""
+        """Repeat the commands, so that their effects last."""
         for topic in sorted(self._asked):
             self.world.clock.after(0, self._end_for_good, topic)
         for topic in self.world.topics[self.world.profile.topics :]:
@@ -92,11 +92,11 @@ class Administrator:
             self.world.clock.after(0, self._keep_gone, topic)
 
     def has_ended(self, topic: str) -> bool:
-        """Whether anybody may be told that it has."""
+        """True when clients may be told that the topic has ended."""
         return topic in self._asked
 
     def check(self, topic: str, found: "list[Place]") -> None:
-        """BROKER-43: nothing was stored behind the end."""
+        """BROKER-43: nothing is stored behind the end."""
         end = self.ends.get(topic)
         if end is not None and found and found[-1][:2] > end:
             raise ViolationError("BROKER-43", f"{topic} was ended at {end} and holds {found[-1]}")
@@ -130,7 +130,7 @@ class Administrator:
         self.world.cluster.set_partitions(name, partitions)
 
     def _appear(self, index: int) -> None:
-        """A topic comes into being: by this command, or by whoever uses it first."""
+        """Create a topic, by this command or by the first application that uses it."""
         world, plan = self.world, self.world.profile.appearances[index]
         name = world.appearing(index)
         self._expected -= 1
@@ -146,7 +146,7 @@ class Administrator:
             world.clock.after(plan.gone_after, self._vanish, name, index)
 
     def _vanish(self, topic: str, index: int) -> None:
-        """It is deleted, and nobody uses it any more."""
+        """Delete a topic for good, after its applications have left it."""
         world = self.world
         for app in world.producers:
             if app.plan.appearing == index:
@@ -164,7 +164,7 @@ class Administrator:
             world.clock.after(back_after, self._come_again, topic, index)
 
     def _come_again(self, topic: str, index: int) -> None:
-        """There is a new one of the same name."""
+        """Create a new topic of that name."""
         world = self.world
         del self.vanished[topic]
         self._to_come_again -= 1
@@ -177,8 +177,8 @@ class Administrator:
                 app.begin_anew()
 
     def _keep_gone(self, topic: str) -> None:
-        """Delete it whenever it is there: a broker that died has forgotten that it did, or what was under way
-        from before has made it anew."""
+        """Delete the topic whenever it exists: a broker that died has forgotten the deletion, or a frame in
+        flight has created the topic again."""
         world = self.world
         cluster = world.cluster
         broker, node = cluster.serving(topic), cluster.node_of(topic)
@@ -201,7 +201,7 @@ class Administrator:
             world.clock.after(100 * MILLISECOND, self._keep_gone, topic)
 
     def create(self, topic: str) -> None:
-        """A partition that nobody has used is there all the same."""
+        """Create a topic or partition, even one that no application has used."""
         if topic in self.vanished:
             return
         cluster = self.world.cluster
@@ -248,14 +248,14 @@ class Administrator:
         node.command(broker.topic_administration.delete_topic, topic, True)
 
     def _learn(self, topic: str) -> None:
-        """What is durable is known before any of it goes, also what a broker has called stored without saying
-        where (a duplicate)."""
+        """Record everything durable before any of it is deleted, including entries that a broker confirmed
+        without a position (duplicates)."""
         record = self.world.model.topics[topic]
         for position, payload in self.world.cluster.durable(topic):
             record.stored(position, record.sends[payload])
 
     def _compact(self, topic: str) -> None:
-        """What is durable then is known, and who has a table view may miss what goes (INV-C17, INV-C18)."""
+        """Compact a topic. Record what is durable then; table views may miss what goes (INV-C17, INV-C18)."""
         world, cluster = self.world, self.world.cluster
         broker, node = cluster.serving(topic), cluster.node_of(topic)
         if world.healed:
@@ -271,7 +271,7 @@ class Administrator:
             node.command(broker.topic_administration.compact, topic)
         except InUse:
             return
-        record.compacted.begins((int(ledger), int(entry)))  # not for one that does not begin
+        record.compacted.begins((int(ledger), int(entry)))  # not when the compaction does not begin
         for table in world.tables:
             if record in table.parts:
                 table.compaction_begins()

@@ -1,7 +1,8 @@
-"""The auditor: a client of the simulator's own, which is told nothing of faults.
+"""The auditor: a client of the simulator's own that is told nothing of faults.
 
-Owns the subscription that nobody consumes until the end: it keeps every log from being trimmed. At the end a
-fresh reader reads it from the beginning, and what it finds is the truth. It follows topics that migrate.
+Owns a subscription without consumers until the end, which keeps every log from being trimmed. At the end a
+fresh reader reads each log from the beginning, and its messages are the truth. The auditor follows topics
+that migrate.
 """
 
 from typing import TYPE_CHECKING
@@ -66,7 +67,7 @@ class Auditor:
         return not self._waiting
 
     def complete(self) -> bool:
-        """Every entry that is known was read, and nothing more came for a while."""
+        """True when every known entry was read, and no message arrived for a while."""
         if self._waiting or self.world.clock.now < self._last_news + 2 * SECOND:
             return False
         topics = self.world.model.topics
@@ -80,8 +81,8 @@ class Auditor:
         return self._closed
 
     def _acknowledge(self, consumer: int, topic: str, last: Message) -> None:
-        """Of a topic that has migrated the rest is in the other cluster: who has acknowledged everything that
-        is here is sent there."""
+        """Acknowledge everything read. A migrated topic continues in the other cluster: the broker sends a
+        consumer there once it has acknowledged everything here."""
         ledger, entry, _, index = last.message_id[:4]
         self.world.model.topics[topic].subscriptions[AUDIT].cumulative = (ledger, entry, max(index, 0))
         self.node.client.acknowledge_cumulative(self.world.clock.now, consumer, last.message_id)

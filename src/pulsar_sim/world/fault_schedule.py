@@ -1,6 +1,6 @@
-"""The injector: when which fault strikes.
+"""The schedule of faults: when each strikes.
 
-Owns the draw, while the faults last; what each of them does is said in `faults`.
+Owns the draws while faults last; `faults` owns what each does.
 """
 
 from typing import TYPE_CHECKING
@@ -24,13 +24,13 @@ class FaultSchedule:
         self._kinds = kinds
         self._gap = gap
         self._deck: list[str] = []
-        """Kinds whose turn is still to come: none has a second one before all had one."""
+        """Kinds still to strike in this round: none strikes twice before all have struck."""
         self._second_thoughts = world.streams.stream("second thoughts")
         self._active = False
         self.hasty = 0
-        """How many of those that open next are given up at once."""
+        """The number of next openings that are abandoned at once."""
         self.refusing = 0
-        """How many times messages that are taken next are refused."""
+        """The number of next takes whose messages are all negatively acknowledged."""
 
     def start(self) -> None:
         if self._kinds and self._gap:
@@ -42,7 +42,7 @@ class FaultSchedule:
         self.hasty = self.refusing = 0
 
     def refuses(self) -> bool:
-        """Whether who has just taken messages refuses all of them."""
+        """True when the application that has just taken messages must negatively acknowledge all of them."""
         if not self.refusing:
             return False
         self.refusing -= 1
@@ -50,7 +50,7 @@ class FaultSchedule:
         return True
 
     def opened(self, app: "ProducerApp | ConsumerApp") -> None:
-        """An application has begun to open something, and may think better of it."""
+        """An application has begun to open a handle, and may abandon it."""
         if self.hasty:
             self.hasty -= 1
             soon = self._second_thoughts.below(8 * self._world.network.conditions.latency + 2 * MILLISECOND)

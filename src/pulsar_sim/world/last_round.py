@@ -1,8 +1,8 @@
-"""The last round of the administrator: when no client is left, it reads and moves what there is (INV-A1).
+"""The administrator's last round: when no client is left, it reads and moves what exists (INV-A1).
 
-Owns what is asked of one topic of every broker that still holds some, and what has to be answered: the store
-says which entries there are, and all else follows from that. Last every broker is stopped and started again
-over the store, and has to know the same as before. Nothing of it is traced, and nothing comes after it.
+Owns the commands for one topic of every broker that still holds any, and their answers: the store lists the
+entries, and everything else follows from them. Last, every broker is stopped and restarted over the store,
+and must have the state of before. None of it is traced, and nothing follows it.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -44,7 +44,7 @@ VOLATILE = frozenset(
         "compactedLedger",
     }
 )
-"""What of the internal statistics is known since a broker serves a topic, and not for longer."""
+"""Internal statistics that a broker counts only since it serves the topic."""
 
 FRESH: dict[str, object] = {
     "backlogQuotaLimitSize": -1,
@@ -66,17 +66,18 @@ FRESH: dict[str, object] = {
     "compactedLedger.entries": -1,
     "compactedLedger.size": -1,
 }
-"""What statistics say of a topic that was just made, with a subscription. All else is 0, False, or empty."""
+"""Statistics of a new topic with a subscription. All others are 0, False, or empty."""
 
 NOT_TOLD = frozenset({"deduplicationStatus", "lastLedgerCreatedTimestamp", "ledgers.ledgerId", "ownerBroker"})
-"""What depends on the broker."""
+"""Statistics that depend on the broker."""
 
 NEVER = {"offloaded": False, "underReplicated": False}
-"""What is true of every ledger."""
+"""Statistics that are equal for every ledger."""
 
 
 def make_last_round(world: "World") -> None:
-    """INV-A1, of every broker that has written everything down; in some worlds, since it takes time."""
+    """INV-A1: make the last round for every broker that has written everything; only in some worlds, because
+    it takes time."""
     stream = world.streams.stream("last round")
     if not stream.chance(ROUNDS_PERMILLE):
         return
@@ -86,7 +87,7 @@ def make_last_round(world: "World") -> None:
 
 
 class _Round:
-    """Of one broker."""
+    """The last round of one broker."""
 
     def __init__(self, world: "World", node: "BrokerNode", broker: Broker, stream: "Stream") -> None:
         self._world = world
@@ -103,7 +104,7 @@ class _Round:
         self._start_again()
 
     def _may_be_moved(self, topic: str) -> bool:
-        """Whether the broker holds the topic by right, and all of it is kept."""
+        """True when the broker owns the topic, and all of it is kept."""
         cluster = self._node.cluster
         return (
             cluster.owners.get(topic) == self._node.name
@@ -115,7 +116,7 @@ class _Round:
     # --- one topic ------------------------------------------------------------------------------------------
 
     def _use(self, topic: str) -> None:
-        """Make a subscription, move it, and delete it."""
+        """Create a subscription, move it, and delete it."""
         broker, stream = self._broker, self._stream
         ids = [
             MessageId(*place, TopicName.parse(topic).partition)
@@ -185,7 +186,7 @@ class _Round:
         self._agree("examined from the end", behind.message_id, wanted)
 
     def _check_backlog(self, topic: str, ids: list[MessageId]) -> None:
-        """All accounts of what is before the subscription agree."""
+        """All accounts of the subscription's backlog agree."""
         broker = self._broker
         found = broker.topic_administration.stats(topic)["subscriptions"][SUBSCRIPTION]
         self._agree("backlog", found["msgBacklog"], len(ids))
@@ -229,10 +230,10 @@ class _Round:
         self._do(broker.administration.remove_topic_property, topic, "round")
         self._agree("properties", broker.administration.topic_properties(topic), before)
 
-    # --- what is made and deleted ---------------------------------------------------------------------------
+    # --- creating and deleting --------------------------------------------------------------------------
 
     def _found_a_namespace(self) -> None:
-        """A tenant, a namespace and a topic; they stay for the restart."""
+        """Create a tenant, a namespace and a topic; they stay for the restart."""
         broker, tenant = self._broker, f"of-{self._node.name}"
         namespace = f"{tenant}/last"
         topic = f"persistent://{namespace}/topic"
@@ -242,7 +243,7 @@ class _Round:
         self._agree("namespaces", list(broker.administration.namespaces(tenant)), [namespace])
         self._do(broker.administration.set_policy, namespace, "message_ttl", 7)
         self._do(broker.topic_administration.create_topic, topic, PROPERTIES)
-        if self._node.cluster.several:  # which topics there are is told to one of several
+        if self._node.cluster.several:  # one broker of several is told which topics exist
             self._do(broker.ownership.topic_made, topic)
         self._agree("topics", broker.topic_administration.topics(namespace), [topic])
         self._agree("a policy", broker.administration.policies_of(topic, True).message_ttl, 7)
@@ -276,7 +277,7 @@ class _Round:
         if found != wanted and (found or wanted):
             self._fail(f"{name} of a new topic: {found} found, {wanted} expected")
 
-    # --- the store knows the same ---------------------------------------------------------------------------
+    # --- restart ----------------------------------------------------------------------------------------
 
     def _start_again(self) -> None:
         now = self._world.clock.now
@@ -303,8 +304,8 @@ class _Round:
         return persistent and self._node.cluster.owners.get(topic, self._node.name) == self._node.name
 
     def _image(self, broker: Broker, topic: str) -> dict[str, Any]:
-        """Internal statistics without what is only known since a broker serves the topic, and without
-        subscriptions that are not durable."""
+        """Return internal statistics, without those counted only since the broker serves the topic, and
+        without subscriptions that are not durable."""
         subscriptions = broker.topic_administration.stats(topic)["subscriptions"]
         inside = broker.topic_administration.internal_stats(topic)
         found = {name: value for name, value in inside.items() if name not in VOLATILE}
@@ -315,7 +316,7 @@ class _Round:
         }
         return found
 
-    # --- how ------------------------------------------------------------------------------------------------
+    # --- helpers ----------------------------------------------------------------------------------------
 
     def _do(self, command: "Callable[..., Any]", *arguments: Any) -> None:
         command(self._world.clock.now, *arguments)
@@ -331,7 +332,7 @@ class _Round:
         self._fail(f"{command} of {arguments} is not refused")
 
     def _settle(self) -> None:
-        """Everything that is to be written is durable at once."""
+        """Make everything durable that is to be written."""
         now = self._world.clock.now
         while (output := self._broker.next_output()) is not None:
             if isinstance(output, Persist):
@@ -341,7 +342,7 @@ class _Round:
     def _agree(self, what: str, found: object, expected: object) -> None:
         if found == expected:
             return
-        if isinstance(found, dict) and isinstance(expected, dict):  # say what differs, and nothing else
+        if isinstance(found, dict) and isinstance(expected, dict):  # name the differences only
             for name in dict.fromkeys((*found, *expected)):
                 self._agree(f"{what}, {name}", found.get(name), expected.get(name))
         self._fail(f"{what}: {found} found, {expected} expected")
@@ -351,7 +352,8 @@ class _Round:
 
 
 def _leaves(statistics: dict[str, Any], before: str = "") -> "Iterator[tuple[str, object]]":
-    """What is in them that is no dict. Subscriptions, cursors and ledgers have no name in front of theirs."""
+    """Yield the values of statistics that are no dict. Names of subscriptions, cursors and ledgers are left
+    out."""
     for name, value in statistics.items():
         inner = f"{before}{name}."
         if name in ("subscriptions", "cursors"):

@@ -1,6 +1,6 @@
 """Both ends of every wire, watched twice: by the reference model's watches and by the checker of rules.
 
-Owns the order of the two, and who is one process to whom.
+Owns the order of the two, and the name of the process at each end.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ClientWireObserver(ClientWatch):
-    """What arrives at clients goes to the checker of rules, too."""
+    """Passes frames that arrive at clients to the checker of rules too."""
 
     def __init__(self, world: "World") -> None:
         super().__init__(world.model)
@@ -31,7 +31,7 @@ class ClientWireObserver(ClientWatch):
 
 
 class BrokerWireObserver(BrokerWatch):
-    """What arrives at brokers goes to the checker of rules, too."""
+    """Passes frames that arrive at brokers to the checker of rules too."""
 
     def __init__(self, world: "World") -> None:
         super().__init__(world.model, world.profile.broker.batch_index_acknowledgement)
@@ -51,8 +51,8 @@ def client_process(wire: Wire) -> str:
 
 
 def broker_process(wire: Wire) -> str:
-    """The client process at the far end, as the broker process sees it: what is remembered of it ends with
-    either of the two."""
+    """Return the name of the client process at the far end, as the broker process sees it: what the checker
+    remembers of it ends with either process."""
     broker = wire.broker
     assert isinstance(broker, BrokerNode)
     return f"{broker.name}.{broker.incarnation} with {wire.client.name}"

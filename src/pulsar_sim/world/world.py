@@ -1,10 +1,9 @@
-"""A world: one seed brought to life, from boot to the last check.
+"""A world: the run of one seed, from boot to the last check.
 
-Owns the phases. *Run*: applications work while faults happen. *Heal*: no new faults, good weather. *Drain*:
-all that was sent settles, all that is stored is acknowledged, within a bound of virtual time. *Close*: every
+Owns the phases. *Run*: applications work while faults happen. *Heal*: no new faults. *Drain*: every message
+sent gets an outcome, and every stored one is acknowledged, within a bound of virtual time. *Close*: every
 client is closed and must be quiet. *Check*: a fresh reader reads every log from the beginning, and the
-finished history is held against the reference model. Everything runs in one thread, in the order of one
-heap.
+reference model checks the finished history. Everything runs in one thread, in the order of one heap.
 """
 
 import gc
@@ -69,18 +68,19 @@ WALL_CLOCK_AT_START = 1_700_000_000_000
 """Milliseconds since 1970."""
 
 POLL = 50 * MILLISECOND
-"""How often the end of a phase is looked for."""
+"""Nanoseconds between two looks at whether a phase has ended."""
 
 AUDITED_PERMILLE = 400
-"""In so many worlds what ends while it runs is searched; at rest and at the end all are."""
+"""Worlds, per thousand, that audit ended and detached machines during the run; at rest and at the end all
+do."""
 
 EVENT_LIMIT = 2_000_000
-"""More events than any seed needs; beyond it something runs in circles."""
+"""More events than any seed needs; a world that exceeds it is in a loop."""
 
 
 @dataclass(slots=True)
 class SeedReport:
-    """What became of one seed."""
+    """The result of one seed."""
 
     seed: int
     outcome: Outcome = Outcome.PASSED
@@ -88,7 +88,7 @@ class SeedReport:
     text: str = ""
     phase: str = ""
     messages: int = 0
-    """Delivered and acknowledged."""
+    """Messages delivered and acknowledged."""
     sent: int = 0
     virtual_ns: int = 0
     events: int = 0
@@ -103,7 +103,7 @@ class SeedReport:
 
 
 class World:
-    """One run. `run()` may be called once."""
+    """The run of one seed. `run()` may be called once."""
 
     def __init__(self, seed: int, profile: Profile | None = None, keep_trace: bool = False) -> None:
         self.seed = seed
@@ -125,10 +125,10 @@ class World:
         self.injector = FaultSchedule(self, injector_stream, self.profile.faults, self.profile.fault_gap)
         self.phase = "boot"
         self.rash = True
-        """Applications do what they like; later they only finish their work."""
+        """Applications still act at random; later they only finish their work."""
         self.healed = False
         self.audits_ends = self.streams.stream("audit").chance(AUDITED_PERMILLE)
-        """What ends or is detached is searched for what it has not let go of. It takes time."""
+        """Machines are audited when they end or are detached; that takes time."""
         self.reset_due = False
         """One reset is still to come."""
         self.closing = False
@@ -145,7 +145,7 @@ class World:
             max_rejected_requests=self.profile.max_rejected_requests,
         )
         self.topics = [f"persistent://public/default/t{index}" for index in range(self.profile.topics)]
-        """Those that exist, partitions last."""
+        """The topics that exist, with partitions last."""
         self.groups_topics = [
             *(self._group_topics(f"group-{index}", group) for index, group in enumerate(self.profile.groups)),
             *(
@@ -153,7 +153,7 @@ class World:
                 for index, tourist in enumerate(self.profile.tourists)
             ),
         ]
-        """Of those who owe it to receive everything, then of those who move about."""
+        """The topics of the groups that must receive everything, then those of the groups that seek."""
         for name in self.topics:
             self._remember_topic(name)
         self.partitioned = [
@@ -201,7 +201,7 @@ class World:
         return GroupTopics(name, group.kind, listed, group.pattern, toured, retry)
 
     def _remember_topic(self, name: str) -> TopicRecord:
-        """A topic, or a partition, with what groups have on it."""
+        """Record a topic or partition, with the groups' subscriptions to it."""
         record = self.model.topics[name] = TopicRecord(name, self.profile.deduplication)
         for group in self.groups_topics:
             if group.means(name):
@@ -213,23 +213,23 @@ class World:
         return record
 
     def topics_of(self, group: GroupTopics) -> list[str]:
-        """The topics and partitions that a group means, as far as there are any now."""
+        """Return the topics and partitions of a group that exist now."""
         gone = self.administrator.vanished
         return [name for name in self.topics if group.means(name) and name not in gone]
 
     def appearing(self, index: int) -> str:
-        """The name of a topic that comes into being later."""
+        """Return the name of a topic that is created later."""
         return f"{BEFORE_THE_NAME}n{index}"
 
     def add_topic(self, name: str) -> None:
-        """There may be such a topic from now on."""
+        """Record a topic that may exist from now on."""
         record = self._remember_topic(name)
         record.subscriptions[AUDIT] = SubscriptionRecord(record, AUDIT, SubscriptionType.EXCLUSIVE)
         self.topics.append(name)
         self.cluster.own(name)
 
     def add_partitions(self, name: str, count: int) -> None:
-        """A partitioned topic has `count` partitions from now on."""
+        """Give a partitioned topic `count` partitions."""
         whole = self.model.partitioned[name]
         for index in range(len(whole.partitions), count):
             partition = f"{name}-partition-{index}"
@@ -239,14 +239,14 @@ class World:
             self.topics.append(partition)
         whole.counts.append(count)
 
-    # --- what the parts use ---
+    # --- used by the parts of a world ---
 
     @property
     def brokers(self) -> list[BrokerNode]:
         return [node for cluster in self.clusters for node in cluster.nodes]
 
     def holding(self, topic: str) -> list[Broker]:
-        """The brokers that hold a topic by right: of each cluster at most one, the first one's first."""
+        """Return the brokers that own a topic: at most one of each cluster, in the order of the clusters."""
         serving = [cluster.serving(topic) for cluster in self.clusters if topic in cluster.owners]
         return [broker for broker in serving if broker is not None]
 
@@ -256,33 +256,33 @@ class World:
 
     @property
     def receivers(self) -> list[ConsumerApp]:
-        """Those who owe it to receive everything, of one topic or of several."""
+        """The applications that must receive everything, from one topic or from several."""
         return [*self.consumers, *self.groups]
 
     def _service_url(self) -> str:
-        """One broker's address, or everybody's."""
+        """Return the address of one broker, or of all."""
         count = len(self.profile.brokers) if self.profile.all_addresses else 1
         return "pulsar://" + ",".join(f"broker-{index}:6650" for index in range(max(1, count)))
 
     @property
     def guests(self) -> list[TransientApp[Any]]:
-        """Those who leave nothing behind in a subscription."""
+        """The applications that leave no subscription behind."""
         return [*self.visitors, *self.roamers, *self.tables, *self.tourists, *self.whisperers]
 
     @property
     def users(self) -> list[User]:
-        """Everybody who uses a client."""
+        """All applications that use a client."""
         return [*self.producers, *self.receivers, *self.guests]
 
     def wall_time(self) -> int:
-        """Milliseconds since 1970, as the machines' hosts believe."""
+        """Return milliseconds since 1970, as the machines' hosts believe."""
         return WALL_CLOCK_AT_START + self.clock.elapsed // MILLISECOND + self.weather.wall_offset
 
     def count_fault(self, name: str) -> None:
         self.faults[name] = self.faults.get(name, 0) + 1
 
     def on_output(self, output: Output) -> None:
-        """News that no application waits for any more."""
+        """Ignore an output that no application waits for any more."""
 
     def _wrote(self, wire: Wire, to_broker: bool, kind: int, command: Any) -> bytes | None:
         if self.trace.keep:
@@ -303,7 +303,7 @@ class World:
     # --- what faults do ---
 
     def unload(self, topic: str) -> bool:
-        """Everybody who holds the topic lets go of it."""
+        """Unload the topic in every cluster."""
         unloaded = [cluster.unload(topic) for cluster in self.clusters if topic in cluster.owners]
         return any(unloaded)
 
@@ -327,8 +327,8 @@ class World:
     # --- the phases ---
 
     def run(self) -> SeedReport:
-        # What a world allocates lives until its end: to look for garbage in between finds little, and takes
-        # up to a tenth of the time.
+        # Objects of a world live until its end: garbage collection in between finds little, and takes up to a
+        # tenth of the time.
         collecting = gc.isenabled()
         gc.disable()
         try:
@@ -431,9 +431,9 @@ class World:
     def _until(
         self, condition: Callable[[], bool], limit: int, what: "str | Callable[[], str]", timed: bool = False
     ) -> None:
-        """Run until the condition holds; a liveness failure when it does not within `limit` ns.
+        """Run until the condition holds. Raises a liveness failure when it does not hold within `limit` ns.
 
-        `timed`: it may come to hold by time alone, without anything happening.
+        `timed`: the condition may come to hold by time alone, without any event.
         """
         clock = self.clock
         end = clock.now + limit
@@ -453,8 +453,8 @@ class World:
             poll = min(end, poll + POLL)
 
     def _timeout_slack(self) -> int:
-        """How late a timer may be, and how long a message may wait in an open batch before its time
-        counts."""
+        """Return the nanoseconds that a timer may be late, and that a message may wait in an open batch
+        before its timeout starts."""
         return 2 * SECOND
 
     def _heal(self) -> None:
@@ -485,13 +485,13 @@ class World:
             wire.reset()
 
     def _ask_again(self) -> None:
-        """Who uses receipts and does not ask for them finds out in its own way: it has everything delivered
-        again."""
+        """Ask for redelivery of everything: an application whose acknowledgement was refused and that did not
+        wait for receipts finds out this way."""
         for app in self.receivers:
             app.redeliver()
 
     def _all_closed(self) -> bool:
-        """Closes those that are open, too: one may have been on its way back from an earlier close."""
+        """Close open clients too: one may have restarted after an earlier close."""
         for host in self.hosts:
             if host.closing is None:
                 host.close()

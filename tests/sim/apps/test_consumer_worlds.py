@@ -1,4 +1,4 @@
-"""What some consumers do beyond the plain ones: it is drawn, and dead letters are looked at."""
+"""Features of some consumers are drawn, and dead letters are checked."""
 
 import pytest
 
@@ -46,7 +46,7 @@ def test_every_feature_is_drawn() -> None:
 
 
 class LetterTopics:
-    """A topic with one message, a consumer whose it was too often, and a producer of dead letters."""
+    """A topic with one message, a consumer that got it too often, and a dead-letter producer."""
 
     def __init__(self) -> None:
         self.model = ReferenceModel()

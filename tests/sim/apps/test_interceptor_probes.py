@@ -1,4 +1,4 @@
-"""Interceptors in a world: one watches, one changes messages, one raises; who does it wrong is noticed."""
+"""Interceptors in a world: one watches, one changes messages, one raises; the checks notice wrong calls."""
 
 from itertools import permutations
 from typing import Any

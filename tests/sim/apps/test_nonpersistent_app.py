@@ -1,4 +1,4 @@
-"""Worlds with non-persistent topics: they are drawn, they pass, and what cannot be is noticed."""
+"""Worlds with non-persistent topics are drawn and pass, and the checks notice impossible messages."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ MILLISECOND = 10**6
 
 
 def whispering(**plan: Any) -> Profile:
-    """Nothing but somebody who talks to himself."""
+    """A profile with nothing but one application on a non-persistent topic."""
     profile = quiet_profile(messages=1)
     profile.run_time = 2_000 * MILLISECOND
     profile.lingers = True
@@ -69,4 +69,4 @@ def test_what_was_not_said_and_what_comes_again_are_noticed() -> None:
     whisperer._said = later = whisperer._said + 1
     whisperer._check(later)
     with pytest.raises(ViolationError, match=f"hears {later} after {later}"):
-        whisperer._check(later)  # it was said after what may come again
+        whisperer._check(later)  # it was sent after the messages that may arrive again

@@ -1,7 +1,7 @@
-"""Readers, seeks and table views under a network that is cut, topics that are unloaded and compacted.
+"""Readers, seeks and table views over a network that is cut, with topics that are unloaded and compacted.
 
-Both cores, and between them bytes that arrive in pieces, when chance says so. The model is the list of what
-was published; a reader is at one place of it, and what it is handed out next is known.
+The test runs both cores with bytes in between that arrive in random pieces. The model is the list of published
+messages; a reader has one position in it, which determines its next message.
 """
 
 from collections.abc import Callable
@@ -46,7 +46,7 @@ class World:
         config = ClientConfig("pulsar://b:6650", max_backoff=0.2, operation_timeout=3600.0)
         self.client = Client(self.now, config, seed=seed)
         self.waiting: dict[int, tuple[list[bytes], list[bytes]]] = {}
-        """Of each link: bytes to the broker, and to the client."""
+        """The waiting bytes of each link: to the broker, and to the client."""
         self.answers: dict[int, Any] = {}
         self.ready: set[int] = set()
         self.published: list[bytes] = []
@@ -100,7 +100,7 @@ class World:
         return output is not None
 
     def deliver(self, link: int, to_client: int) -> None:
-        """Some of what waits there."""
+        """Deliver some of the bytes that wait on a link."""
         waiting = self.waiting[link][to_client]
         data = b"".join(waiting)
         cut = self.random.choice([len(data), self.random.randrange(len(data) + 1)])
@@ -110,7 +110,7 @@ class World:
         self.drain()
 
     def pass_time(self) -> None:
-        """Until the next timer, at most a tenth of a second."""
+        """Advance the time to the next timer, by at most a tenth of a second."""
         moments = [each for each in (self.client.next_deadline(), self.broker.next_deadline()) if each]
         limit = self.now + 100 * MILLISECOND
         self.now = max(self.now, min([limit, *moments]))
@@ -119,7 +119,7 @@ class World:
         self.drain()
 
     def step(self) -> None:
-        """Something of all that may happen."""
+        """Do one random step."""
         self.drain()
         busy = [(link, way) for link, ways in self.waiting.items() for way in (0, 1) if ways[way]]
         if busy and self.random.random() < 0.8:
@@ -128,7 +128,7 @@ class World:
             self.pass_time()
 
     def cut(self) -> None:
-        """Some connection dies, with all that was on its way."""
+        """Lose a connection with all bytes in flight."""
         if self.waiting:
             link = self.random.choice(list(self.waiting))
             del self.waiting[link]
@@ -157,7 +157,7 @@ class World:
         return self.answers.pop(request)
 
     def publish(self, producer: int, count: int) -> None:
-        """Each a moment later than the one before; in batches or not."""
+        """Send each message a moment after the one before, in batches or not."""
         for _ in range(count):
             payload = b"%d" % len(self.published)
             self.published.append(payload)
@@ -169,7 +169,7 @@ class World:
 
 
 class Reading:
-    """A reader of that world, and the index of the message that it has to give next."""
+    """A reader of the world, and the index of the message that it must deliver next."""
 
     def __init__(self, world: World, start: MessageId, inclusive: bool, place: int) -> None:
         self.world = world
@@ -287,7 +287,8 @@ def test_a_table_view_has_the_last_value_of_every_key(seed: int) -> None:
         world.until(lambda: len(world.ids) == len(world.published))
 
     def compact() -> None:
-        """While everybody has read everything: who is behind may miss that a key was deleted."""
+        """Compact once every view has read everything: a view that is behind may miss that a key was
+        deleted."""
         world.broker.topic_administration.compact(world.now, TOPIC)
         world.until(lambda: world.broker.topic_administration.compaction_status(TOPIC)[0] != "RUNNING")
 

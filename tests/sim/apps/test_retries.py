@@ -1,5 +1,4 @@
-"""Worlds in which messages are put off to be consumed later: they are drawn, they pass, and what goes wrong
-with copies is noticed."""
+"""Worlds in which messages are reconsumed later are drawn and pass, and the checks notice wrong copies."""
 
 from functools import cache
 from itertools import islice
@@ -85,7 +84,7 @@ def test_a_copy_that_does_not_wait_is_noticed(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_copy_is_of_what_was_put_off_by_as_much() -> None:
-    """Somebody else is not done with all before it because of that."""
+    """The request does not acknowledge all messages before it for another consumer."""
     topic, later = TopicRecord("t", False), TopicRecord("r", False)
     policy = DeadLetterPolicy(3, "d", "r")
     spec = ConsumerSpec("t", "s", subscription_type=SubscriptionType.FAILOVER, retry=True, dead_letter=policy)
@@ -124,7 +123,7 @@ def test_a_copy_is_counted_once() -> None:
 
 
 def test_the_first_copy_is_counted_that_may_be_its_own() -> None:
-    """It was written before the second one was asked for; both are stored afterwards."""
+    """The copy was written before the second request; both copies are stored afterwards."""
     first, second = put_off_twice()
     early, late = Copy(1), Copy(2)
     first.is_stored(late)

@@ -1,4 +1,4 @@
-"""Worlds with table views and compaction: they are drawn, they pass, and wrong tables are noticed."""
+"""Worlds with table views and compaction are drawn and pass, and the checks notice wrong tables."""
 
 from dataclasses import replace
 from functools import cache
@@ -52,7 +52,7 @@ def test_of_a_partitioned_topic_that_grows() -> None:
             world = World(seed, profile)
             report = world.run()
             assert report.outcome is Outcome.PASSED, str(report)
-            if len(world.model.partitioned[world.partitioned[0]].counts) == 1:  # all was sent before that
+            if len(world.model.partitioned[world.partitioned[0]].counts) == 1:  # everything was sent before
                 continue
             tables = [table for table in world.tables if table.plan.partitioned is not None]
             assert all(len(table.parts) > profile.partitioned[0].partitions for table in tables)
@@ -61,7 +61,7 @@ def test_of_a_partitioned_topic_that_grows() -> None:
 
 
 def a_log(*messages: tuple[str | None, bytes]) -> TopicRecord:
-    """One message in each entry: key and value."""
+    """A log with one message in each entry: key and value."""
     topic = TopicRecord("t", False)
     for number, (key, value) in enumerate(messages):
         sent = Sent(_nobody(topic), number, value, key, {}, 0)

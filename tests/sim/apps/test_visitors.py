@@ -1,4 +1,4 @@
-"""Users who leave nothing behind, and topics that end: the checks notice who does it wrong."""
+"""Applications that leave no subscription behind, and topics that end: the checks notice wrong machines."""
 
 from dataclasses import replace
 from typing import Any
@@ -34,7 +34,7 @@ READING = Scenario("read", "", read, reading)
 
 
 def test_a_reader_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The broker forgot it with the connection, the client did not."""
+    """The broker forgot the position with the connection; the client did not."""
     monkeypatch.setattr(TransientSubscriber, "leave", lambda self, incarnation: None)
     report = passed(ScenarioWorld(READING, keep_trace=True))
     subscribes = [line for line in report.transcript if "<- SUBSCRIBE" in line and "visit-0" in line]
@@ -45,8 +45,8 @@ def test_a_reader_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("step", [-1, 1, 2])
 def test_a_reader_that_is_led_astray_is_noticed(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    """A message left out is a gap. One too many is discarded by the client, which is its duty; the broker
-    sends the start id's own message, too."""
+    """A message left out is a gap. The client discards a message too many, as it must: the broker also sends
+    the message of the start id."""
 
     def astray(topic: Any, command: Any, durable: bool) -> Any:
         subscription = begin(topic, command, durable)
@@ -92,7 +92,7 @@ ENDING = Scenario("end", "", ending)
 
 
 def test_a_topic_ends() -> None:
-    """BROKER-43: the producer is refused, the consumer reads to the end and is told."""
+    """BROKER-43: the producer is refused; the consumer reads to the end and is told."""
     world = ScenarioWorld(ENDING, keep_trace=True)
     report = passed(world)
     assert 0 < report.messages < 12
@@ -135,7 +135,7 @@ DELETING = Scenario("delete", "", deleting)
 
 
 def test_a_topic_is_deleted_and_begins_anew() -> None:
-    """What it held is gone, and demanded of nobody; what comes after is all there."""
+    """The old entries are gone, and no check demands them; the new ones are all there."""
     world = ScenarioWorld(DELETING, keep_trace=True)
     report = passed(world)
     assert report.faults["topic_deleted"] == 1

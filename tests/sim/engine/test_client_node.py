@@ -1,4 +1,4 @@
-"""The processes of a world: what one client may do in any weather."""
+"""The client processes of a world: the limits of one client, whatever the faults."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +13,7 @@ from pulsar_sim.runs.scenarios import quiet_profile
 
 @pytest.fixture
 def world() -> World:
-    """One that was, with one producer."""
+    """A finished world with one producer."""
     world = World(3, quiet_profile(messages=1))
     assert str(world.run()) == "seed 3 passed"
     world.hosts[0].node._recent_attempts.clear()
@@ -26,7 +26,7 @@ def connect(world: World, times: int) -> None:
 
 
 def test_a_storm_of_connections_is_noticed(world: World) -> None:
-    """INV-N6. That others have much to connect to is no excuse."""
+    """INV-N6: connections that other clients need are no excuse."""
     stranger: Any = SimpleNamespace(host=SimpleNamespace(node=None))
     world.visitors = [stranger] * MAX_ATTEMPTS
     connect(world, MAX_ATTEMPTS)

@@ -1,4 +1,4 @@
-"""Several brokers: topics move, are stolen and taken over, and the checks notice who does it wrong."""
+"""Several brokers: topics move, are stolen and taken over, and the checks notice wrong machines."""
 
 from collections import Counter
 from dataclasses import replace
@@ -49,7 +49,7 @@ def test_what_is_drawn() -> None:
 
 
 def test_the_number_of_brokers_shifts_no_other_draw() -> None:
-    """Its stream is its own."""
+    """The number has a stream of its own."""
     streams = Streams(5)
     first, second = draw(streams), draw(streams)
     assert first == second
@@ -96,7 +96,7 @@ def test_a_topic_moves_and_clients_find_it_by_a_redirect() -> None:
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_what_was_confirmed_survives_the_death_of_a_broker_while_it_writes(keep: bool) -> None:
-    """Another one takes over what was durable; the first never comes back while anybody looks."""
+    """Another broker takes over what was durable; the first never comes back during the test."""
     killed: list[int] = []
 
     def script(world: ScenarioWorld) -> None:
@@ -118,7 +118,7 @@ def test_what_was_confirmed_survives_the_death_of_a_broker_while_it_writes(keep:
 
 
 def test_a_store_that_forgets_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same, where the broker that takes over finds less than was confirmed."""
+    """The broker that takes over finds less than was confirmed, and that is noticed."""
     write = Cluster.write
 
     def forgetful(self: Cluster, node: Any, records: Any) -> set[str]:
@@ -163,7 +163,7 @@ def test_a_stale_owner_that_confirms_all_the_same_is_noticed(monkeypatch: pytest
 
 @pytest.mark.parametrize("version", [12, 15, 16, 17])
 def test_older_brokers(version: int) -> None:
-    """Brokers before 17 answer no ACK; whoever asks for receipts is served all the same."""
+    """Brokers before version 17 answer no ACK; consumers that ask for receipts work all the same."""
     profile = several(1)
     profile.brokers = [BrokerPlan(protocol_version=version, feature_flags=False)]
     profile.consumers[0] = replace(profile.consumers[0], receipts=True, confirm_permille=500)
@@ -194,7 +194,7 @@ def test_the_scenarios_move_a_topic(name: str) -> None:
 
 
 def reached(script: Any, **options: Any) -> set[str]:
-    """The marks of a world of three brokers that passes."""
+    """Return the coverage points of a world of three brokers that passes."""
     profile = several()
     for name, value in options.items():
         setattr(profile, name, value)

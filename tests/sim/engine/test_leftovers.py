@@ -1,4 +1,4 @@
-"""What machines have to let go of at an end, at the loss of a connection, and at rest (INV-L1)."""
+"""State that machines must release at an end, at the loss of a connection, and at rest (INV-L1)."""
 
 import pytest
 
@@ -30,7 +30,7 @@ from pulsar_sim.world import world as worlds
 def test_what_is_not_let_go_of_is_named(
     monkeypatch: pytest.MonkeyPatch, machine: type, method: str, world: str, text: str
 ) -> None:
-    """A machine that does not forget its connection is found at the end or at the loss of it."""
+    """A machine that does not forget its connection is found at its end or at the loss."""
     monkeypatch.setattr(worlds, "AUDITED_PERMILLE", 1000)
     assert broken_by(f"{world}: order of time") == ""
     monkeypatch.setattr(machine, method, lambda self, *arguments, **options: None)
@@ -38,13 +38,13 @@ def test_what_is_not_let_go_of_is_named(
 
 
 def test_a_link_that_is_given_up_before_it_is_open_leaves_nothing() -> None:
-    """In these worlds clients give up links while they are connected, and are closed later."""
+    """In these worlds clients give up links while they are connecting, and are closed later."""
     for seed in (1012, 1017, 1037):
         assert broken_by(f"seed {seed}") == ""
 
 
 def test_a_timer_belongs_to_a_part_of_the_machine() -> None:
-    """A timer of what was let go of is found, and one of what is in use, or that is not set, is not."""
+    """A timer of a released part is found; a timer of a part in use, or one that is not set, is not."""
     root: Context[object] = Context(0, 0)
     gone: Context[object] = Context(0, 0)
     moment = Moment("is at rest", "")
@@ -68,7 +68,8 @@ def test_a_timer_belongs_to_a_part_of_the_machine() -> None:
     ],
 )
 def test_a_table_says_what_attributes_hold(table: str, text: str) -> None:
-    """What is empty, what has a value; an attribute that an object does not have says nothing."""
+    """A table gives attributes that are empty or have a value; an attribute that an object lacks is
+    ignored."""
     root: Context[object] = Context(0, 0)
     root.emit(object())
     root.new_link()

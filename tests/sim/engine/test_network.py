@@ -1,4 +1,4 @@
-"""The network alone: what arrives, in which portions, and what does not."""
+"""The network alone: the bytes that arrive, their portions, and the bytes that do not."""
 
 from itertools import accumulate
 from typing import Any
@@ -13,13 +13,13 @@ T = proto.BaseCommand
 
 
 class Node:
-    """Remembers what it is told."""
+    """Records its calls."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.news: list[tuple[str, Any]] = []
         self.arrivals: list[tuple[int, int]] = []
-        """Of each frame how many bytes had arrived with it, and its kind."""
+        """The number of bytes that had arrived with each frame, and its kind."""
         self.wire: Wire | None = None
 
     def accept(self, wire: Wire) -> bool:
@@ -196,7 +196,7 @@ def test_bytes_that_are_no_frame_are_reported() -> None:
 
 
 def test_a_frame_of_the_monitor_comes_in_front_of_the_one_at_hand() -> None:
-    """And each is said to have arrived when its last byte has, in whichever portions."""
+    """Each frame is reported when its last byte has arrived, in whatever portions."""
     ping, pong, flow = encode_ping(), encode_pong(), encode_flow(0, 1)
     for instead in (None, b""):
 

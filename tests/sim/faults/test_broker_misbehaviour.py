@@ -1,4 +1,4 @@
-"""What is done to frames on their way must be what a real broker could do."""
+"""Misbehaviour does to frames only what a real broker could do."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +11,7 @@ T = proto.BaseCommand
 
 
 def standing_between() -> tuple[BrokerMisbehaviour, Any, list[Any]]:
-    """Itself, a wire, and the kinds of what it says to the client there."""
+    """Return the misbehaviour, a wire, and the kinds of frames that it sends to the client there."""
     said: list[Any] = []
     world: Any = SimpleNamespace(
         model=SimpleNamespace(refuses_sends=False),
@@ -25,8 +25,8 @@ def standing_between() -> tuple[BrokerMisbehaviour, Any, list[Any]]:
 
 
 def test_a_refused_producer_that_is_opened_anew_is_heard_again() -> None:
-    """The refusal may cross the broker's CLOSE_PRODUCER: the client comes back on the same wire, by the
-    same id."""
+    """The refusal may cross the broker's CLOSE_PRODUCER: the client opens the producer again on that wire, by
+    its id."""
     mischief, wire, said = standing_between()
     mischief.arm("send_refused", 1)
     assert mischief.to_broker(wire, T.SEND, Send(0, 5)) == b""
@@ -39,8 +39,8 @@ def test_a_refused_producer_that_is_opened_anew_is_heard_again() -> None:
 
 
 def test_what_is_refused_for_what_it_is_is_refused_again() -> None:
-    """The client may not have heard. Among later messages that are stored the broker would take it for a
-    duplicate and confirm what it does not have: a hole that no TCP makes."""
+    """The client may have missed the refusal. Among later stored messages the broker would take it for a
+    duplicate and confirm a message that it does not have: a hole that TCP cannot make."""
     mischief, wire, said = standing_between()
     mischief.arm("message_not_allowed", 1)
     assert mischief.to_broker(wire, T.SEND, Send(0, 5, payload=b"wrong")) == b""

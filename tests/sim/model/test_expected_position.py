@@ -1,4 +1,4 @@
-"""Which message may come next for who moves about in a topic."""
+"""The message that may come next for a consumer that seeks."""
 
 import pytest
 
@@ -12,7 +12,7 @@ PUBLISHED = (1000, 1000, 2000, 3000)
 
 @pytest.fixture
 def topic() -> TopicRecord:
-    """Entries 0 to 3 of ledger 5; the second is a batch of two. Submitted at 10, 20, 30, 40."""
+    """Entries 0 to 3 of ledger 5; the second is a batch of two. They are submitted at 10, 20, 30, 40."""
     record = TopicRecord("persistent://public/default/t", deduplication=False)
     producer = ProducerRecord("p", record, ProducerSpec(topic=record.name))
     for number, published in enumerate(PUBLISHED):
@@ -51,7 +51,7 @@ def test_where_it_was_moved(topic: TopicRecord) -> None:
 
 
 def test_one_of_several_places(topic: TopicRecord) -> None:
-    """A seek was not answered: before or after it, but in order from there."""
+    """A seek was not answered: messages come from before or after it, but in order from there."""
     where = ExpectedPosition(topic)
     assert where.came((5, 0, 0)) == ""
     where.unsettled(Base((5, 3, 0)))
@@ -64,20 +64,20 @@ def test_one_of_several_places(topic: TopicRecord) -> None:
 
 
 def test_a_seek_behind_a_message_that_was_given_up(topic: TopicRecord) -> None:
-    """The broker may go to the message that was named; that the next one was wanted only the client knew."""
+    """The broker may go to the named message; only the client knew that the next one was wanted."""
     where = ExpectedPosition(topic)
     where.moved(Base((5, 2, 0)))
     where.unanswered(Base(after((5, 1, 1))))
     assert where.came((5, 1, 1)) == ""
     assert where.came((5, 2, 0)) == ""
     where.back()
-    assert where.came((5, 1, 0)) == ""  # of the batch the broker may know the whole alone
+    assert where.came((5, 1, 0)) == ""  # of a batch the broker may know only the whole entry
     where.back()
     assert where.came((5, 0, 0)) != ""
 
 
 def test_the_end_is_where_it_was_at_some_moment(topic: TopicRecord) -> None:
-    """What was submitted before may or may not come; what was submitted later has to."""
+    """Messages submitted before may come or not; those submitted later must come."""
     where = ExpectedPosition(topic)
     where.moved(Base((5, 1, 0), since=30))
     assert where.came((5, 3, 0)) == ""
@@ -110,7 +110,7 @@ def test_who_may_be_anywhere(topic: TopicRecord) -> None:
 
 @pytest.fixture
 def torn(topic: TopicRecord) -> TopicRecord:
-    """With ledger 6: a message in two chunks, 0 and 2, and others between them and behind."""
+    """A log with ledger 6: a message in two chunks, 0 and 2, with others between and behind them."""
     producer = ProducerRecord("q", topic, ProducerSpec(topic=topic.name))
     metadata = MessageMetadata(producer_name="q", sequence_id=0, publish_time=3000)
     for position, number in (((6, 0), 0), ((6, 2), 1)):
@@ -128,7 +128,8 @@ def torn(topic: TopicRecord) -> TopicRecord:
 
 
 def test_a_message_whose_first_chunk_lies_before_where_it_began(torn: TopicRecord) -> None:
-    """It was half there when the end was sought: who begins behind its first chunk never has the whole."""
+    """Half of the message was stored when the end was sought: a consumer that begins behind its first chunk
+    never has all chunks."""
     where = ExpectedPosition(torn)
     where.moved(Base(START.place, since=45))
     assert where.came((6, 1, 0)) == ""

@@ -1,4 +1,4 @@
-"""Worlds with sticky keys: they are drawn, every key has somebody, and keys in wrong hands are noticed."""
+"""Worlds with key ranges are drawn, every key has an owner, and the checks notice keys at wrong consumers."""
 
 from dataclasses import replace
 from functools import cache

@@ -1,4 +1,4 @@
-"""Consumers of several topics in worlds: they are drawn, and what the reference model says of them."""
+"""Consumers of several topics are drawn, and the reference model checks them."""
 
 from collections.abc import Callable
 
@@ -82,7 +82,7 @@ def test_which_topics_a_group_means(listed: tuple[str, ...], pattern: str, topic
 
 
 class Group:
-    """A consumer of all topics called n-something."""
+    """A consumer of all topics whose names begin with n."""
 
     def __init__(self) -> None:
         self.topics = GroupTopics("group-0", SHARED, (), "n.*")
@@ -120,7 +120,7 @@ def test_a_topic_that_comes_back_has_a_new_part() -> None:
 
 
 def test_no_topic_twice_and_none_that_is_not_meant() -> None:
-    """INV-C16."""
+    """INV-C16: no topic twice, and none that is not meant."""
     group = Group()
     group.open.append(group.subscribes("n0", 1))
     with pytest.raises(ViolationError, match="n0 twice"):
@@ -136,7 +136,7 @@ def test_no_topic_twice_and_none_that_is_not_meant() -> None:
 
 
 def test_partitions_share_a_queue() -> None:
-    """FLOW-16."""
+    """FLOW-16: partitions share a total of prefetched messages."""
     group = Group()
     group.record.spec = ConsumerSpec(f"{BASE}n", "group-0", SHARED, max_total_receiver_queue_size=1000)
     whole = PartitionedTopic("n", False)
@@ -144,11 +144,11 @@ def test_partitions_share_a_queue() -> None:
     assert group.subscribes("n0", 1, whole).spec.receiver_queue_size == 250
 
 
-# --- who moves about in several topics ---------------------------------------------------------------------
+# --- seeks in several topics ----------------------------------------------------------------------------
 
 
 class Tour:
-    """One of the topics, with five messages, of which the subscription has had the first."""
+    """One of the topics, with five messages, of which the subscription has received the first."""
 
     def __init__(self) -> None:
         self.topic = TopicRecord(f"{BASE}n0", False)
@@ -171,7 +171,7 @@ class Tour:
 
 
 def test_nothing_from_before_a_seek_comes_after_it() -> None:
-    """INV-C7."""
+    """INV-C7: after a seek no message from before it comes."""
     tour = Tour()
     tour.toured.is_sought(7, Base((1, 3, 0)))
     tour.toured.done(7, Base((1, 3, 0)), 10)
@@ -219,7 +219,7 @@ def test_a_seek_that_is_answered_late_was_done_before_a_later_one() -> None:
     tour.comes_not(0)
 
 
-# --- whose turn it is -------------------------------------------------------------------------------------
+# --- turns of topics ------------------------------------------------------------------------------------
 
 
 class Turns(Group):
@@ -244,7 +244,7 @@ class Turns(Group):
 
 
 def test_no_topic_waits_for_ever() -> None:
-    """MULTI-19, INV-C16."""
+    """MULTI-19, INV-C16: each topic has its turn."""
     turns = Turns()
     turns.waits()
     turns.give_from_the_other(10, at_once=5)
@@ -253,7 +253,7 @@ def test_no_topic_waits_for_ever() -> None:
 
 
 def test_what_has_not_joined_has_no_turn() -> None:
-    """PART-11: its messages wait for the partitions that come with it."""
+    """PART-11: its messages wait for the partitions that join with it."""
     turns = Turns()
     turns.waits(joined=False)
     turns.give_from_the_other(100, at_once=5)
@@ -279,11 +279,11 @@ def test_nothing_is_known_of_what_may_be_dropped_or_become_a_dead_letter() -> No
     turns.give_from_the_other(100, at_once=5)
 
 
-# --- worlds of several topics, of special kinds ------------------------------------------------------------
+# --- special worlds of several topics -------------------------------------------------------------------
 
 
 def worlds(count: int, wanted: Callable[[Profile], bool]) -> list[World]:
-    """The first so many that are drawn so; they pass."""
+    """Return the first `count` worlds drawn as wanted; they pass."""
     found: list[World] = []
     for seed in range(2000):
         profile = draw(Streams(seed))

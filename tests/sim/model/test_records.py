@@ -1,4 +1,4 @@
-"""What is known of messages in chunks that were sent again, or are not all there any more."""
+"""Messages in chunks that were resent, or that are incomplete."""
 
 import pytest
 
@@ -15,7 +15,7 @@ from pulsar_sim.model.records import (
 
 @pytest.fixture
 def subscription() -> SubscriptionRecord:
-    """Of a topic with a message in two chunks, of which both were stored twice: 0, 0, 1, 1."""
+    """The subscription of a topic with a message in two chunks, each stored twice: 0, 0, 1, 1."""
     topic = TopicRecord("persistent://public/default/t", deduplication=False)
     producer = ProducerRecord("p", topic, ProducerSpec(topic=topic.name))
     sent = Sent(producer, 0, b"ab", None, {}, 0)
@@ -44,7 +44,7 @@ def test_but_not_without_a_first_and_a_last_chunk(
 
 
 def test_a_copy_of_which_a_chunk_was_let_go_need_not_come(subscription: SubscriptionRecord) -> None:
-    """Where the message has come as another copy."""
+    """The message has come as another copy."""
     topic = subscription.topic
     sent = topic.log[5, 0].source
     for entry_id, number in ((4, 0), (5, 1)):

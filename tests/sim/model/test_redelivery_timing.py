@@ -1,4 +1,4 @@
-"""When a consumer may ask for messages again."""
+"""The moments from which a consumer may ask for messages again."""
 
 from pulsar_sansio.model.config import ConsumerSpec, RedeliveryBackoff, SubscriptionType
 from pulsar_sim.model.redelivery_timing import RedeliveryTiming
@@ -37,7 +37,7 @@ def test_a_batch_is_judged_when_all_of_it_is() -> None:
 
 
 def test_a_batch_of_which_the_application_has_nothing_that_it_has_not_judged() -> None:
-    """The others wait in the queue, and are given later."""
+    """The other messages wait in the queue, and are delivered later."""
     record = unjudged()
     record.handed_out([FIRST], 3, 0, 0, 0)
     record.acknowledged([FIRST], 0)

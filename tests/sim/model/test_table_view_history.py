@@ -1,4 +1,4 @@
-"""What may have been heard of a key that two partitions have: every way is followed, and no other."""
+"""Changes of a key that two partitions have: every explanation is followed, and no other."""
 
 from pulsar_sim.model.compaction import Said
 from pulsar_sim.model.table_view_history import TableViewHistory

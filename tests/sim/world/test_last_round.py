@@ -1,4 +1,4 @@
-"""The administrator's last round: what it reads and moves agrees with the store (INV-A1)."""
+"""The administrator's last round reads and moves topics, and its results agree with the store (INV-A1)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,12 +22,12 @@ def _in_every_world(monkeypatch: pytest.MonkeyPatch) -> None:
     "world", ["consume-shared: order of time", "move-to-a-given-address: order of time", "seed 1", "seed 2"]
 )
 def test_all_agrees(world: str) -> None:
-    """With one broker, with several, and in drawn worlds."""
+    """The round passes with one broker, with several, and in drawn worlds."""
     assert broken_by(world) == ""
 
 
 def _nothing(*_arguments: Any, **_options: Any) -> None:
-    """Forget to do it."""
+    """Do nothing, in place of a method."""
 
 
 _SKIP = Subscription.skip_up_to
@@ -58,7 +58,7 @@ def _failed_once(_compaction: Compaction) -> dict[str, int]:
 def test_what_does_not_agree_is_named(
     monkeypatch: pytest.MonkeyPatch, owner: type, name: str, wrong: Callable[..., Any], text: str
 ) -> None:
-    """Numbers that are wrong, and positions that are not written down."""
+    """Wrong numbers, and positions that are not written."""
     monkeypatch.setattr(owner, name, wrong)
     found = broken_by("consume-shared: order of time")
     assert found.startswith("INV-A1")

@@ -1,4 +1,5 @@
-"""Topics go on in another cluster: everybody follows, nothing is lost, and the checks notice who does not."""
+"""Topics migrate to another cluster: all clients follow, nothing is lost, and the checks notice one that
+stays."""
 
 from collections.abc import Callable
 from typing import Any
@@ -42,7 +43,7 @@ def test_everybody_follows_and_nothing_is_lost() -> None:
     report = passed(ScenarioWorld(SCENARIOS["migrate"], keep_trace=True))
     assert report.faults == {"topic_migrated": 1}
     told = [line for line in report.transcript if "<- TOPIC_MIGRATED" in line and "auditor" not in line]
-    assert len(told) == 3  # the producer, the consumer, and who reads everything in the end
+    assert len(told) == 3  # the producer, the consumer, and the auditor
     sent_to = [line.split()[1] for line in report.transcript if "<- MESSAGE" in line]
     assert set(sent_to) == {"broker-0", FAR_BROKER}
 
@@ -67,7 +68,7 @@ def test_with_connections_lost_on_the_way() -> None:
 
 
 def test_a_broker_that_dies_knows_it_when_it_comes_back() -> None:
-    """That a topic has migrated is kept by the cluster."""
+    """The cluster keeps the fact that a topic has migrated."""
 
     def script(world: ScenarioWorld) -> None:
         node = world.cluster.nodes[0]
