@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pulsar_sansio.client.multi_topics.multi_topics_consumer import MultiTopicsConsumer
-from pulsar_sansio.client.outputs import Connect, Disconnect, Output
-from pulsar_sansio.model.config import ConsumerSpec, SubscriptionType
+from pulsar_sansio.client.outputs import Connect, ConsumerReady, Disconnect, Output
+from pulsar_sansio.model.config import ConsumerSpec, SubscriptionType, TopicsPattern
 from pulsar_sansio.wire import MessageCommand, encode_command, proto, topics_hash
 from tests.client.broker_script import entry_bytes
 from tests.client.script import (
@@ -286,3 +286,32 @@ class TopicsScript:
         self.answer()
         outputs, self.outputs = self.outputs, []
         return [output for output in outputs if not isinstance(output, Connect | Disconnect)]
+
+
+PATTERN = TopicsPattern("w-.*")
+
+
+def ready(topic: Any = ("a", "b"), partitions: dict[str, int] | None = None, **spec: Any) -> TopicsScript:
+    """A consumer that is open, nothing of its opening left to look at."""
+    world = TopicsScript(topic, partitions, **spec).answer()
+    assert isinstance(world.outputs[-1], ConsumerReady)
+    world.outputs.clear()
+    return world
+
+
+def partitioned(**spec: Any) -> TopicsScript:
+    return ready("p", {"p": 3}, **spec)
+
+
+def found(*there: str, pattern: TopicsPattern = PATTERN, **spec: Any) -> TopicsScript:
+    """A consumer that is ready."""
+    world = TopicsScript(pattern, spec.pop("partitions", None), **spec)
+    world.there = set(there)
+    world.answer()
+    assert ConsumerReady(world.handle, pattern.text) in world.outputs
+    world.outputs.clear()
+    return world
+
+
+def topics(world: TopicsScript) -> list[str]:
+    return [name.removeprefix(PREFIX) for name in world.machine.subscribed]

@@ -182,7 +182,7 @@ def test_the_end_counts_as_long_as_all_have_reached_it(why: str) -> None:
 
 
 def test_a_partition_that_joins_after_all_others_have_ended() -> None:
-    """More may come, then: what is enough is the policy's again."""
+    """More messages may arrive from the new partition, so the policy decides again what is enough."""
     world = ready("p", {"p": 2}, max_messages=2, timeout=0.0)
     for name in list(world.consumer_of):
         command = proto.CommandReachedEndOfTopic(consumer_id=world.consumer_of[name])
@@ -199,7 +199,8 @@ def test_a_partition_that_joins_after_all_others_have_ended() -> None:
 
 
 def test_what_was_opened_before_partitions_were_known_counts_no_more() -> None:
-    """Of neither: a pattern's topics may come and go for ever."""
+    """Neither a batch receive nor the memory of scaled queues keeps the queue of such a consumer, because
+    topics of a pattern may come and go for ever."""
     world = TopicsScript(("p", "q"), {"p": 3, "q": 2}, batch_receive=BatchReceivePolicy()).answer()
     assert world.machine._batch_receive is not None
     assert len(world.machine._batch_receive._queues) == 5
@@ -208,7 +209,7 @@ def test_what_was_opened_before_partitions_were_known_counts_no_more() -> None:
 
 
 def test_what_has_not_joined_does_not_count() -> None:
-    """PART-11: messages of a new partition wait for the others that are new."""
+    """Messages of a new partition wait for the other new partitions (PART-11)."""
     world = ready("p", {"p": 1}, max_messages=2, timeout=0.0)
     world.partitions["p"] = 3
     world.ignore = {"p-partition-2"}

@@ -1,17 +1,17 @@
-"""Lists of the topics that match a pattern: when they are asked for, and what is believed of them."""
+"""Lists of the topics of a pattern: when the client asks for them, and what it believes of them."""
 
 from typing import Any
 
 from pulsar_sansio.client.outputs import TopicJoined
 from pulsar_sansio.model.config import TopicDomain, TopicsPattern
 from pulsar_sansio.wire import encode_command, proto, topics_hash
-from tests.client.multi_topics.test_pattern import PATTERN, found, topics
 from tests.client.script import Command, frame_success
-from tests.client.topics_script import PREFIX, TopicsScript
+from tests.client.topics_script import PATTERN, PREFIX, TopicsScript, found, topics
 
 
 def test_after_a_change_that_was_told_of_the_whole_list_is_asked_for() -> None:
-    """The broker compares the hash of the list before: what came and went since would be no change to it."""
+    """The broker compares its list with the hash of the list before. A topic that came and went since then
+    would be no change."""
     world = found("w-a", pattern=TopicsPattern("w-.*", discovery_interval=60.0))
     world.pass_time(10.0)
     world.update(["w-b"])
@@ -24,7 +24,7 @@ def test_after_a_change_that_was_told_of_the_whole_list_is_asked_for() -> None:
 
 
 def test_with_another_list_the_wait_for_a_refused_topic_begins_anew() -> None:
-    """PATTERN-05: the wait has grown to a minute, and the next one is short again."""
+    """The wait has grown to a minute, and the next wait is short again (PATTERN-05)."""
     world = found("w-a", pattern=TopicsPattern("w-.*", discovery_interval=100.0))
     world.refuse = {"w-b": proto.ConsumerBusy}
     world.update(["w-b"])
@@ -38,7 +38,7 @@ def test_with_another_list_the_wait_for_a_refused_topic_begins_anew() -> None:
 
 
 class OfAllKinds(TopicsScript):
-    """A broker whose watches name topics without memory, too."""
+    """A broker reports non-persistent topics, too."""
 
     def frame_watching(self, command: Any) -> bytes:
         names = [PREFIX + "w-a", PREFIX + "w-b", "non-persistent://public/default/w-c"]
@@ -52,7 +52,7 @@ class OfAllKinds(TopicsScript):
 
 
 def test_a_topic_without_memory_in_the_list_of_a_watch_is_left_out() -> None:
-    """A watch is of persistent topics, and says nothing when one of the others goes."""
+    """A watcher covers persistent topics, so it reports nothing when a non-persistent topic is deleted."""
     world = OfAllKinds(TopicsPattern("w-.*", TopicDomain.ALL))
     world.there = {"w-a"}
     world.answer()

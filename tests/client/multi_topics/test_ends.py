@@ -8,8 +8,8 @@ from pulsar_sansio.client.client import Client
 from pulsar_sansio.client.outputs import EndOfTopic
 from pulsar_sansio.model.errors import ClosedError
 from pulsar_sansio.wire import proto
-from tests.client.multi_topics.test_multi_topics_consumer import ready
 from tests.client.script import Command
+from tests.client.topics_script import ready
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from tests.client.script import Command
     ids=["flush", "last message", "is there more"],
 )
 def test_a_closing_consumer_is_not_asked_anything(command: Callable[[Client, int, int], int]) -> None:
-    """It says so of itself, and not of one of its topics."""
+    """The consumer reports its own end, and no `TopicLeft` for its topics."""
     world = ready()
     world.answer_closes = False
     world.script.client.close(world.script.now, world.handle)
