@@ -7,6 +7,10 @@ MAX_BATCH = 2**24
 hundredth of that."""
 
 
+EntryPosition = tuple[int, int]
+"""The ledger id and the entry id of an entry."""
+
+
 class MessageId(NamedTuple):
     """The place of a message: ledger, entry, partition and, inside a batch, its index.
 

@@ -14,9 +14,9 @@ from typing import Any, cast
 from ...model.config import SubscriptionType
 from ...model.errors import ClosedError, InvalidTopicName, LocalProtocolError
 from ...model.message import ChunkedEntry, Entry, Message, Source
-from ...model.message_id import MessageId, TopicMessageId, is_message_id
+from ...model.message_id import EntryPosition, MessageId, TopicMessageId, is_message_id
 from ...model.topic_name import TopicName
-from ..delivery.ack_records import BatchAcknowledgement, Deliveries, EntryAcknowledgement, Place
+from ..delivery.ack_records import BatchAcknowledgement, Deliveries, EntryAcknowledgement
 from ..delivery.received_entries import Item, Messages, ReceivedBatch, ReceivedSingles, messages_of
 from .ack_grouping import AckGrouping
 from .ack_tracker import AckTracker
@@ -170,7 +170,7 @@ class AckCommands:
             [what] if isinstance(what, Message | MessageId | TopicMessageId) else what
         )
         known = self._tracker.in_chunks
-        places: dict[Place, int] = {}
+        places: dict[EntryPosition, int] = {}
         batches: dict[BatchAcknowledgement, tuple[int, int]] = {}
         for message_id in ids:
             place, index = message_id[:2], message_id.batch_index
@@ -254,7 +254,7 @@ class AckCommands:
         elif record.past_deliveries is not None:
             self._redelivery.settled(record.place)
 
-    def _acknowledge_chunks(self, place: Place) -> bool:
+    def _acknowledge_chunks(self, place: EntryPosition) -> bool:
         """A message in several entries, or in one; whether something new waits to be sent."""
         places = self._tracker.places(place)
         waits = self._tracker.entry(place)

@@ -17,11 +17,11 @@ from collections.abc import Callable
 
 from ...model.config import ConsumerSpec, nanoseconds_of
 from ...model.errors import ConnectionLost, PulsarError, broker_error
+from ...model.message_id import EntryPosition
 from ...wire import CUMULATIVE, INDIVIDUAL, encode_ack, proto
 from ..connecting.connection import Connection
 from ..connecting.requests import Requests
 from ..connecting.services import ClientContext
-from ..delivery.ack_records import Place
 from ..outputs import Output, RequestDone, RequestFailed
 from .ack_tracker import Ack, AckId, AckTracker
 
@@ -151,7 +151,7 @@ class AckGrouping:
         self._slot.clear()
         self.calm = 0
 
-    def discard(self, place: Place, validation_error: int) -> None:
+    def discard(self, place: EntryPosition, validation_error: int) -> None:
         """Tell the broker, at once, that this entry cannot be used (CONS-29)."""
         connection = self._connection
         assert connection is not None  # it has just come over it

@@ -15,8 +15,8 @@ from typing import Any
 
 from ...model.config import ConsumerSpec, nanoseconds_of
 from ...model.message import Entry, Message
+from ...model.message_id import EntryPosition
 from ..connecting.services import ClientContext
-from ..delivery.ack_records import Place
 from ..delivery.permits import Permits
 from ..delivery.received_entries import ReceivedBatch, ReceivedSingles
 from ..delivery.receiver_queue import ReceiverQueue
@@ -50,9 +50,9 @@ class AcknowledgementTimeout:
         self._origin = context.now
         self._due = RedeliverySchedule()
         self._slot = context.deadlines.slot(self._tick_over)
-        self.expired: Callable[[Sequence[Place]], None]
+        self.expired: Callable[[Sequence[EntryPosition]], None]
         """What to do with entries whose time is up."""
-        self.in_chunks: Callable[[Place], bool]
+        self.in_chunks: Callable[[EntryPosition], bool]
         """Whether the chunks of a message are known that ends there."""
         self.waiting: Callable[[], bool]
         """Whether messages wait that were not handed out yet."""
@@ -67,7 +67,7 @@ class AcknowledgementTimeout:
         if when is None or when > expiry:  # with a backoff, what runs may be a longer time
             self._slot.set(expiry)
 
-    def handed_out(self, place: Place, redelivery_count: int) -> None:
+    def handed_out(self, place: EntryPosition, redelivery_count: int) -> None:
         """A message of that entry is the application's from now on; the last one counts (UNACK-03)."""
         self._due.move(place, self._expiry(redelivery_count))
 
@@ -81,11 +81,11 @@ class AcknowledgementTimeout:
             return
         self.handed_out(entry.place, entry.redelivery_count)
 
-    def discard(self, place: Place) -> None:
+    def discard(self, place: EntryPosition) -> None:
         """The entry is judged."""
         self._due.discard(place)
 
-    def discard_through(self, last: Place) -> None:
+    def discard_through(self, last: EntryPosition) -> None:
         """So are this entry and all before it (ACK-08)."""
         self._due.discard_through(last)
 

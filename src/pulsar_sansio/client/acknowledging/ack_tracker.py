@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 from ...model.errors import LocalProtocolError
 from ...model.message import Entry
-from ...model.message_id import MessageId
+from ...model.message_id import EntryPosition, MessageId
 from ...model.processing import AckHandler
-from ..delivery.ack_records import BatchAcknowledgement, Deliveries, EntryAcknowledgement, Place
+from ..delivery.ack_records import BatchAcknowledgement, Deliveries, EntryAcknowledgement
 
 AckId = tuple[int, int, int | None]
 """Ledger id, entry id, and the bits of the messages still to acknowledge (None: the whole entry)."""
@@ -87,24 +87,26 @@ class AckTracker:
         """Acknowledged messages without an id of their own in an ACK: all but one of each complete batch."""
         self.judge: AckHandler | None = None
         """Who gives verdicts on its messages for `Message.processing`."""
-        self.entries: dict[Place, None] = {}
+        self.entries: dict[EntryPosition, None] = {}
         """Whole entries that wait. The consumer adds to them by itself where that is all there is to do."""
-        self._parts: dict[Place, BatchAcknowledgement] = {}
+        self._parts: dict[EntryPosition, BatchAcknowledgement] = {}
         """Batches of which some messages wait; only with index acknowledgement."""
         self._position: Position | None = None
         self._position_record: BatchAcknowledgement | None = None
         self._sent: Position | None = None
         """The last cumulative one sent over the present connection; only what is beyond it need be sent."""
-        self._batches: OrderedDict[Place, BatchAcknowledgement] = OrderedDict()
+        self._batches: OrderedDict[EntryPosition, BatchAcknowledgement] = OrderedDict()
         """The record of each batch that is not complete, oldest first."""
         self.forgotten = 0
         """Batches that were acknowledged in part, and forgotten for want of room."""
-        self._chunked: OrderedDict[Place, list[Place]] = OrderedDict()
+        self._chunked: OrderedDict[EntryPosition, list[EntryPosition]] = OrderedDict()
         """All places of each message that came in chunks, by its last one, oldest first."""
 
     # --- deliveries ------------------------------------------------------------------------------
 
-    def batch(self, place: Place, size: int, open_bits: int | None, stamp: int) -> BatchAcknowledgement:
+    def batch(
+        self, place: EntryPosition, size: int, open_bits: int | None, stamp: int
+    ) -> BatchAcknowledgement:
         """The record for a batch that has just been delivered, perhaps not for the first time.
 
         `open_bits`: the messages the broker wants delivered, None for all. Messages that are acknowledged are
@@ -128,12 +130,12 @@ class AckTracker:
             self._forget_oldest()
         return record
 
-    def open_batch(self, place: Place) -> BatchAcknowledgement | None:
+    def open_batch(self, place: EntryPosition) -> BatchAcknowledgement | None:
         """The record of that batch, None where nothing is known of it or nothing is left of it."""
         record = self._batches.get(place)
         return None if record is None or record.complete else record
 
-    def asked_for(self, place: Place) -> None:
+    def asked_for(self, place: EntryPosition) -> None:
         """The broker was asked to deliver that entry again: its record is needed until it comes."""
         record = self._batches.get(place)
         if record is not None:
@@ -161,37 +163,37 @@ class AckTracker:
         past = record.past_deliveries
         return past is not None and past.count != entry.delivery and self._batches.get(entry.place) is record
 
-    def message_in_chunks(self, places: list[Place]) -> None:
+    def message_in_chunks(self, places: list[EntryPosition]) -> None:
         """A message in these entries has just been delivered."""
         self._chunked.pop(places[-1], None)
         self._chunked[places[-1]] = places
         if len(self._chunked) > MAX_OPEN_BATCHES:
             self._chunked.popitem(last=False)
 
-    def places(self, place: Place) -> list[Place]:
+    def places(self, place: EntryPosition) -> list[EntryPosition]:
         """The entries of the message whose last one is there."""
         return self._chunked.get(place) or [place]
 
-    def in_chunks(self, place: Place) -> bool:
+    def in_chunks(self, place: EntryPosition) -> bool:
         """Whether the entries are known of a message in chunks whose last one is there, and which is not
         acknowledged."""
         return place in self._chunked
 
-    def is_duplicate(self, place: Place) -> bool:
+    def is_duplicate(self, place: EntryPosition) -> bool:
         """Whether the whole entry is acknowledged and the broker was not told yet (ACK-18).
 
         Acknowledgements already sent do not count: should one be lost, its messages must come again.
         """
         return place in self.entries or self.covers(place)
 
-    def covers(self, place: Place) -> bool:
+    def covers(self, place: EntryPosition) -> bool:
         """Whether the cumulative acknowledgement that waits covers the whole entry."""
         position = self._position
         return position is not None and (*place, WHOLE_ENTRY) <= position
 
     # --- acknowledging ---------------------------------------------------------------------------
 
-    def entry(self, place: Place) -> bool:
+    def entry(self, place: EntryPosition) -> bool:
         """The whole entry is acknowledged, with the other chunks of its message."""
         self._batches.pop(place, None)
         self._parts.pop(place, None)

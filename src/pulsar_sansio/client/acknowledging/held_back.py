@@ -15,8 +15,8 @@ This knows what waits, and neither why nor how the broker is asked.
 
 from collections.abc import Callable, Sequence
 
+from ...model.message_id import EntryPosition
 from ..connecting.services import ClientContext
-from ..delivery.ack_records import Place
 from ..delivery.receiver_queue import ReceiverQueue
 from .ack_tracker import AckTracker
 from .redelivery_schedule import RedeliverySchedule
@@ -37,7 +37,7 @@ class HeldBack:
         context: ClientContext,
         tracker: AckTracker,
         queue: ReceiverQueue,
-        ask: Callable[[Sequence[Place]], None],
+        ask: Callable[[Sequence[EntryPosition]], None],
     ) -> None:
         self._context = context
         self._tracker = tracker
@@ -45,19 +45,19 @@ class HeldBack:
         self._ask = ask
         self._looks = RedeliverySchedule()
         self._slot = context.deadlines.slot(self._look)
-        self._seen: dict[Place, tuple[int, int, int]] = {}
+        self._seen: dict[EntryPosition, tuple[int, int, int]] = {}
         """The patience of each entry, and what the last look has found: messages of it in the queue, and
         messages that are not settled, as bits."""
         self.places = self._seen.keys()
         """The entries that wait: always the same object."""
 
-    def sort(self, places: Sequence[Place], delay: int) -> list[Place]:
+    def sort(self, places: Sequence[EntryPosition], delay: int) -> list[EntryPosition]:
         """Those of the entries that are to be asked for now. The others are held back; those that were
         delivered again meanwhile, and wait in the queue, are not to be asked for. `delay`: nanoseconds, of
         negative acknowledgements."""
         queued = self._queue.waiting_of(places)
-        ready: list[Place] = []
-        back: set[Place] = set()
+        ready: list[EntryPosition] = []
+        back: set[EntryPosition] = set()
         patience = max(delay * DELAYS_OF_PATIENCE, LEAST_PATIENCE)
         for place in places:
             record, in_queue = self._tracker.open_batch(place), queued.get(place, 0)
@@ -74,17 +74,17 @@ class HeldBack:
         self._schedule()
         return [place for place in ready if place not in back] if back else ready
 
-    def silent(self, places: Sequence[Place]) -> list[Place]:
+    def silent(self, places: Sequence[EntryPosition]) -> list[EntryPosition]:
         """Those of the entries of which the application has messages that it has not settled."""
         queued = self._queue.waiting_of(places)
-        found: list[Place] = []
+        found: list[EntryPosition] = []
         for place in places:
             record, in_queue = self._tracker.open_batch(place), queued.get(place, 0)
             if record.unsettled & ~in_queue if record is not None else not in_queue:
                 found.append(place)
         return found
 
-    def settled(self, place: Place) -> None:
+    def settled(self, place: EntryPosition) -> None:
         """A message of that entry was acknowledged, or negatively acknowledged."""
         record = self._tracker.open_batch(place)
         if place in self._seen and record is not None and not (record.unsettled and record.refused):
@@ -92,7 +92,7 @@ class HeldBack:
             if record.refused:
                 self._ask([place])
 
-    def discard(self, place: Place) -> None:
+    def discard(self, place: EntryPosition) -> None:
         """Nothing of that entry is left, or it was asked for."""
         if self._seen.pop(place, None) is not None:
             self._looks.discard(place)
@@ -107,7 +107,7 @@ class HeldBack:
         now = self._context.now
         places = self._looks.take(now)
         queued = self._queue.waiting_of(places)
-        due: list[Place] = []
+        due: list[EntryPosition] = []
         for place in places:
             patience, before, unsettled_before = self._seen[place]
             record, in_queue = self._tracker.open_batch(place), queued.get(place, 0)

@@ -16,11 +16,12 @@ from itertools import islice
 from ...model.config import ConsumerSpec, nanoseconds_of
 from ...model.errors import ConnectionLost
 from ...model.message import Entry
+from ...model.message_id import EntryPosition
 from ...wire import encode_command, proto
 from ..connecting.connection import Connection
 from ..connecting.services import ClientContext
 from ..counters import ArrivalCounters
-from ..delivery.ack_records import BatchAcknowledgement, Place
+from ..delivery.ack_records import BatchAcknowledgement
 from ..delivery.receiver_queue import ReceiverQueue
 from .ack_grouping import AckGrouping
 from .ack_timeout import AcknowledgementTimeout
@@ -44,7 +45,7 @@ _UINT64 = 2**64 - 1
 _REDELIVER = proto.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES
 
 
-def _nobody(_places: Sequence[Place]) -> None:
+def _nobody(_places: Sequence[EntryPosition]) -> None:
     """Nobody wants to hear of it."""
 
 
@@ -66,12 +67,12 @@ class NegativeAcknowledgements(RedeliverySchedule):
         self._delays = [(delay, max(1, min(delay // 10, MAX_TICK))) for delay in delays]
         """By redelivery count: the delay, and what moments are multiples of."""
 
-    def add_after_delay(self, place: Place, redelivery_count: int, now: int, least: int = 0) -> None:
+    def add_after_delay(self, place: EntryPosition, redelivery_count: int, now: int, least: int = 0) -> None:
         """The earlier moment counts for an entry named twice. `least`: nanoseconds, where the delay is
         shorter."""
         self.add(place, self._moment(redelivery_count, now, least))
 
-    def add_message(self, place: Place, redelivery_count: int, now: int) -> None:
+    def add_message(self, place: EntryPosition, redelivery_count: int, now: int) -> None:
         """One more message of that batch: its delay is never cut short."""
         when = self._moment(redelivery_count, now, 0)
         if (self.when(place) or 0) < when:
@@ -142,18 +143,18 @@ class Redelivery:
         self._tracker = tracker
         self._counters = counters
         self._held = HeldBack(context, tracker, queue, self._held_long_enough)
-        self._expired: dict[Place, None] = {}
+        self._expired: dict[EntryPosition, None] = {}
         """Entries that have timed out: the application may have them, and acknowledge them later."""
         self._timeout = timeout
         if timeout is not None:
             timeout.expired = self._timed_out
             timeout.in_chunks = tracker.in_chunks
         self._wanted = wanted
-        self.on_negative: Callable[[Sequence[Place]], None] = _nobody
-        self.on_timeout: Callable[[Sequence[Place]], None] = _nobody
+        self.on_negative: Callable[[Sequence[EntryPosition]], None] = _nobody
+        self.on_timeout: Callable[[Sequence[EntryPosition]], None] = _nobody
         """Who is told, for either reason, what is going to be asked for again."""
-        self.on_acknowledged: Callable[[Place], None] | None = None
-        self.on_acknowledged_through: Callable[[Place], None] | None = None
+        self.on_acknowledged: Callable[[EntryPosition], None] | None = None
+        self.on_acknowledged_through: Callable[[EntryPosition], None] | None = None
         """Who else asks for entries, and has to know."""
         self._slot = context.deadlines.slot(self._negative_due)
         self._connection: Connection | None = None
@@ -184,7 +185,7 @@ class Redelivery:
     # --- asking ----------------------------------------------------------------------------------
 
     def negative_acknowledge(
-        self, places: Mapping[Place, int], batches: Mapping[BatchAcknowledgement, tuple[int, int]]
+        self, places: Mapping[EntryPosition, int], batches: Mapping[BatchAcknowledgement, tuple[int, int]]
     ) -> None:
         """Ask for these entries and batches when the delay is over; while detached there is no need to.
 
@@ -200,7 +201,7 @@ class Redelivery:
             self._refuse_messages(record, bits, redelivery_count, now)
         self._schedule()
 
-    def _refuse_entry(self, place: Place, redelivery_count: int, now: int) -> None:
+    def _refuse_entry(self, place: EntryPosition, redelivery_count: int, now: int) -> None:
         if self._timeout is not None:  # it is settled
             self._timeout.discard(place)
         if not self._tracker.is_duplicate(place):
@@ -225,12 +226,12 @@ class Redelivery:
             self._held.discard(place)
             self.negative.add_message(place, redelivery_count, now)
 
-    def settled(self, place: Place) -> None:
+    def settled(self, place: EntryPosition) -> None:
         """A message of that batch is acknowledged, and others are not."""
         if self._held.places:
             self._held.settled(place)
 
-    def not_copied(self, places: Mapping[Place, int]) -> None:
+    def not_copied(self, places: Mapping[EntryPosition, int]) -> None:
         """Ask for these entries: the messages in question, as bits, were to be copied and could not be. Only
         while attached."""
         for place, bits in places.items():
@@ -246,7 +247,7 @@ class Redelivery:
         if self._tracker.may_be_back(entry):
             self.take_back_id(entry.place, index)
 
-    def take_back_id(self, place: Place, index: int) -> None:
+    def take_back_id(self, place: EntryPosition, index: int) -> None:
         """As `take_back`, where it is not known of which delivery the message is."""
         self._counters.duplicates += self._queue.withdraw(place, index)
 
@@ -262,7 +263,7 @@ class Redelivery:
                 removed += queue.withdraw(place, each if index >= 0 else -1)
         self._counters.duplicates += removed
 
-    def acknowledged(self, place: Place) -> None:
+    def acknowledged(self, place: EntryPosition) -> None:
         """The entry is wholly acknowledged; asking for it would be wrong."""
         if self.negative:
             self.negative.discard(place)
@@ -276,7 +277,7 @@ class Redelivery:
         if self.on_acknowledged is not None:
             self.on_acknowledged(place)
 
-    def acknowledged_through(self, place: Place) -> None:
+    def acknowledged_through(self, place: EntryPosition) -> None:
         """So are this entry and all before it."""
         if self.negative:
             self.negative.discard_through(place)
@@ -346,11 +347,11 @@ class Redelivery:
             self._ask_for(places)
         self._schedule()
 
-    def _held_long_enough(self, places: Sequence[Place]) -> None:
+    def _held_long_enough(self, places: Sequence[EntryPosition]) -> None:
         self.on_negative(places)
         self._ask_for(list(places))
 
-    def _timed_out(self, places: Sequence[Place]) -> None:
+    def _timed_out(self, places: Sequence[EntryPosition]) -> None:
         """Rule UNACK-04. No message of them has left the queue for the time of the timeout; those that wait
         there are taken back. Entries of which the application has nothing are not asked for."""
         places = self._held.silent(places)
@@ -364,7 +365,7 @@ class Redelivery:
                 del self._expired[next(iter(self._expired))]
         self._ask_for(every)
 
-    def _ask_for(self, places: list[Place]) -> None:
+    def _ask_for(self, places: list[EntryPosition]) -> None:
         connection = self._connection
         assert connection is not None
         if places:
@@ -373,7 +374,7 @@ class Redelivery:
             else:
                 self.redeliver_all()
 
-    def _request(self, connection: Connection, places: list[Place]) -> None:
+    def _request(self, connection: Connection, places: list[EntryPosition]) -> None:
         for place in places:  # whatever else waits to ask for it need not
             self._tracker.asked_for(place)
             self.negative.discard(place)

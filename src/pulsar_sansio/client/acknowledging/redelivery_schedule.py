@@ -7,7 +7,7 @@ taken out before its moment costs nothing more. Knows neither the time nor why a
 from collections.abc import Collection
 from heapq import heappop, heappush
 
-from ..delivery.ack_records import Place
+from ...model.message_id import EntryPosition
 
 
 class RedeliverySchedule:
@@ -16,8 +16,8 @@ class RedeliverySchedule:
     __slots__ = ("_at", "_moments", "_when")
 
     def __init__(self) -> None:
-        self._when: dict[Place, int] = {}
-        self._at: dict[int, dict[Place, None]] = {}
+        self._when: dict[EntryPosition, int] = {}
+        self._at: dict[int, dict[EntryPosition, None]] = {}
         """What is due at each moment; empty where all of it was taken out."""
         self._moments: list[int] = []
         """A heap of the keys of that."""
@@ -26,22 +26,22 @@ class RedeliverySchedule:
         return len(self._when)
 
     @property
-    def places(self) -> Collection[Place]:
+    def places(self) -> Collection[EntryPosition]:
         """The entries: always the same object, so that who looks at every message may keep it."""
         return self._when.keys()
 
-    def when(self, place: Place) -> int | None:
+    def when(self, place: EntryPosition) -> int | None:
         """The moment when the entry is due, None where it is not here."""
         return self._when.get(place)
 
-    def add(self, place: Place, when: int) -> None:
+    def add(self, place: EntryPosition, when: int) -> None:
         """The entry is due then. One that waits already: the earlier moment counts."""
         if self._when.setdefault(place, when) > when:
             self.discard(place)
             self._when[place] = when
         self._insert(place, self._when[place])
 
-    def move(self, place: Place, when: int) -> None:
+    def move(self, place: EntryPosition, when: int) -> None:
         """The entry is due then, whenever it was due before (rule UNACK-03)."""
         before = self._when.get(place)
         if before != when:
@@ -50,20 +50,20 @@ class RedeliverySchedule:
             self._when[place] = when
             self._insert(place, when)
 
-    def _insert(self, place: Place, when: int) -> None:
+    def _insert(self, place: EntryPosition, when: int) -> None:
         at = self._at.get(when)
         if at is None:
             at = self._at[when] = {}
             heappush(self._moments, when)
         at[place] = None
 
-    def discard(self, place: Place) -> None:
+    def discard(self, place: EntryPosition) -> None:
         """The entry is not to be asked for any more."""
         when = self._when.pop(place, None)
         if when is not None:
             del self._at[when][place]
 
-    def discard_through(self, last: Place) -> None:
+    def discard_through(self, last: EntryPosition) -> None:
         """Neither is this one, nor all before it."""
         for place in [place for place in self._when if place <= last]:
             self.discard(place)
@@ -75,9 +75,9 @@ class RedeliverySchedule:
             del self._at[heappop(moments)]
         return moments[0] if moments else None
 
-    def take(self, now: int) -> list[Place]:
+    def take(self, now: int) -> list[EntryPosition]:
         """Everything that is due, the oldest moment first."""
-        due: list[Place] = []
+        due: list[EntryPosition] = []
         moments = self._moments
         while moments and moments[0] <= now:
             due += self._at.pop(heappop(moments))

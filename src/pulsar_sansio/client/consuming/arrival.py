@@ -24,7 +24,7 @@ from ...model.message import (
     RedeliveredEntry,
     Source,
 )
-from ...model.message_id import EARLIEST, LATEST, MessageId
+from ...model.message_id import EARLIEST, LATEST, EntryPosition, MessageId
 from ...wire import (
     Batch,
     Compressed,
@@ -41,7 +41,6 @@ from ...wire import (
 from ..acknowledging.ack_grouping import AckGrouping
 from ..acknowledging.ack_tracker import AckTracker
 from ..counters import ArrivalCounters
-from ..delivery.ack_records import Place
 from ..delivery.permits import Permits
 from ..delivery.received_entries import CompressedSingle, ReceivedBatch, ReceivedSingles
 from .chunk_assembly import ChunkAssembly
@@ -120,7 +119,7 @@ class Arrival:
         """Whether `start` is how far the application has got: an id without index is its whole entry then."""
         self.since: int | None = None
         """Milliseconds since 1970: at the beginning what was published before is not wanted."""
-        self.passed: Place | None = None
+        self.passed: EntryPosition | None = None
         """The furthest entry of which nothing, or nothing more, is for the application, though it was not
         handed out."""
         self._filtering = False
@@ -178,7 +177,7 @@ class Arrival:
         self.passed = self.counters.last_chunk = None
 
     @property
-    def reached(self) -> Place | None:
+    def reached(self) -> EntryPosition | None:
         """`passed`, and chunks are done with where no message waits for more of them."""
         passed, chunk = self.passed, self.counters.last_chunk
         if chunk is None or self._chunks.waiting:
@@ -245,7 +244,7 @@ class Arrival:
         self._batch(place, metadata, stamp, batch, redelivery_count, size, bits, cost)
 
     def _is_for_the_application(
-        self, place: Place, metadata: MessageMetadata, cost: int, outdated: bool
+        self, place: EntryPosition, metadata: MessageMetadata, cost: int, outdated: bool
     ) -> bool:
         """Whether the entry is to be opened; if not, it is counted, and its permits are the caller's to give
         back."""
@@ -272,12 +271,12 @@ class Arrival:
         self._pass(place)
         return False
 
-    def _pass(self, place: Place) -> None:
+    def _pass(self, place: EntryPosition) -> None:
         """The entry is done with, and nobody is handed it out."""
         if self.passed is None or place > self.passed:
             self.passed = place
 
-    def _skip(self, place: Place) -> None:
+    def _skip(self, place: EntryPosition) -> None:
         """A message that lies before the start, by itself or in chunks. A durable subscription delivers it
         again and again until somebody says that it is done."""
         self.counters.before_start += 1
@@ -288,7 +287,7 @@ class Arrival:
 
     def _single(
         self,
-        place: Place,
+        place: EntryPosition,
         metadata: MessageMetadata,
         stamp: BrokerStamp,
         payload: bytes | Compressed,
@@ -309,7 +308,7 @@ class Arrival:
 
     def _chunk(
         self,
-        place: Place,
+        place: EntryPosition,
         metadata: MessageMetadata,
         stamp: BrokerStamp,
         payload: bytes,
@@ -372,7 +371,7 @@ class Arrival:
         )
         return True
 
-    def _is_before_start(self, place: Place) -> bool:
+    def _is_before_start(self, place: EntryPosition) -> bool:
         """Whether delivery is to begin after an entry of one message, or the last of a message in chunks.
 
         For the sake of a message in chunks the broker may begin further back (`MessageId.first_chunk`). What
@@ -390,7 +389,7 @@ class Arrival:
 
     def _batch(
         self,
-        place: Place,
+        place: EntryPosition,
         metadata: MessageMetadata,
         stamp: BrokerStamp,
         batch: Batch | RawBatch,
@@ -423,7 +422,7 @@ class Arrival:
             self._finished(place)
         self._permits.give_back(cost - len(indexes))
 
-    def _without_skipped(self, batch: Batch | RawBatch, place: Place, size: int, bits: int) -> int:
+    def _without_skipped(self, batch: Batch | RawBatch, place: EntryPosition, size: int, bits: int) -> int:
         """`bits` without the messages that are not for the application (CONS-33)."""
         start = self.start if self._filtering else None
         if start is None:
@@ -446,13 +445,15 @@ class Arrival:
                     bits ^= 1 << index
         return bits
 
-    def _finished(self, place: Place) -> None:
+    def _finished(self, place: EntryPosition) -> None:
         """Nothing of the entry is for the application: acknowledge it with the others."""
         self._pass(place)
         if self._tracker.entry(place):
             self._acknowledger.something_waits()
 
-    def _discard(self, place: Place, cost: int, validation_error: int, *, counted: int | None = None) -> None:
+    def _discard(
+        self, place: EntryPosition, cost: int, validation_error: int, *, counted: int | None = None
+    ) -> None:
         self.counters.discarded += max(cost, 1) if counted is None else counted
         self.counters.note_unreadable(place)
         self._pass(place)

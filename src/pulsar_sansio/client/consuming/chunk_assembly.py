@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ...model.config import ConsumerSpec, nanoseconds_of
+from ...model.message_id import EntryPosition
 from ...wire import MessageMetadata
 from ..connecting.services import ClientContext
 from ..counters import ArrivalCounters
-from ..delivery.ack_records import Place
 from ..producing.send_encoder import MAX_CHUNKS
 
 _Uuid = tuple[str, str]
@@ -29,9 +29,9 @@ class _Incomplete:
     total: int
     size: int
     since: int
-    others: dict[Place, None]
+    others: dict[EntryPosition, None]
     """Chunks of it that are of no use, and acknowledged with it."""
-    places: dict[Place, None] = field(default_factory=dict)
+    places: dict[EntryPosition, None] = field(default_factory=dict)
     payloads: list[bytes] = field(default_factory=list)
     received: int = 0
     broken: bool = False
@@ -41,7 +41,7 @@ class _Incomplete:
 class Complete:
     """All chunks of a message: where they lie, and their payloads, compressed as one."""
 
-    places: list[Place]
+    places: list[EntryPosition]
     payload: bytes
 
 
@@ -65,7 +65,7 @@ class ChunkAssembly:
         context: ClientContext,
         spec: ConsumerSpec,
         counters: ArrivalCounters,
-        done_with: Callable[[Iterable[Place]], None],
+        done_with: Callable[[Iterable[EntryPosition]], None],
     ) -> None:
         self._counters = counters
         self._context = context
@@ -78,7 +78,7 @@ class ChunkAssembly:
         """The one that began first at the front."""
         self._slot = context.deadlines.slot(self._expire)
 
-    def take(self, place: Place, metadata: MessageMetadata, payload: bytes) -> Complete | None:
+    def take(self, place: EntryPosition, metadata: MessageMetadata, payload: bytes) -> Complete | None:
         """One chunk; the message, if it was the last one missing. A chunk that says what cannot be counts as
         one that is missing."""
         uuid = (metadata.producer_name, metadata.uuid or "")
@@ -127,7 +127,7 @@ class ChunkAssembly:
         self._incomplete.clear()
         self._slot.clear()
 
-    def clear_behind(self, place: Place) -> None:
+    def clear_behind(self, place: EntryPosition) -> None:
         """Everything that lies behind it comes again; what has begun there or before goes on."""
         for uuid, message in list(self._incomplete.items()):
             if next(iter(message.places)) > place:
@@ -149,13 +149,13 @@ class ChunkAssembly:
         )
 
     def _begin(
-        self, uuid: _Uuid, before: _Incomplete | None, place: Place, total: int, size: int
+        self, uuid: _Uuid, before: _Incomplete | None, place: EntryPosition, total: int, size: int
     ) -> _Incomplete:
         """The first chunk came, perhaps again: a producer that reconnects between chunks sends all of them
         once more, in other entries, and the same entries come again where they are delivered again. Those
         that came in front of it do not, and may belong to nothing.
         """
-        others: dict[Place, None] = {}
+        others: dict[EntryPosition, None] = {}
         if before is not None:
             self._forget(uuid)
             if place not in before.places:

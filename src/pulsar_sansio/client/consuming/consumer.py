@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal, Protocol
 from ...model.config import ConsumerSpec, ReadingSpec
 from ...model.errors import ClosedError, PulsarError, RemoteProtocolError
 from ...model.message import Message, Source
-from ...model.message_id import MessageId
+from ...model.message_id import EntryPosition, MessageId
 from ...model.service_url import Address
 from ...model.topic_name import TopicName
 from ...wire import MessageCommand, UniformMessages, encode_command, encode_flow, proto
@@ -32,7 +32,6 @@ from ..connecting.connection import Connection
 from ..connecting.refusal_policy import Decision
 from ..connecting.services import ClientContext, Services
 from ..counters import ArrivalCounters
-from ..delivery.ack_records import Place
 from ..delivery.batch_receive import BatchReceive
 from ..delivery.received_entries import Messages
 from ..delivery.receiver_queue import ReceiverQueue
@@ -496,7 +495,7 @@ class Consumer(ConsumerRequests):
             lambda wanted: self._ack_commands.watch(wanted),
         )
 
-    def _done_with(self, places: Iterable[Place]) -> None:
+    def _done_with(self, places: Iterable[EntryPosition]) -> None:
         """Chunks that will not be part of a message: nobody else can use them either."""
         waits = False
         for place in places:

@@ -13,10 +13,9 @@ from typing import Any
 from ...model.errors import LocalProtocolError, PulsarError
 from ...model.interceptors import ConsumerInterceptor
 from ...model.message import Message, Source
-from ...model.message_id import MessageId, TopicMessageId
+from ...model.message_id import EntryPosition, MessageId, TopicMessageId
 from ...model.topic_name import TopicName
 from ..acknowledging.ack_commands import AckCommands, Acknowledgeable, OneMessage
-from ..delivery.ack_records import Place
 from ..delivery.permits import Permits
 from ..delivery.received_entries import Messages
 from ..delivery.receiver_queue import ReceiverQueue
@@ -66,7 +65,7 @@ class Interception:
             except Exception as failure:
                 self._failed(interceptor, failure)
 
-    def negatively_acknowledged(self, places: Collection[Place]) -> None:
+    def negatively_acknowledged(self, places: Collection[EntryPosition]) -> None:
         """These entries are asked for again now, because somebody wanted that."""
         message_ids = self._ids(places)
         for interceptor in self._interceptors:
@@ -75,7 +74,7 @@ class Interception:
             except Exception as failure:
                 self._failed(interceptor, failure)
 
-    def timed_out(self, places: Collection[Place]) -> None:
+    def timed_out(self, places: Collection[EntryPosition]) -> None:
         """These entries are asked for again now, because nobody has said anything of them."""
         message_ids = self._ids(places)
         for interceptor in self._interceptors:
@@ -84,7 +83,7 @@ class Interception:
             except Exception as failure:
                 self._failed(interceptor, failure)
 
-    def _ids(self, places: Collection[Place]) -> tuple[MessageId, ...]:
+    def _ids(self, places: Collection[EntryPosition]) -> tuple[MessageId, ...]:
         return tuple(MessageId(*place, self._source.partition) for place in places)
 
     def _failed(self, interceptor: ConsumerInterceptor, error: Exception) -> None:

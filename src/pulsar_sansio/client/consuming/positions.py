@@ -16,11 +16,10 @@ from typing import Any
 from ...model.config import ConsumerSpec, nanoseconds_of
 from ...model.errors import BrokerError, LocalProtocolError, PulsarError, TimedOut
 from ...model.message import Source
-from ...model.message_id import EARLIEST, LATEST, MessageId
+from ...model.message_id import EARLIEST, LATEST, EntryPosition, MessageId
 from ...wire import proto
 from ..connecting.connection import Connection
 from ..connecting.services import ClientContext, Services
-from ..delivery.ack_records import Place
 from ..delivery.receiver_queue import ReceiverQueue, before, message_id_of
 from ..outputs import Output, RequestDone, RequestFailed
 from .arrival import Arrival
@@ -96,7 +95,7 @@ class Positions:
         """Attached, and `go_on` is still to come."""
         self._requests: set[int] = set()
         """Questions of the application that have no answer yet."""
-        self._known_last: Place = EARLIEST[:2]
+        self._known_last: EntryPosition = EARLIEST[:2]
         """The last message of the topic when the broker was asked last."""
         self._compacted = spec.read_compacted
         """That one may be gone since."""
@@ -390,7 +389,7 @@ class Positions:
         if connection is not None and (self._seeking.current is None or self._seeking.answered):
             self._asks_where(connection)
 
-    def _reached(self) -> Place | None:
+    def _reached(self) -> EntryPosition | None:
         """The furthest entry that was handed out, or of which nothing is to be handed out."""
         reached, handed_out = self._arrival.reached, self._queue.last_handed_out
         return reached if handed_out is None else handed_out if reached is None else max(reached, handed_out)

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...model.message_id import EntryPosition
+
 if TYPE_CHECKING:
     from ..acknowledging.ack_tracker import AckTracker
-
-Place = tuple[int, int]
-"""Ledger id and entry id."""
 
 OUT_OF_ORDER = -2
 """`in_order` of a record that has no such counter; never the index of a message."""
@@ -57,7 +56,7 @@ class BatchAcknowledgement:
     __slots__ = ("_open", "checkpoint", "deliveries", "in_order", "past_deliveries", "place", "size", "stamp")
 
     def __init__(
-        self, deliveries: Deliveries, place: Place, size: int, open_bits: int, stamp: int | None
+        self, deliveries: Deliveries, place: EntryPosition, size: int, open_bits: int, stamp: int | None
     ) -> None:
         """`stamp`: None where it is not known."""
         self.deliveries: Deliveries = deliveries

@@ -10,7 +10,7 @@ from operator import length_hint
 from typing import Any
 
 from ...model.message import Message
-from .ack_records import Place
+from ...model.message_id import EntryPosition
 from .permits import Permits
 from .received_entries import Item, ReceivedBatch, ReceivedSingles
 from .receiver_queue import ReceiverQueue
@@ -52,7 +52,7 @@ class MeteredQueue(ReceiverQueue):
         super().clear()
         self.weigh(-self.bytes_waiting)
 
-    def _drop(self, places: Container[Place], index: int | None) -> int:
+    def _drop(self, places: Container[EntryPosition], index: int | None) -> int:
         """What stays is weighed when it is added again."""
         current = 0 if self._current is None else _bytes_of(self._current)
         self.weigh(current - self.bytes_waiting)

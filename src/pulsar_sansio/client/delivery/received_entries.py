@@ -12,8 +12,9 @@ from itertools import chain
 from typing import Any, NamedTuple, overload
 
 from ...model.message import Entry, Message, Source
+from ...model.message_id import EntryPosition
 from ...wire import Batch, Compressed, MessageMetadata, decode_message_metadata
-from .ack_records import EntryAcknowledgement, Place
+from .ack_records import EntryAcknowledgement
 
 
 class ReceivedBatch(NamedTuple):
@@ -60,7 +61,7 @@ class PlainEntry(Entry):
     _undecoded: bytes | MessageMetadata
 
     @staticmethod
-    def of(item: "ReceivedSingles", place: Place, header: bytes | MessageMetadata) -> "PlainEntry":
+    def of(item: "ReceivedSingles", place: EntryPosition, header: bytes | MessageMetadata) -> "PlainEntry":
         # Past `Entry.__init__`, which sets more: this happens once per message.
         entry = PlainEntry.__new__(PlainEntry)
         entry.source = item.source
@@ -82,7 +83,7 @@ class ReceivedSingles(NamedTuple):
     """Plain entries of one message: what they have in common, and of each its place, header and payload."""
 
     source: Source
-    places: Sequence[Place]
+    places: Sequence[EntryPosition]
     headers: Sequence[bytes | MessageMetadata]
     redelivery_count: int
     acknowledgement: EntryAcknowledgement

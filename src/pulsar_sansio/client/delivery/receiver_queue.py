@@ -17,8 +17,7 @@ from operator import length_hint
 
 from ...model.errors import ClosedError
 from ...model.message import Entry, Message
-from ...model.message_id import MessageId
-from .ack_records import Place
+from ...model.message_id import EntryPosition, MessageId
 from .permits import Permits
 from .received_entries import (
     Item,
@@ -235,17 +234,17 @@ class ReceiverQueue:
     def leave(self) -> None:
         """Nobody uses it any more. That matters only to queues that others know of."""
 
-    def remove(self, places: Collection[Place]) -> int:
+    def remove(self, places: Collection[EntryPosition]) -> int:
         """Drop what is left of these entries, and nothing else (rules REDEL-04, REDEL-06); how many messages
         that is."""
         return self._drop(places, None) if self.waiting_of(places) else 0
 
-    def withdraw(self, place: Place, index: int) -> int:
+    def withdraw(self, place: EntryPosition, index: int) -> int:
         """Drop one message of that entry, as `remove`."""
         waits = self.waiting_of((place,)).get(place, 0) >> max(index, 0) & 1
         return self._drop((place,), index) if waits else 0
 
-    def _drop(self, places: Container[Place], index: int | None) -> int:
+    def _drop(self, places: Container[EntryPosition], index: int | None) -> int:
         """Drop what is left of these entries, or messages of that index of them."""
         rest = self._rest_of_current()
         permits = self._drop_current() - sum(map(size_of, rest))
@@ -312,9 +311,9 @@ class ReceiverQueue:
         """Messages that `take` would give."""
         return self._waiting + length_hint(self._left)
 
-    def places(self) -> set[Place]:
+    def places(self) -> set[EntryPosition]:
         """The entries of which messages wait."""
-        found: set[Place] = set()
+        found: set[EntryPosition] = set()
         for item in [*self._rest_of_current(), *self._items]:
             if isinstance(item, ReceivedBatch):
                 found.add(item.entry.place)
@@ -324,9 +323,9 @@ class ReceiverQueue:
                 found.update(message.entry.place for message in item)
         return found
 
-    def waiting_of(self, places: Collection[Place]) -> dict[Place, int]:
+    def waiting_of(self, places: Collection[EntryPosition]) -> dict[EntryPosition, int]:
         """Messages of these entries that wait, as bits; of entries of which some do."""
-        found: dict[Place, int] = {}
+        found: dict[EntryPosition, int] = {}
         if not places or not self.available:
             return found
         wanted = set(places)
@@ -341,7 +340,7 @@ class ReceiverQueue:
                 found.update((each.entry.place, 1) for each in item if each.entry.place in wanted)
         return found
 
-    def copies_of(self, place: Place, index: int) -> int:
+    def copies_of(self, place: EntryPosition, index: int) -> int:
         """How often a message of that entry waits: once for each delivery."""
         count = 0
         for item in [*self._rest_of_current(), *self._items]:
@@ -364,7 +363,7 @@ class ReceiverQueue:
         return None if self._last_entry is None else (self._last_entry, self._last_index)
 
     @property
-    def last_handed_out(self) -> Place | None:
+    def last_handed_out(self) -> EntryPosition | None:
         """The last entry of which, while nothing waits, everything was handed out: that of the message handed
         out last, or the one before it. None where nothing was, or where that does not count any more."""
         if self._last_entry is None:
@@ -407,7 +406,7 @@ class ReceiverQueue:
             return after
         return after._replace(first_chunk=(first_chunk[0], first_chunk[1] - 1))
 
-    def _first_chunks(self) -> Iterator[Place]:
+    def _first_chunks(self) -> Iterator[EntryPosition]:
         """Where the messages begin that wait here and came in chunks."""
         current = self._current
         left = [] if not isinstance(current, list) else current[len(current) - length_hint(self._left) :]

@@ -13,7 +13,7 @@ forgotten here, too.
 from collections.abc import Sequence
 
 from ...model.message import Entry
-from ..delivery.ack_records import Place
+from ...model.message_id import EntryPosition
 from ..delivery.received_entries import Item, ReceivedBatch, ReceivedSingles
 
 MAX_UNTRIED = 50_000
@@ -27,7 +27,7 @@ class DeliveryCounts:
     __slots__ = ("_entries", "_messages", "forgotten")
 
     def __init__(self) -> None:
-        self._entries: dict[Place, dict[int, set[int]]] = {}
+        self._entries: dict[EntryPosition, dict[int, set[int]]] = {}
         """By entry and redelivery count: the messages that were not handed to the application then."""
         self._messages = 0
         self.forgotten = 0
@@ -45,7 +45,7 @@ class DeliveryCounts:
                 for message in item:
                     self._note(message.entry.place, message.entry.redelivery_count, (-1,))
 
-    def _note(self, place: Place, count: int, indexes: Sequence[int]) -> None:
+    def _note(self, place: EntryPosition, count: int, indexes: Sequence[int]) -> None:
         known = self._entries.setdefault(place, {}).setdefault(count, set())
         self._messages -= len(known)
         known.update(indexes)
@@ -57,7 +57,7 @@ class DeliveryCounts:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def arrived(self, place: Place, redelivery_count: int) -> None:
+    def arrived(self, place: EntryPosition, redelivery_count: int) -> None:
         """The entry is delivered again: what is known of deliveries that the broker has not counted is of no
         use."""
         known = self._entries.get(place)
@@ -70,7 +70,7 @@ class DeliveryCounts:
         known = self._entries.get(entry.place, {})
         return entry.redelivery_count - sum(index in untried for untried in known.values())
 
-    def discard(self, place: Place) -> None:
+    def discard(self, place: EntryPosition) -> None:
         """Nothing of that entry is left."""
         known = self._entries.pop(place, None)
         if known is not None:

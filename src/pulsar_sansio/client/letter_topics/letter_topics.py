@@ -34,12 +34,11 @@ from ...model.config.checks import duration, properties_of_message
 from ...model.config.topics import names_of
 from ...model.errors import ClosedError, InvalidConfiguration, PulsarError
 from ...model.message import Message
-from ...model.message_id import MessageId
+from ...model.message_id import EntryPosition, MessageId
 from ...model.topic_name import TopicName
 from ..acknowledging.redelivery import NegativeAcknowledgements
 from ..connecting.services import ClientContext, Services
 from ..counters import ArrivalCounters
-from ..delivery.ack_records import Place
 from ..delivery.permits import Permits
 from ..delivery.received_entries import ReceivedBatch, ReceivedSingles, messages_of
 from ..delivery.receiver_queue import ReceiverQueue
@@ -207,7 +206,7 @@ class LetterTopics:
         permits: Permits,
         counters: ArrivalCounters,
         safe: Callable[[Message], None],
-        again: Callable[[Mapping[Place, int]], None],
+        again: Callable[[Mapping[EntryPosition, int]], None],
         watch: Callable[[bool], None],
     ) -> None:
         """`safe(message)`: acknowledge it; `again(places)`: ask for these entries; with the messages, as
@@ -243,7 +242,7 @@ class LetterTopics:
         self._dead = CopyProducer(context, services, dead_producer)
         self._later = CopyProducer(context, services, lambda: _producer(later, None, None))
         self.tries = DeliveryCounts()
-        self._burials: dict[Place, PendingCopy] = {}
+        self._burials: dict[EntryPosition, PendingCopy] = {}
         self._requests: set[int] = set()
         """Those that wait for a copy."""
         self._moves = 0
@@ -318,13 +317,13 @@ class LetterTopics:
             self._safe(last)
         self._permits.give_back(burial.permits)
 
-    def _forget(self, place: Place) -> PendingCopy:
+    def _forget(self, place: EntryPosition) -> PendingCopy:
         """The entry is none of its business any more."""
         burial = self._burials.pop(place)
         self._watch(bool(self._burials))
         return burial
 
-    def acknowledged(self, place: Place) -> None:
+    def acknowledged(self, place: EntryPosition) -> None:
         """By the application: there is no need to ask for it."""
         self.tries.discard(place)
         burial = self._burials.get(place)
@@ -337,7 +336,7 @@ class LetterTopics:
         self._schedule()
         self._permits.give_back(self._forget(place).permits)
 
-    def acknowledged_through(self, last: Place) -> None:
+    def acknowledged_through(self, last: EntryPosition) -> None:
         """So are this entry and all before it."""
         for place in [place for place in self._burials if place <= last]:
             self.acknowledged(place)

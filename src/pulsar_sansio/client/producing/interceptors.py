@@ -14,12 +14,12 @@ from typing import Any
 from ...model.config import OutgoingMessage
 from ...model.errors import InvalidMessage, LocalProtocolError, ProducerQueueIsFull, PulsarError
 from ...model.interceptors import ProducerInterceptor
-from ...model.message_id import MessageId
+from ...model.message_id import EntryPosition, MessageId
 from ...model.topic_name import TopicName
 from ..connecting.services import ClientContext
 from ..outputs import Closed, InterceptorFailed, Output, ProducerFailed, Receipts, SendFailed
 from .admission import Admission
-from .receipt_ids import Place, ReceiptIds
+from .receipt_ids import ReceiptIds
 from .send_window import Listener
 
 
@@ -104,7 +104,7 @@ class Interception:
     # --- what the producer says: see `Listener` ---
 
     def confirmed(
-        self, ticket: int, count: int, ledger_id: int, entry_id: int, first_chunk: Place | None
+        self, ticket: int, count: int, ledger_id: int, entry_id: int, first_chunk: EntryPosition | None
     ) -> int:
         ids = ReceiptIds(self._topic.partition)
         ids.add(ledger_id, entry_id, count, first_chunk)

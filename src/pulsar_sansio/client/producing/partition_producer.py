@@ -14,7 +14,7 @@ from typing import Protocol
 
 from ...model.config import ProducerSpec
 from ...model.errors import PulsarError
-from ...model.message_id import MessageId
+from ...model.message_id import EntryPosition, MessageId
 from ...model.topic_name import TopicName
 from ..connecting.services import ClientContext, Services
 from ..outputs import (
@@ -32,7 +32,7 @@ from ..outputs import (
 )
 from ..statistics import ProducerStatistics
 from .producer import Producer
-from .receipt_ids import Place, ReceiptIds
+from .receipt_ids import ReceiptIds
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class Partition:
             runs.popleft()
 
     def confirmed(
-        self, ticket: int, count: int, ledger_id: int, entry_id: int, first_chunk: Place | None
+        self, ticket: int, count: int, ledger_id: int, entry_id: int, first_chunk: EntryPosition | None
     ) -> int:
         """See `Listener`. Receipts come in the order of the tickets, so every older one is settled."""
         runs = self._runs

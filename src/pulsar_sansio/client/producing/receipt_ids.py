@@ -10,10 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import overload
 
-from ...model.message_id import MessageId
-
-Place = tuple[int, int]
-"""Ledger and entry id."""
+from ...model.message_id import EntryPosition, MessageId
 
 new = tuple.__new__
 """Makes a `MessageId` without a call of Python code; there is one for each confirmed message."""
@@ -29,11 +26,13 @@ class ReceiptIds(Sequence[MessageId]):
 
     def __init__(self, partition: int) -> None:
         self._partition = partition
-        self._rows: list[tuple[int, int, int, Place | None]] = []
+        self._rows: list[tuple[int, int, int, EntryPosition | None]] = []
         self._starts: list[int] = []
         self._length = 0
 
-    def add(self, ledger_id: int, entry_id: int, count: int, first_chunk: Place | None = None) -> None:
+    def add(
+        self, ledger_id: int, entry_id: int, count: int, first_chunk: EntryPosition | None = None
+    ) -> None:
         """One more entry with `count` messages, or the last one of a message in chunks."""
         self._starts.append(self._length)
         self._rows.append((ledger_id, entry_id, count, first_chunk))

@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ...model.errors import PulsarError, RemoteProtocolError
+from ...model.message_id import EntryPosition
 from ...wire import SendReceipt
 from ..connecting.connection import Connection
 from ..connecting.services import ClientContext
 from ..memory import MemoryLimit
 from ..outputs import Output, Receipts, RequestDone, RequestFailed, SendFailed
 from .key_batches import runs
-from .receipt_ids import Place, ReceiptIds
+from .receipt_ids import ReceiptIds
 from .send_encoder import Frame
 
 LATENCIES = 1024
@@ -35,7 +36,7 @@ class Listener(Protocol):
         ...
 
     def confirmed(
-        self, ticket: int, count: int, ledger_id: int, entry_id: int, first_chunk: Place | None
+        self, ticket: int, count: int, ledger_id: int, entry_id: int, first_chunk: EntryPosition | None
     ) -> int:
         """Tickets `ticket` to `ticket + count - 1` are confirmed: the messages of one entry. Returns what the
         application calls the first of them, or -1 where it was told already. Every ticket below them is
@@ -200,9 +201,9 @@ class Window:
         self._on_timeout = on_timeout
         self._timer = context.deadlines.slot(self._check_timeout)
         self._flushes: deque[Flush] = deque()
-        self._first_chunk: Place | None = None
+        self._first_chunk: EntryPosition | None = None
         """Where the first chunk lies of the message whose chunks are being confirmed."""
-        self._newest_chunk: Place = (-1, -1)
+        self._newest_chunk: EntryPosition = (-1, -1)
         """Where the newest of them lies."""
         self._newest_receipts: Receipts | None = None
         self._newest_ids = ReceiptIds(partition)
