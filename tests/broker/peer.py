@@ -1,8 +1,8 @@
-"""Scripted raw peers for the broker's tests: what a client puts on a wire, and what comes back.
+"""Scripted raw peers for the broker's tests: the bytes that a client writes, and those it receives.
 
-`World` is a broker with a memory store and a clock in the test's hand. It does what an adapter does: pulls
-bytes after `Transmit`, writes and confirms after `Persist`, drops a link after `Disconnect`. `Peer` speaks
-through the wire package alone; nothing of the client's machines is here.
+`World` is a broker with a memory store and a clock that the test sets. As an adapter, it pulls bytes after
+`Transmit`, writes and confirms after `Persist`, and drops a link after `Disconnect`. `Peer` uses the wire
+package alone, and none of the client's machines.
 """
 
 from collections import deque
@@ -58,7 +58,7 @@ class World:
         self.start()
 
     def start(self) -> None:
-        """A new broker over the store that survived."""
+        """Start a new broker over the store that survived."""
         self.peers.clear()
         self.held.clear()
         self.broker = Broker(
@@ -67,7 +67,7 @@ class World:
         self.pump()
 
     def connect(self, version: int = 21) -> "Peer":
-        """A connected client."""
+        """Return a connected client."""
         peer = self.raw()
         peer.send(
             Type.CONNECT,
@@ -77,7 +77,7 @@ class World:
         return peer
 
     def raw(self) -> "Peer":
-        """A link on which nothing was said."""
+        """Return a link without any frame sent."""
         self.links += 1
         peer = Peer(self, self.links)
         self.peers[self.links] = peer
@@ -104,7 +104,7 @@ class World:
                     self.peers[link].resumed += 1
 
     def sync(self) -> None:
-        """What the broker wants durable becomes durable."""
+        """Make the outstanding records durable."""
         while self.held:
             persist = self.held.popleft()
             self.store.write(persist.records)
@@ -112,7 +112,7 @@ class World:
             self.pump()
 
     def advance(self, seconds: float) -> None:
-        """Time passes; every timer fires at its moment."""
+        """Let time pass; every timer fires at its moment."""
         end = self.now + round(seconds * SECOND)
         while (due := self.broker.next_deadline()) is not None and due <= end:
             self.now = max(self.now, due)
@@ -152,13 +152,13 @@ class Peer:
         self._bytes = self._bytes[position:]
 
     def read_all(self) -> None:
-        """A peer that did not read reads until nothing comes."""
+        """Read until no more bytes come, for a peer that did not read."""
         while data := b"".join(self.world.broker.data_to_send(self.link)):
             self.take(data)
             self.world.pump()
 
     def expect(self, number: int) -> Any:
-        """The next frame, which is of this type."""
+        """Return the next frame, which must be of this type."""
         assert self.inbox, f"expected {Type.Name(number)}, got nothing (closed: {self.closed})"
         found, command = self.inbox.popleft()
         assert found == number, f"expected {Type.Name(number)}, got {Type.Name(found)}: {command}"
@@ -173,23 +173,23 @@ class Peer:
         assert not self.inbox, [(Type.Name(number), command) for number, command in self.inbox]
 
     def messages(self) -> list[MessageCommand]:
-        """All frames that have come, which are all of type MESSAGE."""
+        """Return all frames received, which must be of type MESSAGE."""
         return [self.expect(Type.MESSAGE) for _ in range(len(self.inbox))]
 
     def payloads(self) -> list[bytes]:
-        """Payloads of all frames that have come, singles only."""
+        """Return the payloads of all frames received, which must be single messages."""
         return [unpack_payload(message.payload).payload for message in self.messages()]
 
     def request(self) -> int:
         self._requests += 1
         return self._requests
 
-    # --- what clients do ------------------------------------------------------------------------------
+    # --- commands of a client -------------------------------------------------------------------------
 
     def producer(
         self, topic: str = TOPIC, producer_id: int = 0, name: str | None = None, **fields: Any
     ) -> Any:
-        """PRODUCER and its PRODUCER_SUCCESS."""
+        """Send PRODUCER and expect PRODUCER_SUCCESS."""
         self.ask_producer(topic, producer_id, name, **fields)
         return self.expect(Type.PRODUCER_SUCCESS)
 
@@ -216,7 +216,7 @@ class Peer:
         producer_name: str = "p",
         **metadata: Any,
     ) -> None:
-        """SEND of one message."""
+        """Send one message."""
         header = MessageMetadata(producer_name, sequence_id, publish_time, **metadata)
         packed = pack_payload(encode_message_metadata(header), payload)
         frame = encode_send(producer_id, sequence_id, count, highest, packed, sum(map(len, packed)))
@@ -225,7 +225,7 @@ class Peer:
     def publish_batch(
         self, payloads: list[bytes], sequence_id: int = 0, producer_id: int = 0, **metadata: Any
     ) -> None:
-        """SEND of one batch."""
+        """Send one batch."""
         last = sequence_id + len(payloads) - 1
         body = b"".join(
             encode_single(SingleMessageMetadata(sequence_id=sequence_id + place), payload)
@@ -242,7 +242,7 @@ class Peer:
         )
 
     def receipts(self) -> list[tuple[int, int, int]]:
-        """(sequence, ledger, entry) of all frames that have come, which are all receipts."""
+        """Return (sequence, ledger, entry) of all frames received, which must be receipts."""
         found = [self.expect(Type.SEND_RECEIPT) for _ in range(len(self.inbox))]
         return [(each.sequence_id, each.ledger_id, each.entry_id) for each in found]
 
@@ -255,7 +255,7 @@ class Peer:
         permits: int = 1000,
         **fields: Any,
     ) -> None:
-        """SUBSCRIBE, SUCCESS and (permits > 0) FLOW."""
+        """Send SUBSCRIBE, expect SUCCESS and, for permits > 0, send FLOW."""
         self.ask_subscribe(kind, consumer_id, topic, subscription, **fields)
         self.expect(Type.SUCCESS)
         if permits:
@@ -294,7 +294,7 @@ class Peer:
     def ack(
         self, *messages: Any, consumer_id: int = 0, kind: int = INDIVIDUAL, request_id: int | None = None
     ) -> None:
-        """ACK of MESSAGE commands, or of (ledger, entry, ack set) as they are."""
+        """Send ACK for MESSAGE commands, or for (ledger, entry, ack set)."""
         ids = [
             message
             if not isinstance(message, MessageCommand)
@@ -323,7 +323,7 @@ class Peer:
         )
 
     def drop(self) -> None:
-        """The connection breaks."""
+        """Break the connection."""
         self.world.peers.pop(self.link, None)
         self.world.broker.disconnected(self.world.now, self.link, "test")
         self.world.pump()
@@ -334,7 +334,7 @@ def ids(messages: list[MessageCommand]) -> list[tuple[int, int]]:
 
 
 def batch_payloads(message: MessageCommand) -> list[bytes]:
-    """What a batch entry holds."""
+    """Return the payloads of the messages in a batch."""
     unpacked = unpack_payload(message.payload)
     count = unpacked.metadata.num_messages_in_batch
     assert count is not None

@@ -1,10 +1,9 @@
-"""What real clients said to a real broker, said to ours: it answers the same.
+"""Recordings of real clients with a real broker, replayed with this broker: its answers are equal.
 
-The client's side of a recording is fed at its recorded moments; message ids, which the broker chose, are
-mapped to ours on the way, by the receipts. Compared are, for each connection: the type (and error) that
-answers each request, every producer's receipts, every consumer's messages with entry, redelivery count and
-ack set, and what was pushed unasked. The order among different producers, consumers and requests is the
-broker's own affair.
+The client's side is sent at its recorded moments. Message ids of the recording are mapped to this broker's by
+the receipts. For each connection the test compares the type (and error) of each answer, every producer's
+receipts, every consumer's messages with entry, redelivery count and ack set, and the frames that answer no
+request. The order among different producers, consumers and requests is the broker's choice.
 """
 
 import json
@@ -29,7 +28,7 @@ class Step(NamedTuple):
     connection: int
     by_client: bool
     number: int | None
-    """None: that side closed."""
+    """The command; None where that side closed the connection."""
     command: Any
 
 
@@ -50,7 +49,7 @@ def steps(name: str) -> Iterator[Step]:
 
 
 def when(name: str) -> int:
-    """Wall time (ms) of the beginning: delayed messages name a date."""
+    """The wall time (ms) of the beginning: delayed messages contain dates."""
     published = (
         (unpack_payload(step.command.payload).metadata.publish_time, step.at)
         for step in steps(name)
@@ -61,14 +60,14 @@ def when(name: str) -> int:
 
 
 class Answers:
-    """What one side of the comparison said."""
+    """The frames of one side of the comparison."""
 
     def __init__(self) -> None:
         self.said: dict[tuple[Any, ...], list[Any]] = {}
         self._answered: dict[int, set[int]] = {}
 
     def answered(self, connection: int) -> set[int]:
-        """Request ids that had some answer."""
+        """Request ids that have an answer."""
         return self._answered.get(connection, set())
 
     def add(
@@ -78,7 +77,7 @@ class Answers:
         command: Any,
         ours: Callable[[int, int], tuple[int, int]] = lambda ledger_id, entry_id: (ledger_id, entry_id),
     ) -> None:
-        """`ours`: our id for one of the recording."""
+        """`ours`: maps an id of the recording to this broker's."""
         name = Type.Name(number)
         where: tuple[Any, ...] = (connection, name)
         what: Any = name
@@ -103,7 +102,7 @@ class Answers:
 
 
 class Replay:
-    """The client's side of a recording, said to our broker."""
+    """Sends the client's side of a recording to this broker."""
 
     def __init__(
         self,
@@ -118,9 +117,9 @@ class Replay:
         self.theirs, self.ours = Answers(), Answers()
         self._peers: dict[int, Peer] = {}
         self._ids: dict[tuple[int, int], tuple[int, int]] = {}
-        """(ledger, entry) of theirs and ours."""
+        """(ledger, entry) of the recording -> this broker's."""
         self._receipts: dict[tuple[int, int], deque[tuple[int, int]]] = {}
-        """By connection and producer: our ids whose receipts theirs has not reached yet."""
+        """(connection, producer) -> this broker's ids that the recording's receipts have not reached yet."""
         self._name = name
         self._by_administrator = by_administrator
         self.asked: dict[int, set[int]] = {}
@@ -153,7 +152,7 @@ class Replay:
         peer.feed(self._translated(step.number, step.command))
 
     def closed(self, connection: int) -> bool:
-        """Whether our broker ended the connection."""
+        """True when this broker ended the connection."""
         return self._peers[connection].closed is not None
 
     def _note(self, step: Step) -> None:
@@ -178,10 +177,10 @@ class Replay:
                     waiting = self._receipts.setdefault((connection, command.producer_id), deque())
                     waiting.append((command.ledger_id, command.entry_id))
 
-    # --- ids that the broker chose -----------------------------------------------------------------------
+    # --- ids of the broker ----------------------------------------------------------------------------
 
     def _id(self, ledger_id: int, entry_id: int) -> tuple[int, int]:
-        """Ours for theirs: of the same receipt, or else (the place before a ledger) of the same ledger."""
+        """Map an id of the recording: by its receipt, or by its ledger for the position before a ledger."""
         if (ledger_id, entry_id) in self._ids:
             return self._ids[ledger_id, entry_id]
         same_ledger = [ours for theirs, ours in self._ids.items() if theirs[0] == ledger_id]
@@ -236,7 +235,7 @@ BY_ADMINISTRATOR: dict[str, Callable[[World], object]] = {
         world.now, PUBLIC + "delete-topic-forced", force=True
     ),
 }
-"""What an administrator did just before the real broker sent somebody away."""
+"""Recording -> the command of an administrator just before the real broker disconnected clients."""
 
 NOT_BUILT = {
     "cpp-schema-avro": "struct schemas",
@@ -249,10 +248,10 @@ NOT_BUILT = {
     "java-transaction-abort": "transactions",
     "java-transaction-commit": "transactions",
 }
-"""Recordings of what this broker does not have, and refuses by name."""
+"""Recordings of features that this broker does not have, and refuses."""
 
 SPREAD = ("java-shared-two", "java-key-shared", "cpp-key-shared")
-"""Which consumer gets which entry is the broker's own choice."""
+"""Recordings in which the broker is free to choose the consumer of each entry."""
 
 ALIKE = sorted(path.stem for path in CAPTURES.glob("*.jsonl") if path.stem not in NOT_BUILT)
 
@@ -266,7 +265,7 @@ def test_our_broker_answers_as_the_real_one(name: str) -> None:
         if where[1] == "MESSAGE" and name in SPREAD:
             continue
         if where[1] in ("MESSAGE", "SEND_RECEIPT", "ACTIVE_CONSUMER_CHANGE"):
-            # ours is quicker: where a client left in the middle it may have had more from us
+            # This broker is faster: a client that disconnected midway may have received more.
             assert ours.get(where, [])[: len(what)] == what, where
         else:
             assert not set(map(repr, what)) - set(map(repr, ours.get(where, []))), where
@@ -292,7 +291,7 @@ PUSHED = (
 
 
 def entries(said: dict[tuple[Any, ...], list[Any]]) -> int:
-    """How many different entries were delivered."""
+    """The number of different entries delivered."""
     return len(
         {(where[0], *each[:2]) for where, what in said.items() if where[1] == "MESSAGE" for each in what}
     )
@@ -300,7 +299,7 @@ def entries(said: dict[tuple[Any, ...], list[Any]]) -> int:
 
 @pytest.mark.parametrize(("name", "what"), NOT_BUILT.items())
 def test_what_is_not_built_is_refused_and_not_left_hanging(name: str, what: str) -> None:
-    """Every request of the recording has some answer, unless the client went away over a refusal."""
+    """Every request of the recording has an answer, unless the client disconnected because of a refusal."""
     replay = Replay(name, None, None)
     replay.run()
     assert any(where[1] != "CONNECTED" for where in replay.ours.said)

@@ -1,4 +1,6 @@
-"""What Shared and Key_Shared hold back: how far they read, what waits in replay, and what ends the wait."""
+"""Entries that Shared and Key_Shared hold back: how far they read, what waits in replay, and when the wait
+ends.
+"""
 
 from typing import Any
 
@@ -12,7 +14,7 @@ from tests.broker.dispatching.test_shared import KEYS, keyed, publish, world_wit
 from tests.broker.peer import SECOND, TOPIC, WALL, SubType, Type, World
 
 LOW = {"keySharedMode": "STICKY", "hashRanges": [{"start": 0, "end": 20_000}]}
-"""A consumer with these ranges takes none of `UNWANTED`."""
+"""Hash ranges of a consumer that takes none of `UNWANTED`."""
 
 WANTED = next(key for key in KEYS if slot_of(key.encode()) <= 20_000)
 UNWANTED = next(key for key in KEYS if slot_of(key.encode()) > 20_000)
@@ -28,7 +30,7 @@ def in_replay(world: World) -> Any:
 
 
 def test_what_is_delivered_leaves_room_in_the_look_ahead() -> None:
-    """So many entries as are delivered of those held back are read anew, and no more."""
+    """For each held entry that is delivered, one more is read, and no more."""
     world, producing, peer = world_with(BrokerConfig(key_shared_look_ahead=5))
     high = {"keySharedMode": "STICKY", "hashRanges": [{"start": 20_001, "end": 65_535}]}
     peer.subscribe(SubType.Key_Shared, 0, keySharedMeta=LOW)
@@ -82,7 +84,7 @@ def test_what_waits_for_room_to_be_delivered_again_is_in_replay(kind: SubType) -
 
 @pytest.mark.parametrize("command", ["skip", "expire"])
 def test_what_is_skipped_makes_room_for_the_entries_behind_it(command: str) -> None:
-    """They are delivered at once, and not only when another message comes."""
+    """The later entries are delivered at once, not only with the next message."""
     world, producing, peer = world_with(BrokerConfig(key_shared_look_ahead=5))
     peer.subscribe(SubType.Key_Shared, 0, keySharedMeta=LOW)
     keyed(producing, UNWANTED * 5)
@@ -111,7 +113,7 @@ def test_what_is_skipped_stays_acknowledged_over_a_restart() -> None:
 
 @pytest.mark.parametrize("end", ["unsubscribe", "other type"])
 def test_delayed_messages_wake_no_broker_whose_subscription_does_not_wait_for_them(end: str) -> None:
-    """The subscription has ended, or has consumers of another type, which have not asked for messages yet."""
+    """The subscription was deleted, or has consumers of another type without permits."""
     world, producing, peer = world_with()
     peer.subscribe(SubType.Shared)
     producing.publish(b"x", deliver_at_time=WALL + 5000)

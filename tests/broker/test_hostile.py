@@ -1,4 +1,4 @@
-"""Whatever a peer sends: no exception, other links unharmed, memory bounded."""
+"""Any bytes of a peer: no exception, other links unharmed, memory bounded."""
 
 import tracemalloc
 from typing import Any
@@ -124,7 +124,7 @@ def test_any_bytes_before_and_after_the_handshake(data: bytes) -> None:
 
 @pytest.mark.unwatched(why="memory is measured, and the checker remembers more than a machine")
 def test_a_peer_cannot_make_us_hold_more_than_a_frame_and_its_acknowledgements() -> None:
-    """A frame that is announced and never comes, permits without end, bit sets without end."""
+    """A frame that is announced and never sent, endless permits, endless bit sets."""
     world = World(BrokerConfig(max_message_size=100_000))
     peer = world.connect()
     peer.producer()

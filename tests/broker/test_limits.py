@@ -1,4 +1,4 @@
-"""Policies that bound a namespace or a topic: topics, subscriptions, their types and how long they wait."""
+"""Policies that limit a namespace or a topic: topics, subscriptions, their types and their expiration."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Rates are what happened in the last whole interval, and of what is gone nothing is kept."""
+"""Rates cover the last whole interval, and nothing is kept of objects that no longer exist."""
 
 from pulsar_sansio.broker import BrokerConfig
 from pulsar_sansio.broker.rates import Rates
@@ -6,7 +6,7 @@ from tests.broker.peer import SECOND, TOPIC, World
 
 
 class Counter:
-    """Something with counters."""
+    """An object with counters."""
 
     def __init__(self) -> None:
         self.counted = [0, 0, 0, 0]

@@ -1,8 +1,8 @@
-"""The cost of an event does not grow with what has nothing to do with it: counted in operations, not in time.
+"""The cost of an event does not grow with unrelated objects. It is counted in operations, not in time.
 
 Each case is run with some consumers, topics or messages, and with four times as many. Where the event
-concerns one of them, the count may hardly grow; where it concerns all, it may grow four times, with room for
-the logarithms.
+concerns one of them, the count may hardly grow. Where it concerns all, the count may grow four times, with
+room for logarithms.
 """
 
 from collections.abc import Callable
@@ -20,14 +20,15 @@ from tests.operations import each, operations
 FEW = 80
 
 SAME = 1.15
-"""As often, but for chance."""
+"""The growth allowed where the count should stay equal."""
 
 FOUR_TIMES = 5.0
-"""For each of four times as many."""
+"""The growth allowed where the count may grow four times."""
 
 
 def growth(case: Callable[[int], Callable[[], object]]) -> float:
-    """How much more four times as many cost. `case` prepares and gives what is to be counted."""
+    """The ratio of the counts with four times as many objects. `case` prepares, and returns the action to
+    count."""
     few, many = (operations(case(count)) for count in (FEW, 4 * FEW))
     return many / few
 

@@ -1,4 +1,4 @@
-"""The administrator's commands, and what clients notice of them."""
+"""The administrator's commands, and the frames that clients receive because of them."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -121,7 +121,7 @@ def test_mistakes_change_nothing(
 
 
 def test_more_partitions() -> None:
-    """New ones get the subscriptions of the old ones, so that nothing is missed."""
+    """New partitions get the subscriptions of the present ones, so that no message is missed."""
     world = World()
     world.broker.topic_administration.create_partitioned_topic(0, TOPIC, 1)
     peer = world.connect()
@@ -367,7 +367,7 @@ def test_policies_that_are_set_and_policies_that_count() -> None:
 
 @pytest.mark.parametrize("odd", [None, 5, True, b"public/default", ["public/default"], object()])
 def test_what_is_no_name_changes_nothing(odd: Any) -> None:
-    """A mistake of an administrator's program, and not the broker's end."""
+    """An administrator's mistake does not end the broker."""
     world = World()
     world.connect().subscribe(SubType.Shared)
     broker = world.broker

@@ -1,4 +1,4 @@
-"""What an administrator reads and keeps: entries, properties, permissions, schemas."""
+"""The entries, properties, permissions and schemas that administrators read and keep."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Stats: counters that outlive what they counted, moments, sums over partitions."""
+"""Stats: counters that outlive consumers and producers, moments, sums over partitions."""
 
 from typing import Any
 
@@ -153,11 +153,11 @@ def test_sums_add_numbers_and_match_names() -> None:
     assert sum_of_stats([]) == {}
 
 
-# --- what is 0 ---------------------------------------------------------------------------------------
+# --- zeros --------------------------------------------------------------------------------------------
 
 
 def not_zero(found: dict[str, Any], path: str = "") -> dict[str, Any]:
-    """The numbers of statistics that are not 0, at whatever depth."""
+    """The numbers of statistics that are not 0, at any depth."""
     numbers: dict[str, Any] = {}
     for name, value in found.items():
         if isinstance(value, dict):
@@ -171,7 +171,7 @@ def not_zero(found: dict[str, Any], path: str = "") -> dict[str, Any]:
 
 
 def test_where_nothing_has_happened_every_number_is_0() -> None:
-    """-1 is no limit, and no age."""
+    """-1 stands for no limit, and for no age."""
     world = World()
     peer = world.connect()
     peer.producer()

@@ -1,4 +1,4 @@
-"""A topic goes on in another cluster (TOPIC_MIGRATED)."""
+"""A topic migrates to another cluster (TOPIC_MIGRATED)."""
 
 from typing import Any
 
@@ -20,7 +20,8 @@ def migrate(world: World, topic: str = TOPIC, url: str | None = GREEN, tls: str 
 
 
 def expect_move(peer: Peer, kind: Any, resource_id: int = 0) -> None:
-    """TOPIC_MIGRATED, then the CLOSE of the same thing, which names no broker of this cluster."""
+    """Expect TOPIC_MIGRATED, then the CLOSE of that producer or consumer, which names no broker of this
+    cluster."""
     moved = peer.expect(Type.TOPIC_MIGRATED)
     assert (moved.resource_type, moved.resource_id) == (kind, resource_id)
     assert (moved.brokerServiceUrl, moved.brokerServiceUrlTls) == (GREEN, GREEN_TLS)
@@ -53,7 +54,7 @@ def test_producers_go_at_once_after_their_receipts() -> None:
 
 
 def test_late_messages_are_ignored_for_one_interval_from_the_migration_on() -> None:
-    """GAP-37: also where the broker has heard nothing for a while before."""
+    """GAP-37: also where the broker has had no input for a while before."""
     world = World()
     peer = world.connect()
     peer.producer()
@@ -108,7 +109,7 @@ def test_consumers_go_when_everything_is_acknowledged(kind: SubType) -> None:
 
 
 def test_consumers_go_when_what_they_acknowledged_is_durable() -> None:
-    """What a crash would bring back, nobody would be there for."""
+    """A crash would bring entries back after their consumers had moved."""
     world = World()
     producing, consuming = world.connect(), world.connect()
     producing.producer()
@@ -126,7 +127,7 @@ def test_consumers_go_when_what_they_acknowledged_is_durable() -> None:
 
 @pytest.mark.parametrize("kind", [SubType.Shared, SubType.Key_Shared])
 def test_a_blocked_consumer_goes_when_what_it_acknowledged_is_durable(kind: SubType) -> None:
-    """What it acknowledges lets the broker dispatch again, which looks at the end of the topic, too."""
+    """The acknowledgements let the broker dispatch again, which also checks for the end of the topic."""
     world = World()
     producing, consuming = world.connect(), world.connect()
     producing.producer()
@@ -145,7 +146,7 @@ def test_a_blocked_consumer_goes_when_what_it_acknowledged_is_durable(kind: SubT
 
 
 def test_consumers_of_a_terminated_topic_go_without_hearing_of_its_end() -> None:
-    """The end is that of the topic here; in the other cluster it may go on."""
+    """The topic ended here; in the other cluster it may have more messages."""
     world = World()
     producing, consuming = world.connect(), world.connect()
     producing.producer()
@@ -241,7 +242,7 @@ def test_all_partitions_go() -> None:
 
 
 def test_clients_that_do_not_know_it() -> None:
-    """Protocol 19 and less: producers are refused, consumers stay where they are."""
+    """Protocol 19 and lower: producers are refused, consumers stay connected."""
     world = World()
     producing, consuming = world.connect(19), world.connect(19)
     producing.producer()

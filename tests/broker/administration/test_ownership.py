@@ -20,7 +20,7 @@ SECURE_B = "pulsar+ssl://b:6651"
 
 
 class Node(World):
-    """A broker that is one of several; `answer` is what it is told of topics that it does not hold."""
+    """A broker that is one of several; `answer`: its `Owner`'s answer for topics that it does not serve."""
 
     def __init__(
         self, answer: OtherBroker | ServiceNotReady | None = None, store: MemoryStore | None = None
@@ -104,7 +104,7 @@ def test_nobody_is_admitted_to_a_topic_of_another(answer: OtherBroker | ServiceN
 
 
 def test_a_namespace_that_is_not_there_is_served_by_no_broker() -> None:
-    """The refusal says that the namespace is missing, since another broker would not have it either."""
+    """The refusal says that the namespace is missing: no broker has it."""
     node = Node(OtherBroker(B))
     peer = node.connect()
     peer.ask_producer("persistent://no/where/t")
@@ -116,7 +116,7 @@ def test_a_namespace_that_is_not_there_is_served_by_no_broker() -> None:
 
 @pytest.mark.parametrize("moved_to", [None, OtherBroker(B), OtherBroker(B, SECURE_B)])
 def test_a_released_topic_sends_everybody_away(moved_to: OtherBroker | None) -> None:
-    """GAP-37; receipts of what was taken come first."""
+    """GAP-37; receipts of accepted messages come first."""
     node = Node()
     peer, other = node.connect(), node.connect()
     peer.producer()
@@ -147,7 +147,7 @@ def test_a_released_topic_sends_everybody_away(moved_to: OtherBroker | None) -> 
 
 
 def test_late_messages_are_ignored_for_one_interval_from_the_release_on() -> None:
-    """GAP-37: also where the broker has heard nothing for a while before."""
+    """GAP-37: also where the broker has had no input for a while before."""
     node = Node()
     peer = node.connect()
     peer.producer()
@@ -179,7 +179,7 @@ def test_acknowledgements_that_wait_are_written_before_a_topic_is_released() -> 
 
 
 def test_what_is_being_released_is_not_created_anew() -> None:
-    """It exists until it is durable, and then elsewhere: a second one would write over it."""
+    """The topic exists until it is durable, and then on another broker: a second one would overwrite it."""
     node = Node()
     node.hold_writes = True
     node.broker.topic_administration.create_partitioned_topic(node.now, TOPIC, 2)
@@ -227,7 +227,7 @@ def test_a_topic_is_adopted_once_and_released_where_it_is() -> None:
 
 
 def test_which_topics_there_are_is_told_whoever_serves_them() -> None:
-    """GET_TOPICS_OF_NAMESPACE and WATCH_TOPIC_LIST are about the cluster's topics (PATTERN-02)."""
+    """GET_TOPICS_OF_NAMESPACE and WATCH_TOPIC_LIST list the topics of the cluster (PATTERN-02)."""
     node = Node()
     peer = node.connect()
     watch = proto.CommandWatchTopicList(
@@ -253,7 +253,7 @@ def test_which_topics_there_are_is_told_whoever_serves_them() -> None:
 
 
 def fenced(node: Node) -> list[Persist]:
-    """The store refuses whatever is on its way to it, and the broker is told."""
+    """The store refuses the write in progress, and the broker is told."""
     refused = list(node.held)
     node.held.clear()
     node.broker.ownership.lose(node.now, TOPIC, OtherBroker(B))
@@ -304,7 +304,7 @@ def test_nor_anything_of_a_topic_that_it_has_deleted(made_again: bool) -> None:
 @pytest.mark.parametrize("what", ["acknowledgement", "unsubscription"])
 @pytest.mark.parametrize("how", ["served", "released", "deleted", "made again"])
 def test_nor_what_is_not_published(how: str, what: str) -> None:
-    """Acknowledgements and the like are refused, and nobody is told that all of it is durable."""
+    """Acknowledgements and other requests are refused, and no `Released` follows."""
     node = Node()
     peer, other = node.connect(), node.connect()
     publisher = node.connect()
@@ -338,7 +338,7 @@ def test_nor_what_is_not_published(how: str, what: str) -> None:
 
 
 def test_a_close_of_the_client_is_answered_when_its_topic_is_lost() -> None:
-    """After the broker's notice, which says that what was sent is not confirmed (GAP-37)."""
+    """The answer follows the broker's notice, which says that the messages are not confirmed (GAP-37)."""
     node = Node()
     peer = node.connect()
     peer.producer()
@@ -397,7 +397,7 @@ def test_what_waited_for_records_of_a_lost_topic_is_done_all_the_same() -> None:
 
 
 def test_an_older_broker() -> None:
-    """`protocol_version` and `feature_flags`: what it announces, and that it never answers an ACK."""
+    """`protocol_version` and `feature_flags` set what the broker announces; an ACK gets no answer."""
     world = World(BrokerConfig(protocol_version=16, feature_flags=False), MemoryStore())
     peer = world.raw()
     peer.send(

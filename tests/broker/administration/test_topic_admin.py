@@ -1,4 +1,4 @@
-"""The administrator's commands on topics: partitions, properties, subscriptions, who is in the way."""
+"""The administrator's commands on topics: partitions, properties, subscriptions, connected clients."""
 
 import pytest
 
@@ -247,11 +247,11 @@ def test_what_is_too_old_expires_for_one_subscription() -> None:
         return issued, stats["msgBacklog"]
 
     world.advance(70)
-    assert expire("s", 600) == (True, 4)  # nobody is there who would do it
+    assert expire("s", 600) == (True, 4)  # no consumer is connected
     assert expire("s", 30) == (True, 1)
     assert expire("other", MessageId(0, 0)) == (True, 3)
     assert expire("other", MessageId(0, -1)) == (True, 3)
-    assert expire("other", MessageId(0, 999)) == (False, 3)  # the topic does not go so far
+    assert expire("other", MessageId(0, 999)) == (False, 3)  # the topic ends before that id
     assert expire("other", MessageId(0, 3)) == (True, 0)
     assert expire("other", MessageId(0, 3)) == (True, 0)
     assert expire("other", 0) == (False, 0)

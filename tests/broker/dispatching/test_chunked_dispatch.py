@@ -1,4 +1,4 @@
-"""Messages in chunks on Shared and Key_Shared: all chunks of one go to one consumer, in order."""
+"""Chunked messages on Shared and Key_Shared: all chunks of one go to one consumer, in order."""
 
 from random import Random
 from typing import Any
@@ -50,7 +50,7 @@ def payloads(messages: list[MessageCommand]) -> list[bytes]:
 
 
 def of_each_message(*heaps: list[MessageCommand]) -> dict[str, tuple[int, list[bytes]]]:
-    """Message -> whose heap, and its chunks as they came; a message in two heaps fails."""
+    """Message -> the consumer's heap, and the chunks in order of arrival; a message in two heaps fails."""
     found: dict[str, tuple[int, list[bytes]]] = {}
     for number, heap in enumerate(heaps):
         for payload in payloads(heap):
@@ -172,7 +172,7 @@ def test_a_limit_on_unacknowledged_messages_counts_chunks() -> None:
 
 @both
 def test_a_message_that_was_never_finished_is_like_any_other(kind: SubType) -> None:
-    """Its producer died; when its chunks are acknowledged nothing is left of it."""
+    """Its producer died. Once its chunks are acknowledged, the broker keeps nothing of the message."""
     scene = Scene(kind)
     scene.chunk("A", 0, 3)
     heaps = scene.came()
@@ -184,7 +184,7 @@ def test_a_message_that_was_never_finished_is_like_any_other(kind: SubType) -> N
 
 
 def test_a_uuid_of_unreasonable_length_is_not_kept() -> None:
-    """What a chunk says of itself costs no more than its entry."""
+    """The uuid of a chunk needs no memory beside its entry."""
     scene = Scene(SubType.Shared)
     scene.producing.publish(b"x", 0, uuid="u" * 100_000, chunk_id=0, num_chunks_from_msg=2)
     topic = scene.world.broker.topics.by_name[TOPIC]
@@ -195,7 +195,7 @@ def test_a_uuid_of_unreasonable_length_is_not_kept() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_whatever_happens_a_consumer_gets_messages_whole_and_in_order(seed: int) -> None:
-    """Permits come one by one, consumers break off and come back; whole messages are acknowledged."""
+    """Permits come one by one, consumers disconnect and reconnect; whole messages are acknowledged."""
     random = Random(seed)
     scene = Scene(SubType.Shared, permits=0)
     unsent = dict.fromkeys("ABCDEFGH", 0)

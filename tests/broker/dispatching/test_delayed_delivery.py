@@ -1,4 +1,4 @@
-"""Messages that are to be delivered later (rule DELAY-01): Shared and Key_Shared keep them back."""
+"""Messages that Shared and Key_Shared deliver later (rule DELAY-01)."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tests.broker.peer import TOPIC, WALL, Peer, SubType, Type, World, ids
 
 SHARED = [SubType.Shared, SubType.Key_Shared]
 QUIET = BrokerConfig(keepalive_interval=10.0 * 365 * 86_400)
-"""Without PINGs."""
+"""A keep-alive interval without PINGs."""
 
 both = pytest.mark.parametrize("kind", SHARED, ids=["shared", "key-shared"])
 
@@ -26,7 +26,7 @@ def world_with(
 
 
 def publish(world: World, peer: Peer, payload: bytes, seconds: float, **metadata: Any) -> None:
-    """To be delivered in so many seconds."""
+    """Publish a message to be delivered in so many seconds."""
     now = WALL + world.now // 1_000_000
     peer.publish(payload, deliver_at_time=now + round(seconds * 1000), **metadata)
     peer.expect(Type.SEND_RECEIPT)
@@ -155,7 +155,7 @@ def test_they_wait_on_after(kind: SubType, how: str) -> None:
         world.broker.topic_administration.unload(world.now, TOPIC)
         world.pump()
     elif how == "restart":
-        world.advance(1)  # acknowledgements are written after a while
+        world.advance(1)  # acknowledgements are written after the flush interval
         world.start()
         consuming = world.connect()
     elif how == "seek":

@@ -1,4 +1,4 @@
-"""Keys, slots and who owns them (GAP-18), by known figures."""
+"""Keys, slots and their consumers (GAP-18), by known figures."""
 
 import itertools
 from typing import Any
@@ -62,7 +62,7 @@ def test_which_key_decides() -> None:
 
 
 class Name:
-    """A consumer, as far as a selector looks."""
+    """A consumer with the attributes that a selector reads."""
 
     def __init__(self, name: str, ranges: list[tuple[int, int]] | None = None) -> None:
         self.name = name

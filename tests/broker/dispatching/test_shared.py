@@ -1,4 +1,4 @@
-"""Shared and Key_Shared (rules SUBT-06 to SUBT-08, BROKER-27 to BROKER-31)."""
+"""Shared (SUBT-06, SUBT-07) and Key_Shared (SUBT-08)."""
 
 from typing import Any
 
@@ -72,7 +72,7 @@ def test_a_turn_is_several_entries_but_leaves_some_for_the_others() -> None:
 
 
 def test_what_a_consumer_leaves_goes_to_the_others_first() -> None:
-    """Seen: java-shared-two: with the same redelivery count as before."""
+    """Seen: java-shared-two: the redelivery count does not change."""
     world, producing, peer = world_with()
     other = world.connect()
     peer.subscribe(SubType.Shared)
@@ -118,7 +118,7 @@ def test_nobody_gets_what_another_one_holds() -> None:
 
 
 def test_any_consumer_may_acknowledge() -> None:
-    """Also one that has not got the message."""
+    """Also a consumer that has not received the message."""
     world, producing, peer = world_with()
     peer.subscribe(SubType.Shared, 0, permits=1)
     peer.subscribe(SubType.Shared, 1, permits=10)
@@ -202,7 +202,8 @@ steps = st.lists(
 @given(steps)
 @settings(max_examples=40)
 def test_permits_add_up_and_nothing_is_lost(kind: Any, script: list[Any]) -> None:
-    """Granted = left + delivered, for every consumer; one holder for every entry; all of it in the end."""
+    """Granted = left + delivered for every consumer; one consumer for every entry; all entries arrive in the
+    end."""
     world, producing, peer = world_with()
     granted: dict[int, int] = {}
     held: dict[int, list[MessageCommand]] = {}
@@ -296,7 +297,7 @@ def test_one_key_one_consumer() -> None:
 
 
 def test_a_key_is_held_back_while_its_old_owner_has_some_of_it() -> None:
-    """GAP-18: the range moved, the order stays."""
+    """GAP-18: the range moved, and the order stays."""
     _, producing, peer = world_with()
     peer.subscribe(SubType.Key_Shared, 0)
     keyed(producing, KEYS)
@@ -368,7 +369,7 @@ def test_sticky_ranges_and_keys_nobody_wants() -> None:
 
 @pytest.mark.parametrize("present", [False, True])
 def test_ranges_of_the_first_consumer_are_checked(present: bool) -> None:
-    """Whether the subscription is there already or not (BROKER-24)."""
+    """The check is independent of whether the subscription exists (BROKER-24)."""
     world, _, peer = world_with()
     if present:
         world.broker.subscription_administration.create_subscription(world.now, TOPIC, "s")
@@ -380,7 +381,7 @@ def test_ranges_of_the_first_consumer_are_checked(present: bool) -> None:
 
 
 def test_what_is_skipped_is_not_held_back_any_more() -> None:
-    """Nobody wants the first keys, and they fill the look-ahead."""
+    """No consumer takes the first keys, and they fill the look-ahead."""
     world, producing, peer = world_with(BrokerConfig(key_shared_look_ahead=5))
     ranges = {"keySharedMode": "STICKY", "hashRanges": [{"start": 0, "end": 20000}]}
     wanted = [key for key in KEYS if slot_of(key.encode()) <= 20000]
@@ -395,8 +396,8 @@ def test_what_is_skipped_is_not_held_back_any_more() -> None:
 
 
 def test_what_is_acknowledged_one_by_one_is_not_held_back_any_more() -> None:
-    """The look-ahead is for what is still to be delivered. Who was given an entry before may acknowledge it
-    though nobody may get it now."""
+    """The look-ahead is for entries still to be delivered. A consumer may acknowledge an entry of an earlier
+    delivery while no consumer can get that entry."""
     world, producing, peer = world_with(BrokerConfig(key_shared_look_ahead=5))
     wanted = [key for key in KEYS if slot_of(key.encode()) <= 20000]
     unwanted = next(key for key in KEYS if key not in wanted)
@@ -442,7 +443,7 @@ def test_a_batch_goes_by_the_key_of_its_metadata() -> None:
 )
 @settings(max_examples=40)
 def test_order_of_each_key_while_consumers_come_and_go(script: list[str], choice: int) -> None:
-    """INV-C12: between acknowledgements nobody sees a key's later entry before its earlier one."""
+    """INV-C12: between acknowledgements no consumer sees a key's later entry before its earlier one."""
     _, producing, peer = world_with()
     held: dict[int, list[MessageCommand]] = {}
     done: set[int] = set()
@@ -472,7 +473,7 @@ def test_order_of_each_key_while_consumers_come_and_go(script: list[str], choice
                     done.add(message.entry_id)
                     peer.ack(message, consumer_id=consumer_id)
                 else:
-                    # giving back one message gives up the order behind it: give back all
+                    # One negative acknowledgement breaks the order of later messages, so all are redelivered.
                     held[consumer_id].clear()
                     peer.redeliver(consumer_id=consumer_id)
         for message in peer.messages():
@@ -525,7 +526,7 @@ def test_replay_over_several_ledgers() -> None:
 
 
 def test_what_is_held_back_may_be_acknowledged_by_an_administrator() -> None:
-    """Skipped on behalf of the consumers: it is not delivered when room comes."""
+    """An entry skipped on the consumers' behalf is not delivered when a consumer becomes available."""
     world, producing, peer = world_with()
     peer.subscribe(SubType.Key_Shared, 0)
     peer.subscribe(SubType.Key_Shared, 1, permits=1)
@@ -540,7 +541,7 @@ def test_what_is_held_back_may_be_acknowledged_by_an_administrator() -> None:
 
 @pytest.mark.parametrize("kind", [SubType.Shared, SubType.Key_Shared])
 def test_how_often_a_message_came_is_forgotten_when_its_time_is_over(kind: SubType) -> None:
-    """Also of one that nobody holds at that moment."""
+    """Also for an entry that is pending at no consumer then."""
     world, producing, peer = world_with()
     peer.subscribe(kind, permits=2)
     publish(producing, 2)

@@ -1,4 +1,4 @@
-"""Exclusive and Failover: one active consumer, in order (rules SUBT-02 to SUBT-05)."""
+"""Exclusive and Failover: one active consumer, in order (SUBT-02, SUBT-03, SUBT-04, SUBT-05)."""
 
 from random import Random
 from typing import Any
@@ -27,7 +27,7 @@ def active_changes(peer: Peer) -> list[tuple[int, bool]]:
 
 
 def test_permits_are_messages_and_may_become_negative() -> None:
-    """BROKER-30: an entry goes out while permits > 0, and costs all its messages."""
+    """BROKER-30: an entry is delivered while permits > 0, and costs all its messages."""
     world = World()
     producing, consuming = publisher(world), world.connect()
     consuming.subscribe(permits=3)
@@ -103,7 +103,7 @@ def join(peer: Peer, consumer_id: int, name: str, topic: str = TOPIC, **fields: 
 
 
 def test_failover_as_it_was_recorded() -> None:
-    """Seen: java-failover: no word and no message for a second after the choice changed."""
+    """Seen: java-failover: no frame for a second after the choice changed."""
     world = World()
     producing, peer = publisher(world), world.connect()
     join(peer, 0, "a")
@@ -155,8 +155,8 @@ def test_the_best_priority_counts_first() -> None:
 @pytest.mark.parametrize("partition", [-1, 0, 5])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_choice_is_that_of_looking_at_everybody(partition: int, seed: int) -> None:
-    """SUBT-04, however they come and go: priority, then place by name or on the ring; equal names as they
-    came."""
+    """SUBT-04, in any order of attaching and detaching: priority, then rank by name or on the ring; equal
+    names in order of arrival."""
     rng = Random(seed)
     world = World()
     world.broker.topic_administration.create_partitioned_topic(0, TOPIC, 6)
@@ -301,7 +301,7 @@ def part(*pairs: tuple[int, int]) -> Any:
 
 @pytest.mark.parametrize("durable", [False, True])
 def test_who_reads_part_of_the_keys_gets_the_entries_of_these(durable: bool) -> None:
-    """What a reader with a range of key hashes asks for; nothing is acknowledged for it."""
+    """A reader asks for a range of key hashes; the other entries are not acknowledged for it."""
     world = World()
     producing = publisher(world)
     keys = [f"k{number}" for number in range(30)]
@@ -344,7 +344,7 @@ def test_ranges_are_nothing_to_who_shares_in_another_way() -> None:
 
 
 def read_position(world: World) -> tuple[str, int]:
-    """Where the next entry is read, and how far that is from the mark-delete position."""
+    """The offset of the next entry to read, and its distance from the mark-delete position."""
     cursor = world.broker.topic_administration.internal_stats(TOPIC)["cursors"]["s"]
     return cursor["readPosition"], cursor["numberOfEntriesSinceFirstNotAckedMessage"]
 

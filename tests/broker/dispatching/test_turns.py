@@ -1,4 +1,4 @@
-"""Turns among consumers of a Shared subscription: those with room, by level, in the order of arrival."""
+"""Turns of the consumers of a Shared subscription: those available, by level, in the order of arrival."""
 
 from pulsar_sansio.broker.dispatching.turns import Turns
 from tests.broker.test_scale import consumer

@@ -1,4 +1,4 @@
-"""The life of a connection: handshake, keep-alive, bad bytes, back-pressure (CONN-01 to CONN-05)."""
+"""The life of a connection: handshake (CONN-03), keep-alive (CONN-01), bad bytes, back-pressure."""
 
 import pytest
 
@@ -10,7 +10,7 @@ CONNECT = proto.CommandConnect(client_version="test", protocol_version=21)
 
 
 def test_connected_says_who_it_is() -> None:
-    """WIRE-01, as the recorded brokers answer."""
+    """WIRE-01, as recorded brokers answer."""
     peer = World(BrokerConfig(max_message_size=4096, server_version="v")).raw()
     peer.send(Type.CONNECT, CONNECT)
     connected = peer.expect(Type.CONNECTED)
@@ -85,7 +85,7 @@ def test_ping_is_always_answered() -> None:
 
 
 def test_keep_alive_asks_and_then_closes() -> None:
-    """CONN-01: any frame counts as life."""
+    """CONN-01: any frame is a sign of life."""
     world = World()
     silent, lively = world.connect(), world.connect()
     world.advance(30.5)
@@ -100,7 +100,7 @@ def test_keep_alive_asks_and_then_closes() -> None:
 
 
 def test_the_first_probe_comes_one_interval_after_the_handshake() -> None:
-    """CONN-01: a client that took its time for CONNECT has shown life with it."""
+    """CONN-01: a late CONNECT is a sign of life."""
     world = World()
     peer = world.raw()
     world.advance(20)
@@ -113,7 +113,7 @@ def test_the_first_probe_comes_one_interval_after_the_handshake() -> None:
 
 
 def test_who_was_asked_for_a_sign_of_life_just_now_is_not_late() -> None:
-    """A newcomer claims its place just before its keep-alive is due."""
+    """A new client claims the name just before the keep-alive is due."""
     world = World()
     holder, newcomer = world.connect(), world.connect()
     holder.subscribe()
@@ -176,11 +176,11 @@ def test_frames_before_a_bad_one_count() -> None:
 
 
 def test_how_much_came_behind_what_ended_the_connection_is_known() -> None:
-    """So that a watcher of both byte streams knows which frames were read."""
+    """A watcher of both byte streams can tell which frames were read."""
     ping = encode_ping()
     for ends, unread in (
-        (b"\xff" * 8, 8 + len(ping)),  # no frame: nothing of it is read
-        (encode_command(Type.CONNECT, CONNECT), len(ping)),  # a frame that must not come
+        (b"\xff" * 8, 8 + len(ping)),  # no frame: no byte is read
+        (encode_command(Type.CONNECT, CONNECT), len(ping)),  # a frame that is not legal here
     ):
         peer = World().connect()
         connection = peer.world.broker.links[peer.link]
@@ -190,7 +190,7 @@ def test_how_much_came_behind_what_ended_the_connection_is_known() -> None:
 
 
 def test_nothing_is_unread_where_bytes_did_not_end_the_connection() -> None:
-    """All that came before the end counts as read."""
+    """All bytes before the end count as read."""
     peer = World().connect()
     connection = peer.world.broker.links[peer.link]
     peer.feed(encode_ping())
@@ -200,7 +200,7 @@ def test_nothing_is_unread_where_bytes_did_not_end_the_connection() -> None:
 
 
 def test_unknown_commands_are_ignored() -> None:
-    """A number this schema does not have, and a command that only brokers send."""
+    """A number that this schema does not have, and a command that only brokers send."""
     peer = World().connect()
     peer.feed(b"\0\0\0\7\0\0\0\3\x08\xe7\x07")
     peer.send(Type.SUCCESS, proto.CommandSuccess(request_id=1))
@@ -260,7 +260,7 @@ def test_one_slow_consumer_does_not_hold_up_the_others() -> None:
 
 
 def test_publishes_that_are_not_durable_are_bounded() -> None:
-    """The socket is not read, no frame says so."""
+    """The broker stops reading the socket; no frame says so."""
     world = World(BrokerConfig(max_pending_publishes=10))
     peer = world.connect()
     peer.producer()
@@ -298,7 +298,7 @@ def test_a_probe_unanswered_for_our_own_back_pressure_does_not_close() -> None:
 
 
 def test_nothing_is_delivered_to_a_connection_that_ends() -> None:
-    """What one of its consumers leaves goes to other connections, and not to its next consumer first."""
+    """Entries of one of its consumers go to other connections, not to its next consumer."""
     world = World()
     producing, ending, staying = world.connect(), world.connect(), world.connect()
     producing.producer()

@@ -1,4 +1,4 @@
-"""LOOKUP, partitions, lists of topics, and what this broker refuses by name (WIRE-02 to WIRE-04)."""
+"""LOOKUP, partitions, lists of topics, and commands that this broker refuses (WIRE-02, WIRE-03, WIRE-04)."""
 
 from typing import Any
 

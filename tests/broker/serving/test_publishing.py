@@ -1,4 +1,4 @@
-"""SEND, receipts, refusals, CLOSE_PRODUCER (WIRE-07, WIRE-08, BROKER-38 to BROKER-41)."""
+"""SEND and receipts (WIRE-07), refusals (BROKER-38), CLOSE_PRODUCER (WIRE-08)."""
 
 from typing import Any
 
@@ -87,7 +87,7 @@ def test_headers_that_cannot_be_parsed_cost_the_connection() -> None:
 
 
 def test_send_to_a_producer_that_is_not_there_closes() -> None:
-    """Nothing could be answered: a SEND_ERROR names a producer."""
+    """No answer is possible: a SEND_ERROR names a producer."""
     peer = World().connect()
     peer.publish(b"x")
     assert peer.closed is not None
@@ -193,7 +193,7 @@ def test_a_batch_is_judged_by_its_lowest_and_remembered_by_its_highest() -> None
 
 
 def test_what_a_name_sent_last_is_known_again() -> None:
-    """Also to a new broker; without deduplication it is -1 (BROKER-37)."""
+    """Also to a restarted broker; without deduplication it is -1 (BROKER-37)."""
     world, peer = producing(deduplication=True)
     peer.publish_batch([b"a", b"b", b"c"], 4)
     peer.drop()
@@ -207,7 +207,7 @@ def test_what_a_name_sent_last_is_known_again() -> None:
 
 
 def test_of_a_chunked_message_only_the_last_chunk_is_looked_at() -> None:
-    """Else a message cut off by a crash could never be sent again."""
+    """Otherwise a message cut off by a crash could never be sent again."""
     world, peer = producing(deduplication=True)
 
     def chunk(number: int) -> None:
@@ -245,7 +245,7 @@ def test_names_that_were_away_when_the_broker_ended_are_forgotten_too() -> None:
 
 
 def test_of_the_names_without_a_producer_so_many_are_remembered() -> None:
-    """The longest absent one is forgotten first; a name with a producer never, and in the store neither."""
+    """The name absent longest is discarded first, from the store, too; a name with a producer never is."""
     world = World(BrokerConfig(deduplication=True, deduplication_max_producers=3))
     present, peer = world.connect(), world.connect()
     present.producer(name="p")
@@ -280,7 +280,7 @@ def test_a_name_is_forgotten_while_its_message_is_on_the_way_to_the_store() -> N
 
 
 def test_without_a_checksum_from_the_client() -> None:
-    """What is delivered has one."""
+    """The delivered entry has a checksum."""
     _, peer = producing()
     peer.subscribe()
     metadata = encode_message_metadata(MessageMetadata("p", 0, WALL))
@@ -292,7 +292,7 @@ def test_without_a_checksum_from_the_client() -> None:
 
 
 def test_who_closes_after_the_broker_hears_first_that_the_broker_closed() -> None:
-    """A SEND that came between the two was ignored (GAP-37); SUCCESS alone would say that it was stored."""
+    """A SEND between the two was ignored (GAP-37); SUCCESS alone would say that it was stored."""
     world, peer = producing()
     world.hold_writes = True
     peer.publish(b"taken", 0)
@@ -323,7 +323,7 @@ def test_a_producer_closed_twice_is_answered_twice() -> None:
 
 
 def test_a_refusal_does_not_overtake_the_receipts_before_it() -> None:
-    """BROKER-41: a client may take it for the answer to its oldest message, and give up what is stored."""
+    """BROKER-41: a client may take a refusal for the answer to its oldest message, and give up a stored one."""
     world, peer = producing()
     world.hold_writes = True
     peer.publish(b"first", 0)

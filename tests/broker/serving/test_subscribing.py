@@ -1,33 +1,15 @@
-"""SUBSCRIBE and what consumers ask (BROKER-01 to BROKER-26, WIRE-09 to WIRE-16)."""
+"""SUBSCRIBE, UNSUBSCRIBE, and the questions that consumers ask."""
 
 from typing import Any
 
 import pytest
 
 from pulsar_sansio.broker import BrokerConfig
-from pulsar_sansio.wire import CUMULATIVE, encode_ack, encode_ping, proto
-from tests.broker.peer import TOPIC, WALL, Peer, SubType, Type, World, ids
+from pulsar_sansio.wire import encode_ack, encode_ping, proto
+from tests.broker.peer import TOPIC, Peer, SubType, Type, World, ids
+from tests.broker.serving.stored_topics import EARLIEST, LATEST, backlog, topic_with
 
-EARLIEST = {"ledgerId": 2**64 - 1, "entryId": 2**64 - 1}
-LATEST = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
-
-
-def topic_with(*payloads: bytes, config: BrokerConfig | None = None) -> tuple[World, Peer]:
-    """A topic with these entries, kept by a subscription named "keep"."""
-    world = World(config)
-    peer = world.connect()
-    peer.producer(initial_subscription_name="keep")
-    for number, payload in enumerate(payloads):
-        peer.publish(payload, number)
-    peer.inbox.clear()
-    return world, world.connect()
-
-
-def backlog(world: World, subscription: str = "s") -> Any:
-    return world.broker.topic_administration.stats(TOPIC)["subscriptions"][subscription]["backlog"]
-
-
-# --- who is let in
+# --- admission ----------------------------------------------------------------------------------------
 
 
 def test_asking_again_answers_again() -> None:
@@ -50,7 +32,7 @@ def test_asking_again_too_early() -> None:
 
 
 def test_a_consumer_closed_before_its_success() -> None:
-    """BROKER-10: closed silently."""
+    """BROKER-10: the consumer is closed without a frame."""
     world, peer = topic_with()
     world.hold_writes = True
     peer.ask_subscribe()
@@ -145,7 +127,7 @@ def test_exclusive_means_one_that_lives() -> None:
     newcomer.expect(Type.SUCCESS)
 
 
-# --- where it begins
+# --- initial position ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -165,7 +147,7 @@ def test_exclusive_means_one_that_lives() -> None:
     ],
 )
 def test_where_a_new_subscription_begins(fields: dict[str, Any], expected: list[bytes]) -> None:
-    """BROKER-17: a start id is for non-durable ones, and is itself delivered."""
+    """BROKER-17: a start id is for non-durable subscriptions, and its message is delivered."""
     _, peer = topic_with(b"0", b"1", b"2")
     peer.subscribe(**fields)
     assert peer.payloads() == expected
@@ -189,228 +171,7 @@ def test_a_reader_leaves_nothing_behind() -> None:
     assert "s" not in world.broker.topic_administration.stats(TOPIC)["subscriptions"]
 
 
-# --- acknowledgements
-
-
-def test_ack_receipts_wait_for_the_store() -> None:
-    world, peer = topic_with(b"0", b"1")
-    peer.subscribe()
-    messages = peer.messages()
-    world.hold_writes = True
-    peer.ack(*messages, request_id=3)
-    peer.nothing()
-    world.sync()
-    answer = peer.expect(Type.ACK_RESPONSE)
-    assert (answer.consumer_id, answer.request_id, answer.HasField("error")) == (0, 3, False)
-    world.start()
-    assert backlog(world) == 0
-
-
-def test_cumulative() -> None:
-    world, peer = topic_with(b"0", b"1", b"2")
-    peer.subscribe()
-    messages = peer.messages()
-    peer.ack(messages[1], kind=CUMULATIVE)
-    assert backlog(world) == 1
-    peer.ack(*messages, kind=CUMULATIVE)
-    assert backlog(world) == 1, "exactly one id (WIRE-12)"
-
-
-def test_cumulative_before_the_first_entry_of_a_ledger() -> None:
-    """Seen: java-reader."""
-    world, peer = topic_with(b"0")
-    peer.subscribe()
-    peer.ack((0, -1, None), kind=CUMULATIVE)
-    assert backlog(world) == 1
-    assert peer.closed is None
-
-
-@pytest.mark.parametrize("strange", [(0, 99), (77, 0), (2**63 - 1, 2**63 - 1), (-1, -1), (77, -1)])
-@pytest.mark.parametrize("kind", [0, CUMULATIVE])
-def test_ids_that_do_not_exist_acknowledge_nothing(strange: tuple[int, int], kind: int) -> None:
-    world, peer = topic_with(b"0", b"1")
-    peer.subscribe()
-    peer.ack((*strange, None), kind=kind)
-    assert backlog(world) == 2
-    assert peer.closed is None
-
-
-def test_what_is_not_durable_cannot_be_acknowledged() -> None:
-    world, peer = topic_with(b"0")
-    peer.subscribe()
-    world.hold_writes = True
-    other = world.connect()
-    other.ask_producer()
-    world.sync()
-    other.publish(b"1")
-    peer.ack((0, 1, None))
-    peer.ack((0, 1, None), kind=CUMULATIVE)
-    world.sync()
-    assert backlog(world) == 2
-
-
-def test_cumulative_on_shared_is_ignored_and_confirmed() -> None:
-    world, peer = topic_with(b"0", b"1")
-    peer.subscribe(SubType.Shared)
-    peer.ack(peer.messages()[1], kind=CUMULATIVE, request_id=4)
-    assert not peer.expect(Type.ACK_RESPONSE).HasField("error")
-    assert backlog(world) == 2
-
-
-def test_unknown_consumers_get_no_answer() -> None:
-    _, peer = topic_with(b"0")
-    peer.ack((0, 0, None), consumer_id=9, request_id=1)
-    peer.flow(5, consumer_id=9)
-    peer.redeliver(consumer_id=9)
-    peer.nothing()
-    assert peer.closed is None
-
-
-def test_too_many_permits() -> None:
-    _, peer = topic_with()
-    peer.subscribe(permits=2**31 - 1)
-    peer.flow(1)
-    assert peer.closed is not None
-
-
-# --- batch indexes
-
-
-def batch_topic(config: BrokerConfig | None = None) -> tuple[World, Peer]:
-    world, peer = topic_with(config=config)
-    producing = world.connect()
-    producing.producer()
-    producing.publish_batch([b"0", b"1", b"2", b"3"])
-    return world, peer
-
-
-def test_a_partly_acknowledged_batch_comes_again_with_what_is_open() -> None:
-    world, peer = batch_topic()
-    peer.subscribe(SubType.Shared)
-    (message,) = peer.messages()
-    assert message.ack_set is None
-    peer.ack((0, 0, 0b1101))
-    peer.ack((0, 0, 0b0111), request_id=1)
-    peer.expect(Type.ACK_RESPONSE)
-    peer.redeliver(message)
-    (again,) = peer.messages()
-    assert (again.ack_set, again.redelivery_count) == (0b0101, 1)
-    consumer = world.broker.topic_administration.stats(TOPIC)["subscriptions"]["s"]["consumers"][0]
-    assert consumer["unacked"] == 2
-    assert consumer["available_permits"] == 1000 - 4 - 2, "only what is handed out is charged"
-    world.start()
-    peer = world.connect()
-    peer.subscribe()
-    assert peer.messages()[0].ack_set == 0b0101, "a new broker knows it too"
-    peer.ack((0, 0, 0b1010))
-    assert backlog(world) == 0, "old AND given is empty: the entry is done"
-
-
-def test_the_same_id_several_times_in_one_ack() -> None:
-    """Seen: cpp-batch-index-ack."""
-    world, peer = batch_topic()
-    peer.subscribe(SubType.Shared)
-    peer.messages()
-    peer.ack((0, 0, 0b0001), (0, 0, 0b0001), (0, 0, 0b0001))
-    assert world.broker.topic_administration.stats(TOPIC)["subscriptions"]["s"]["unackedMessages"] == 1
-
-
-def test_cumulative_inside_a_batch() -> None:
-    """Seen: java-batch-index-ack-cumulative."""
-    world, peer = batch_topic()
-    peer.subscribe()
-    peer.messages()
-    for bits, left in ((0b1110, 1), (0b1100, 1), (0b1000, 1), (0b0000, 0)):
-        peer.ack((0, 0, bits), kind=CUMULATIVE)
-        assert backlog(world) == left
-
-
-def test_a_broker_without_batch_indexes() -> None:
-    world, peer = batch_topic(BrokerConfig(batch_index_acknowledgement=False))
-    peer.subscribe(SubType.Shared)
-    (message,) = peer.messages()
-    peer.ack((0, 0, 0b0001))
-    peer.redeliver(message)
-    assert peer.messages()[0].ack_set is None
-    peer.ack((0, 0, None))
-    assert backlog(world) == 0
-
-
-# --- seek
-
-
-def seek(peer: Peer, **fields: Any) -> None:
-    request_id = peer.request()
-    peer.send(Type.SEEK, proto.CommandSeek(consumer_id=0, request_id=request_id, **fields))
-    closed = peer.expect(Type.CLOSE_CONSUMER)
-    assert (closed.consumer_id, closed.request_id) == (0, 2**64 - 1)
-    assert peer.expect(Type.SUCCESS).request_id == request_id
-
-
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        ({"message_id": {"ledgerId": 0, "entryId": 1}}, [b"1", b"2"]),
-        ({"message_id": EARLIEST}, [b"0", b"1", b"2"]),
-        ({"message_id": LATEST}, []),
-        ({"message_publish_time": WALL - 1}, [b"0", b"1", b"2"]),
-        ({"message_publish_time": WALL + 1}, []),
-        ({"message_id": {"ledgerId": 0, "entryId": 2}, "message_publish_time": WALL - 1}, [b"2"]),
-    ],
-)
-@pytest.mark.parametrize("durable", [True, False])
-def test_seek(fields: dict[str, Any], expected: list[bytes], durable: bool) -> None:
-    """GAP-35: CLOSE_CONSUMER, then SUCCESS; the client subscribes again."""
-    world, peer = topic_with(b"0", b"1", b"2")
-    peer.subscribe(SubType.Exclusive, durable=durable)
-    peer.ack(*peer.messages())
-    seek(peer, **fields)
-    peer.subscribe(durable=durable)
-    assert peer.payloads() == expected
-    if durable:
-        world.start()
-        assert backlog(world) == len(expected), "the place is durable"
-
-
-def test_seek_into_a_batch() -> None:
-    _, peer = batch_topic()
-    peer.subscribe()
-    peer.messages()
-    seek(peer, message_id={"ledgerId": 0, "entryId": 0, "ack_set": [0b1100]})
-    peer.subscribe()
-    assert peer.messages()[0].ack_set == 0b1100
-
-
-def test_a_seek_sends_every_consumer_away() -> None:
-    world, peer = topic_with(b"0")
-    other = world.connect()
-    peer.subscribe(SubType.Shared)
-    other.subscribe(SubType.Shared, consumer_id=4)
-    peer.inbox.clear()
-    seek(peer, message_id={"ledgerId": 0, "entryId": 0})
-    assert other.expect(Type.CLOSE_CONSUMER).consumer_id == 4
-
-
-def test_a_seek_that_cannot_be() -> None:
-    _, peer = topic_with()
-    peer.send(Type.SEEK, proto.CommandSeek(consumer_id=0, request_id=1))
-    peer.expect_error("MetadataError")
-    peer.send(Type.SEEK, proto.CommandSeek(consumer_id=0, request_id=1, message_publish_time=0))
-    assert peer.expect_error("MetadataError").message == "Consumer not found"
-
-
-def test_a_reader_that_does_not_come_back_after_a_seek() -> None:
-    world, peer = topic_with(b"0")
-    peer.subscribe(durable=False)
-    peer.inbox.clear()
-    seek(peer, message_publish_time=0)
-    peer.drop()
-    assert "s" in world.broker.topic_administration.stats(TOPIC)["subscriptions"]
-    world.advance(121)
-    assert "s" not in world.broker.topic_administration.stats(TOPIC)["subscriptions"]
-
-
-# --- questions
+# --- questions ----------------------------------------------------------------------------------------
 
 
 def last_id(peer: Peer) -> Any:
@@ -459,7 +220,7 @@ def test_questions_of_nobody(number: int) -> None:
     assert peer.expect_error("MetadataError").message == "Consumer not found"
 
 
-# --- the end
+# --- end ----------------------------------------------------------------------------------------------
 
 
 def unsubscribe(peer: Peer, force: bool = False) -> None:
@@ -495,7 +256,7 @@ def test_closing_what_is_not_there_succeeds() -> None:
 
 
 def test_end_of_topic_after_the_last_acknowledgement() -> None:
-    """BROKER-43, seen: java-terminate. The C++ client (protocol 20) cannot bear it."""
+    """BROKER-43, seen: java-terminate. The C++ client (protocol 20) drops its connection on the notice."""
     world, peer = topic_with(b"0", b"1")
     cpp = world.connect(version=20)
     peer.subscribe()

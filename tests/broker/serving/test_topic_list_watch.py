@@ -1,4 +1,4 @@
-"""Lists of topics, asked for and watched (WIRE-04, PATTERN-01, PATTERN-02)."""
+"""Lists of topics, requested and watched (WIRE-04, PATTERN-01, PATTERN-02)."""
 
 from typing import Any
 
@@ -58,7 +58,7 @@ def test_a_pattern_is_applied_to_the_whole_name() -> None:
 
 @pytest.mark.parametrize("pattern", ["(a+)+", "(a|aa)+b", ".*.*.*x", "a{1,9}b*c*", "(.*)*(.*)*(.*)*!"])
 def test_a_pattern_that_would_take_python_for_ever_is_applied(pattern: str) -> None:
-    """RE2 takes time in proportion to the name."""
+    """RE2 takes time proportional to the name."""
     world = World()
     world.broker.topic_administration.create_topic(0, "a" * 4000)
     answer = listed(world.connect(), topics_pattern=f"public/default/{pattern}")
@@ -135,7 +135,7 @@ def test_who_has_the_list_already_is_not_sent_it() -> None:
 
 
 def test_of_what_comes_and_goes_at_once_the_last_is_told() -> None:
-    """Who has found out that the first has gone waits to be told that there is another."""
+    """A client that noticed the first topic's deletion waits to be told of the second one."""
     world = World()
     peer = world.connect()
     watch(peer)
@@ -173,7 +173,7 @@ def test_a_watcher_that_is_closed_or_gone_is_told_nothing() -> None:
 
 
 def test_a_watcher_that_is_closed_while_the_store_is_at_work_is_told_nothing() -> None:
-    """What it was to be told waits until the topic is safe; nothing comes behind the answer of the close."""
+    """The update waits until the topic is durable; no frame follows the answer to the close."""
     world = World()
     peer = world.connect()
     watch(peer)

@@ -1,4 +1,4 @@
-"""The cursor against a set of integers, which is what it stands for."""
+"""The cursor, compared with the set of integers that it represents."""
 
 import itertools
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pulsar_sansio.broker.storage.cursor import Cursor, Ranges
 
 MESSAGES = 5
-"""Messages in each batch of the model."""
+"""The number of messages in each batch of the model."""
 
 actions = st.lists(
     st.one_of(
@@ -22,7 +22,7 @@ actions = st.lists(
 
 
 class Model:
-    """Open messages of each entry, as a set of bits."""
+    """The unacknowledged messages of each entry, as a set of bits."""
 
     def __init__(self) -> None:
         self.open = {offset: set(range(MESSAGES)) for offset in range(60)}
@@ -90,7 +90,8 @@ def test_ranges_are_a_set(numbers: list[int], upto: int) -> None:
 
 
 def test_given_sets_may_hold_bits_cleared_long_ago() -> None:
-    """Seen: java-batch-index-ack. 213 is open; the client's sets start again from all bits."""
+    """Seen: java-batch-index-ack. Of entry 213 only some bits remain; the client's sets start again from all
+    bits."""
     cursor = Cursor(-1)
     cursor.acknowledge_partly(0, 213, 8)
     for given_set in (254, 250, 234, 170):

@@ -1,4 +1,4 @@
-"""Ids and offsets, ledgers that come and go."""
+"""Ids and offsets; ledgers that are opened and removed."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +29,7 @@ def test_every_entry_has_one_id_and_one_offset(counts: list[int]) -> None:
 
 
 def test_ids_that_do_not_exist_lead_to_the_nearest_place() -> None:
-    """A seek is valid even to what was trimmed."""
+    """A seek to a removed entry is valid."""
     log = filled(3, 0, 2)
     assert log.offset(-1, -1) == 0, "earliest"
     assert log.offset(2**63 - 1, 2**63 - 1) == 5, "latest"
@@ -65,7 +65,7 @@ def test_a_ledger_stops_going_when_little_is_left() -> None:
 
 
 def test_retention_by_time_and_by_size() -> None:
-    """STORE-31: within both limits it is kept."""
+    """STORE-31: a ledger within both limits is kept."""
     closed_at = 2000
     assert Retention(10, -1, closed_at + 10_000).keeps(filled(1, 1))
     assert not Retention(10, -1, closed_at + 10_001).keeps(filled(1, 1))
@@ -90,7 +90,7 @@ def test_a_restored_log_is_the_same() -> None:
 
 
 def test_messages_are_counted_over_ledgers_and_restarts() -> None:
-    """Also where the only ledger that is left has no entry yet: its record says what comes first in it."""
+    """Also where the only ledger left has no entry: its record has the number of its first message."""
     log = ManagedLedger()
     log.roll("t", 10, wall_time=0)
     assert [log.append("t", b"x", messages, 0).last_index for messages in (3, 1)] == [2, 3]

@@ -1,4 +1,6 @@
-"""The broker's own metadata in front of entries: to whom, and that messages are counted without a gap."""
+"""Broker entry metadata in front of entries: the clients that get it, and the numbers of messages without a
+gap.
+"""
 
 from typing import Any
 
@@ -10,7 +12,7 @@ CONFIG = BrokerConfig(broker_entry_metadata=True, ledger_max_entries=2)
 
 
 def reading_peer(world: World, version: int = 21, *, reads: bool = True) -> Peer:
-    """Connected by a client that says whether it can read the broker's metadata."""
+    """A client that announces whether it can read broker entry metadata."""
     peer = world.raw()
     connect = proto.CommandConnect(client_version="t", protocol_version=version, auth_method_name="none")
     connect.feature_flags.supports_broker_entry_metadata = reads

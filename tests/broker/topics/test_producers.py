@@ -1,4 +1,6 @@
-"""PRODUCER: names, epochs, access modes, liveness of who is in the way (BROKER-33 to BROKER-42)."""
+"""PRODUCER: names (BROKER-42), epochs (BROKER-35), access modes (BROKER-34), liveness of the present
+producer.
+"""
 
 from typing import Any
 
@@ -19,7 +21,7 @@ def test_generated_names_are_unique() -> None:
 
 
 def test_asking_again_answers_again() -> None:
-    """BROKER-37: the same id; last_sequence_id is -1 then."""
+    """BROKER-37: the answer repeats the id; last_sequence_id is -1 then."""
     peer = World().connect()
     peer.producer(name="a")
     again = peer.producer(name="a")
@@ -47,7 +49,7 @@ def test_a_name_on_the_same_connection_is_refused_at_once() -> None:
 
 
 def test_a_name_on_another_connection_that_lives() -> None:
-    """BROKER-42: PING to the old one decides."""
+    """BROKER-42: a PING to the present producer decides."""
     world = World()
     old, new = world.connect(), world.connect()
     old.producer(name="a")
@@ -166,7 +168,7 @@ def test_exclusive_among_shared_ones() -> None:
 
 
 def test_waiting_for_exclusiveness() -> None:
-    """Seen: java-access-wait: the same request is answered twice. BROKER-36."""
+    """Seen: java-access-wait: one request is answered twice. BROKER-36."""
     peer = World().connect()
     mode(peer, EXCLUSIVE, 0)
     waiting = mode(peer, WAIT, 1)
@@ -205,7 +207,7 @@ def test_who_waits_may_leave() -> None:
 
 
 def test_who_has_left_while_waiting_has_no_turn_any_more() -> None:
-    """BROKER-36: the place is free for the next one as soon as the close of its holder is answered."""
+    """BROKER-36: access is free for the next producer once the close of the present one is answered."""
     world = World()
     peer, other = world.connect(), world.connect()
     mode(peer, EXCLUSIVE, 0)
@@ -219,7 +221,7 @@ def test_who_has_left_while_waiting_has_no_turn_any_more() -> None:
 
 
 def test_fencing_out() -> None:
-    """Seen: java-access-fencing: no frame to the fenced one; its next SEND costs the connection."""
+    """Seen: java-access-fencing: the fenced producer gets no frame; its next SEND ends the connection."""
     world = World()
     peer, other, waiter = world.connect(), world.connect(), world.connect()
     assert mode(peer, EXCLUSIVE, 0, name="a").topic_epoch == 0
@@ -241,7 +243,7 @@ def test_fencing_out() -> None:
     [(proto.Shared, "ProducerBusy"), (EXCLUSIVE, "ProducerFenced"), (FENCING, "ProducerFenced")],
 )
 def test_who_is_fenced_out_before_it_is_told_that_it_was_let_in_is_refused(access: int, error: str) -> None:
-    """BROKER-36: it would never send, so it would wait for its answer for ever."""
+    """BROKER-36: it would never send, so its client would wait for the answer without end."""
     world = World()
     peer, other = world.connect(), world.connect()
     world.hold_writes = True
@@ -256,7 +258,7 @@ def test_who_is_fenced_out_before_it_is_told_that_it_was_let_in_is_refused(acces
 
 
 def test_whose_turn_has_come_and_who_is_fenced_out_before_it_is_told_is_refused() -> None:
-    """BROKER-36: the request is the first one's; once an answer says so it is over."""
+    """BROKER-36: the refusal answers the first request, which is then over."""
     world = World()
     first, waiter, other = world.connect(), world.connect(), world.connect()
     mode(first, EXCLUSIVE, 0, name="a")
@@ -273,7 +275,7 @@ def test_whose_turn_has_come_and_who_is_fenced_out_before_it_is_told_is_refused(
 
 @pytest.mark.parametrize("then", ["close", "send", "nothing"])
 def test_who_is_fenced_out_gets_the_receipts_of_what_it_sent(then: str) -> None:
-    """BROKER-36, WIRE-08: what was taken is stored, and confirmed before the answer to a close."""
+    """BROKER-36, WIRE-08: accepted messages are stored, and confirmed before the answer to a close."""
     world = World()
     peer, other = world.connect(), world.connect()
     peer.producer(name="a")
@@ -308,7 +310,7 @@ def test_the_epoch_survives_the_broker() -> None:
 
 @pytest.mark.parametrize("access", [EXCLUSIVE, WAIT, FENCING])
 def test_an_epoch_that_has_passed_is_refused(access: int) -> None:
-    """BROKER-35: a producer that was exclusive before fences out none that came after it."""
+    """BROKER-35: a producer with an old epoch fences no later one."""
     world = World()
     first, second, again = world.connect(), world.connect(), world.connect()
     assert mode(first, FENCING, 0).topic_epoch == 0
@@ -351,7 +353,7 @@ def test_a_producer_sent_away_by_the_broker(version: int) -> None:
 
 
 def test_who_comes_back_after_being_sent_away_and_is_fenced_out_has_no_late_sends() -> None:
-    """BROKER-36, GAP-37: its SEND was ignored for a keep-alive interval, and never answered."""
+    """BROKER-36, GAP-37: otherwise its SEND would be ignored for a keep-alive interval without an answer."""
     world = World()
     peer, other = world.connect(), world.connect()
     peer.producer(name="a")
@@ -369,7 +371,8 @@ VOLATILE = TOPIC.replace("persistent", "non-persistent", 1)
 
 @pytest.mark.parametrize(("command", "topic"), [("delete", TOPIC), ("delete", VOLATILE), ("unload", TOPIC)])
 def test_no_producer_is_admitted_while_the_topic_goes_away(command: str, topic: str) -> None:
-    """The holder of the name is too old to be told, so its connection ends, and the newcomer's turn comes."""
+    """The client with the name is too old for CLOSE_PRODUCER, so its connection ends, and the waiting
+    producer is next."""
     world = World()
     old, new = world.connect(version=4), world.connect()
     old.producer(topic, name="a")

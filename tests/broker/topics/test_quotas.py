@@ -1,4 +1,4 @@
-"""Backlog quotas (rules STORE-34 to STORE-38, BROKER-44)."""
+"""Backlog quotas (STORE-34) and the refusal of producers (BROKER-44)."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ blocking = pytest.mark.parametrize(("policy", "code"), BLOCKING.items())
 
 
 def world_with_backlog(messages: int = 20) -> tuple[World, Peer, Peer]:
-    """That many entries of a little more than 100 bytes, none of them acknowledged."""
+    """A topic with that many unacknowledged entries of a little more than 100 bytes."""
     world = World(CONFIG)
     producing, consuming = world.connect(), world.connect()
     consuming.subscribe(SubType.Shared, permits=0)
@@ -56,7 +56,7 @@ def backlog(world: World, subscription: str = "s") -> Any:
 
 @blocking
 def test_newcomers_are_refused_at_once(policy: str, code: str) -> None:
-    """Seen on a Pulsar 4.0.7: the code, and the words."""
+    """The code and the text were seen on a Pulsar 4.0.7."""
     world, _, _ = world_with_backlog()
     limit_size(world, policy)
     peer = world.connect()
@@ -67,7 +67,7 @@ def test_newcomers_are_refused_at_once(policy: str, code: str) -> None:
 
 @blocking
 def test_those_there_are_sent_away_at_the_next_look(policy: str, code: str) -> None:
-    """CLOSE_PRODUCER, and what they send meanwhile is ignored."""
+    """CLOSE_PRODUCER is sent, and later messages of the producers are ignored."""
     world, producing, _ = world_with_backlog()
     limit_size(world, policy)
     producing.publish(b"taken", 20)
@@ -109,7 +109,7 @@ def test_when_enough_is_acknowledged_producers_come_in_again(policy: str, code: 
 
 
 def test_what_is_beyond_is_evicted_oldest_first() -> None:
-    """STORE-37: to nine tenths of the quota; producers notice nothing."""
+    """STORE-37: eviction leaves nine tenths of the quota; producers get no notice."""
     world, producing, consuming = world_with_backlog()
     limit_size(world, EVICTION)
     assert backlog(world) == 20, "not before the next look"
@@ -230,4 +230,4 @@ def test_what_is_to_be_compacted_is_no_backlog_and_stays(by: str) -> None:
     consuming.ack(*consuming.messages())
     left = world.connect()
     limit_size(world, "producer_exception", 100)
-    left.producer(name="p2")  # with nothing but that before it nobody is over the quota
+    left.producer(name="p2")  # no other subscription is over the quota

@@ -1,4 +1,4 @@
-"""Schemas, as far as they go: bytes and primitives; everything else is refused by name (SCHEMA-08)."""
+"""Schemas: bytes and primitive types; all others are refused (SCHEMA-08)."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""A topic is unloaded, terminated or deleted while producers of every access mode are there or wait.
+"""A topic is unloaded, terminated or deleted while producers of every access mode are attached or wait.
 
-Seen on a Pulsar 4.0.7: who is attached gets CLOSE_PRODUCER, the first that waits an ERROR for the request it
-waits on. (There the others that wait hear nothing, ever; here all are told.)
+Seen on a Pulsar 4.0.7: attached producers get CLOSE_PRODUCER, and the first waiting one gets an ERROR for its
+request. There the other waiting producers get no answer; this broker answers all.
 """
 
 from collections.abc import Callable
@@ -88,7 +88,7 @@ def test_who_waits_is_refused_and_nobody_moves_up(
 
 @ways
 def test_a_waiting_ones_connection_goes_on(way: Callable[[World, str], None], code: str) -> None:
-    """Only the one that waited is concerned, others of its connection are not."""
+    """Only the waiting producer is refused; others of its connection continue."""
     world = World()
     first, peer = world.connect(), world.connect()
     first.producer(producer_access_mode=proto.Exclusive)

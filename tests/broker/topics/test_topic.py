@@ -1,4 +1,4 @@
-"""What a topic keeps and for how long (rules STORE-30 to STORE-39), and what a new broker finds."""
+"""The entries that a topic keeps and for how long (STORE-30), and the state that a restarted broker finds."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from pulsar_sansio.wire import CUMULATIVE
 from tests.broker.peer import SECOND, TOPIC, WALL, Peer, SubType, Type, World, ids
 
 SMALL = BrokerConfig(ledger_max_entries=10, keep_without_subscription=200)
-"""Ledgers of ten entries, so that a short test sees many."""
+"""Ledgers of ten entries, so that a short test has many."""
 
 
 def publish(peer: Peer, count: int, start: int = 0, size: int = 1) -> None:
@@ -91,7 +91,7 @@ def test_retention_keeps_what_everybody_is_done_with() -> None:
 
 
 def test_old_messages_expire() -> None:
-    """STORE-32: they count as acknowledged, also for whoever holds them."""
+    """STORE-32: expired messages count as acknowledged, also while they are pending at a consumer."""
     world = World()
     peer, other = world.connect(), world.connect()
     peer.producer()
@@ -181,7 +181,7 @@ def test_shutting_down_writes_what_is_known_and_ends_every_link() -> None:
 
 
 def test_a_store_gives_copies() -> None:
-    """What a broker does with its state is no concern of the store's."""
+    """A broker's changes to its state do not reach the store."""
     store = MemoryStore()
     world = World(store=store)
     peer = world.connect()
@@ -218,7 +218,7 @@ def test_messages_of_one_input_are_written_together() -> None:
 
 
 def test_publish_times_are_the_clients() -> None:
-    """SEEK-05: a seek by time looks at publish_time."""
+    """SEEK-05: a seek by time compares publish_time."""
     world = World()
     peer = world.connect()
     peer.producer()
@@ -251,7 +251,7 @@ def test_a_policy_that_keeps_less_trims_at_once() -> None:
 
 @pytest.mark.parametrize(("policy", "value"), [("retention_time", 300.0), ("retention_size", 100_000)])
 def test_a_retention_policy_that_is_not_set_is_no_limit(policy: str, value: float) -> None:
-    """STORE-31: the other one alone decides what is kept."""
+    """STORE-31: the other policy alone limits retention."""
     world = World(BrokerConfig(ledger_max_entries=1))
     peer = world.connect()
     peer.producer()
@@ -263,7 +263,7 @@ def test_a_retention_policy_that_is_not_set_is_no_limit(policy: str, value: floa
 
 
 def test_a_retention_time_counts_up_to_the_moment_when_it_is_set() -> None:
-    """STORE-31: also where the broker has heard nothing for longer than that."""
+    """STORE-31: also where the broker has had no input for longer than that."""
     world = World(BrokerConfig(ledger_max_entries=1))
     world.broker.administration.set_policies(
         world.now, "public/default", {"retention_time": -1, "retention_size": -1}
@@ -280,7 +280,7 @@ def test_a_retention_time_counts_up_to_the_moment_when_it_is_set() -> None:
 
 
 def test_a_cumulative_acknowledgement_of_part_of_a_batch_counts_for_what_comes_before_it() -> None:
-    """It survives the broker also where that part of the batch was acknowledged before."""
+    """The position survives the broker, also where that part of the batch was acknowledged before."""
     world = World()
     peer = world.connect()
     peer.producer()
