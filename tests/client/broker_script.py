@@ -1,7 +1,7 @@
-"""A broker by hand: the other end of a `Client`, as a test writes it.
+"""`Script` and `ConsumerScript`: a broker at the other end of a `Client`, written by the test.
 
-`Script` drives one client through the public root and reads what it says. It answers the way to the broker
-(CONNECT, partition metadata, LOOKUP) by itself; everything from PRODUCER or SUBSCRIBE on is the test's.
+`Script` drives one client through the public root and reads its frames. It answers CONNECT, partition
+metadata and LOOKUP by itself. The test answers everything from PRODUCER or SUBSCRIBE on.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ SECOND = 1_000_000_000
 MILLISECOND = 1_000_000
 URL = "pulsar://broker:6650"
 WALL = 1_700_000_000_000
-"""Milliseconds since 1970 at the beginning."""
+"""Milliseconds since 1970 at the beginning of a test."""
 
 
 def name_of(kind: int) -> str:
@@ -36,7 +36,7 @@ def name_of(kind: int) -> str:
 
 
 def entry_bytes(payload: bytes, **fields: Any) -> bytes:
-    """Headers and payload of a stored entry."""
+    """Return the headers and payload of a stored entry."""
     sequence_id = fields.pop("sequence_id", 0)
     producer_name = fields.pop("producer_name", "standalone-0-1")
     publish_time = fields.pop("publish_time", 1_700_000_000_000)
@@ -45,13 +45,13 @@ def entry_bytes(payload: bytes, **fields: Any) -> bytes:
 
 
 def batch_bytes(payloads: Sequence[bytes], **fields: Any) -> bytes:
-    """Headers and payload of a stored batch."""
+    """Return the headers and payload of a stored batch."""
     first = fields.get("sequence_id", 0)
     return entry_bytes(encode_batch_payloads(payloads, first), num_messages_in_batch=len(payloads), **fields)
 
 
 class Script:
-    """One client and the broker it talks to."""
+    """One client and its broker."""
 
     def __init__(self, protocol_version: int = 21, **config: Any) -> None:
         self.now = SECOND
@@ -60,17 +60,17 @@ class Script:
         self.link = 0
         self.answers_lookups = True
         self.answers_positions = True
-        """Answer who asks for the last message: as a broker that does not know."""
+        """Answer requests for the last message as a broker that does not know it."""
         self._unread = b""
         self._frames: list[tuple[str, Any]] = []
         self._outputs: list[Output] = []
         self.notices: list[Output] = []
-        """What was said for people who watch."""
+        """The notices of the client."""
 
     # --- the world ---
 
     def pump(self) -> None:
-        """Take everything the client says; do what every broker does on the way to it."""
+        """Take all outputs and frames of the client, and answer those that every broker answers."""
         while (output := self.client.next_output()) is not None:
             match output:
                 case Connect(link):
@@ -130,24 +130,24 @@ class Script:
         self._unread = self._unread[position:]
 
     def reply(self, name: str, command: Any) -> None:
-        """The broker sends one simple frame; nothing is taken of what the client says to it."""
+        """Send one simple frame from the broker, and take nothing from the client."""
         self.bytes(encode_command(Command.Type.Value(name), command))
 
     def bytes(self, data: bytes) -> None:
         self.client.receive_data(self.now, self.link, data)
 
     def say(self, name: str, command: Any) -> None:
-        """The broker sends one simple frame."""
+        """Send one simple frame from the broker."""
         self.reply(name, command)
         self.pump()
 
     def lose(self, reason: str = "cut") -> None:
-        """The connection dies."""
+        """Lose the connection."""
         self.client.disconnected(self.now, self.link, reason)
         self.pump()
 
     def pass_time(self, nanoseconds: int) -> None:
-        """Time passes, every timer at its moment."""
+        """Let time pass; every timer runs at its moment."""
         until = self.now + nanoseconds
         while (when := self.client.next_deadline()) is not None and when <= until:
             self.now = max(self.now, when)
@@ -158,26 +158,26 @@ class Script:
     # --- what was said ---
 
     def frames(self) -> list[tuple[str, Any]]:
-        """What the broker got since the last time, PINGs aside."""
+        """Return the frames that the client sent since the last call, without PINGs."""
         self.pump()
         frames, self._frames = self._frames, []
         return [frame for frame in frames if frame[0] not in ("PING", "PONG")]
 
     def expect(self, *names: str) -> list[Any]:
-        """The broker got exactly these commands; the commands."""
+        """Check that the client sent exactly these commands, and return them."""
         frames = self.frames()
         assert [name for name, _ in frames] == list(names)
         return [command for _, command in frames]
 
     def outputs(self) -> list[Output]:
-        """What the application was told since the last time."""
+        """Return the outputs for the application since the last call."""
         self.pump()
         outputs, self._outputs = self._outputs, []
         return outputs
 
 
 class ConsumerScript(Script):
-    """A client with one consumer, and its broker."""
+    """One client with one consumer, and its broker."""
 
     def __init__(self, *, protocol_version: int = 21, **spec: Any) -> None:
         super().__init__(protocol_version)
@@ -189,30 +189,30 @@ class ConsumerScript(Script):
         self.pump()
 
     def accept(self) -> Any:
-        """The broker accepts the SUBSCRIBE that came last; the SUBSCRIBE."""
+        """Accept the latest SUBSCRIBE, and return it."""
         name, command = self.frames()[-1]
         assert name == "SUBSCRIBE"
         self.say("SUCCESS", proto.CommandSuccess(request_id=command.request_id))
         return command
 
     def reconnect(self) -> Any:
-        """The connection dies and the consumer comes back; the new SUBSCRIBE, accepted."""
+        """Lose the connection; accept and return the new SUBSCRIBE."""
         self.lose()
         self.pass_time(SECOND)
         return self.accept()
 
     def close_by_broker(self) -> None:
-        """CLOSE_CONSUMER: the topic is unloaded; the connection stays."""
+        """Send CLOSE_CONSUMER: the topic is unloaded, and the connection stays."""
         self.say("CLOSE_CONSUMER", proto.CommandCloseConsumer(consumer_id=0, request_id=2**64 - 1))
 
     # --- the broker's deliveries ---
 
     def message(self, entry: int, payload: bytes = b"m", *, ledger: int = 1, **fields: Any) -> None:
-        """MESSAGE with an entry of one message."""
+        """Send MESSAGE with an entry of one message."""
         self.deliver(entry, entry_bytes(payload, sequence_id=entry), ledger=ledger, **fields)
 
     def batch(self, entry: int, size: int, *, ledger: int = 1, **fields: Any) -> None:
-        """MESSAGE with a batch, its payloads `entry.index`."""
+        """Send MESSAGE with a batch, its payloads `entry.index`."""
         payloads = [f"{entry}.{index}".encode() for index in range(size)]
         self.deliver(entry, batch_bytes(payloads), ledger=ledger, **fields)
 
@@ -223,7 +223,7 @@ class ConsumerScript(Script):
 
     @property
     def machine(self) -> Consumer:
-        """The consumer, seen from inside."""
+        """The consumer's machine."""
         machine = self.client._handles.consumers[self.consumer]
         assert isinstance(machine, Consumer)
         return machine

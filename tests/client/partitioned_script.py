@@ -1,7 +1,7 @@
-"""`PartitionedScript`: a producer of a partitioned topic, and a broker that answers what opening asks.
+"""`PartitionedScript`: a producer of a partitioned topic, and its broker.
 
-The broker keeps what it was sent by partition and confirms it when the test says so, in any order of the
-partitions.
+The broker answers what opening asks. It keeps SENDs by partition, and confirms them when the test says so, in
+any order of the partitions.
 """
 
 from collections.abc import Iterable
@@ -30,9 +30,12 @@ TOPIC = "persistent://public/default/demo"
 
 
 class PartitionedScript:
-    """One client, one connection, one producer. What is in `refuse` or `ignore` (partition indexes) is not
-    opened, what is in `queue` has to wait; `asked` are the PRODUCER commands in their order. CLOSE_PRODUCER
-    is answered while `answer_closes`."""
+    """One client, one connection, one producer.
+
+    `refuse`, `ignore`: indexes of partitions that the broker refuses to open, or does not answer. `queue`:
+    indexes of partitions that have to wait. `asked`: the PRODUCER commands in their order. The broker answers
+    CLOSE_PRODUCER while `answer_closes`.
+    """
 
     def __init__(
         self, partitions: int = 3, *, seed: int = 1, script: Script | None = None, **spec: Any
@@ -47,11 +50,11 @@ class PartitionedScript:
         self.asked: list[Any] = []
         self.closed: list[int] = []
         self.index_of: dict[int, int] = {}
-        """producer_id -> partition."""
+        """The partitions, by producer_id."""
         self.sends: dict[int, list[Any]] = {}
-        """Partition -> SENDs that are not confirmed."""
+        """SENDs that are not confirmed, by partition."""
         self.stored: dict[int, list[bytes]] = {}
-        """Partition -> payloads in the order of their coming."""
+        """Payloads in the order of their arrival, by partition."""
         self.entries: dict[int, int] = {}
         self.metadata_questions = 0
         self.outputs: list[Output] = []
@@ -121,7 +124,7 @@ class PartitionedScript:
         self.script.feed(link, encode_command(Command.PRODUCER_SUCCESS, success))
 
     def confirm(self, index: int, entries: int = 1_000_000) -> None:
-        """Confirm the oldest entries of a partition; entry numbers count up, the ledger is 100 + index."""
+        """Confirm the oldest entries of a partition. Entry numbers count up; the ledger is 100 + index."""
         (link,) = self.script.client.links
         frames = []
         for send in self.sends.get(index, [])[:entries]:
@@ -133,35 +136,35 @@ class PartitionedScript:
         self.sends[index] = self.sends.get(index, [])[entries:]
 
     def close_by_broker(self, index: int) -> None:
-        """CLOSE_PRODUCER of one partition."""
+        """Send CLOSE_PRODUCER of one partition."""
         (link,) = self.script.client.links
         self.script.feed(link, frame_close_producer(self.producer_id(index)))
 
     def terminate(self, index: int) -> None:
-        """SEND_ERROR that ends a partition's producer for good."""
+        """Send a SEND_ERROR that ends a partition's producer for good."""
         (link,) = self.script.client.links
         self.script.feed(
             link, frame_send_error(0, proto.TopicTerminatedError, producer_id=self.producer_id(index))
         )
 
     def attached(self) -> list[int]:
-        """The partitions whose producers are."""
+        """Return the partitions with an open producer."""
         statistics = self.script.client.partition_statistics(self.handle)
         return [index for index, each in enumerate(statistics) if each.connected]
 
     def producer_id(self, index: int) -> int:
-        """Of the producer that was opened last for a partition."""
+        """Return the id of the latest producer of a partition."""
         return max(key for key, value in self.index_of.items() if value == index)
 
     def open_after_all(self, *ignore: int) -> None:
-        """The PRODUCER that was asked for last, and ignored, is answered; from now on `ignore` are not."""
+        """Answer the latest PRODUCER, which was ignored. From now on the broker ignores none."""
         self.ignore = set(ignore)
         (link,) = self.script.client.links
         self._answer(link, int(Command.PRODUCER), self.asked.pop())
         self.answer()
 
     def pass_time(self, seconds: float) -> None:
-        """Time passes, and the broker goes on answering."""
+        """Let time pass while the broker answers."""
         while seconds > 0:
             self.script.advance(min(seconds, 1.0))
             seconds -= 1.0
@@ -176,13 +179,14 @@ class PartitionedScript:
         return self.script.client.send_many(self.script.now, self.handle, list(messages), WALL)
 
     def told(self) -> list[Output]:
-        """What the application was told since the last look, the world left out."""
+        """Return the outputs for the application since the last call."""
         self.answer()
         outputs, self.outputs = self.outputs, []
         return [output for output in outputs if not isinstance(output, Connect | Disconnect)]
 
     def settled(self) -> dict[int, Any]:
-        """Ticket -> message id or error, for everything said since the last look; nothing else may be."""
+        """Return the message id or error of each ticket, from the outputs since the last call. No other
+        output is allowed."""
         found: dict[int, Any] = {}
         for output in self.told():
             assert isinstance(output, Receipts | SendFailed), output
@@ -198,7 +202,7 @@ class PartitionedScript:
 
 
 def payloads(send: Any) -> list[bytes]:
-    """The payloads in a SEND, a batch or not."""
+    """Return the payloads in a SEND, of a batch or of a single message."""
     unpacked = unpack_payload(send.payload)
     if send.num_messages > 1:
         return list(split_batch(bytes(unpacked.payload), send.num_messages).payloads)

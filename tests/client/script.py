@@ -1,8 +1,8 @@
 """`Script`: plays the world and the broker to a `Client`, line by line.
 
-The client's bytes are decoded with the wire package, the broker's commands are encoded with it, so that a
-test reads as a conversation. Nothing is answered that the test does not say, but for the openings that most
-tests need (`ready_link`, `ready_producer`).
+The wire package decodes the client's bytes and encodes the broker's commands, so that a test reads as a
+conversation. The test writes every answer, except those of the openings that most tests need (`ready_link`,
+`ready_producer`).
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ Command = proto.BaseCommand
 SECOND = 1_000_000_000
 MILLISECOND = 1_000_000
 WALL = 1_700_000_000_000
-"""A publish time."""
+"""A publish time, in milliseconds since 1970."""
 URL = "pulsar://broker:6650"
 
 OutputT = TypeVar("OutputT")
@@ -42,20 +42,20 @@ def name_of(kind: int) -> str:
 
 
 class Script:
-    """One client and the world around it. `now` begins somewhere, as clocks do."""
+    """One client and the world around it. `now` begins at an arbitrary moment."""
 
     def __init__(self, *, seed: int = 1, chop: bool = False, **config: Any) -> None:
         self.now = 5_000 * SECOND
         self.config = ClientConfig(**{"service_url": URL, **config})
         self.client = Client(self.now, self.config, seed=seed)
         self.outputs: list[Output] = []
-        """What the client said and no test has looked at yet; `Transmit` is followed at once."""
+        """Outputs that the test has not taken. `Transmit` is carried out at once."""
         self.notices: list[Output] = []
-        """What it said for people who watch."""
+        """The notices."""
         self.written: dict[int, bytes] = {}
-        """Bytes the client wrote and no test has looked at yet."""
+        """Bytes that the test has not taken, by link."""
         self.history: list[Output] = []
-        """Everything the client ever said."""
+        """All outputs of the client."""
         self.chop = chop
         """Feed every byte by itself."""
 
@@ -78,7 +78,7 @@ class Script:
         self.written[link] = self.written.get(link, b"") + b"".join(self.client.data_to_send(link))
 
     def said(self) -> list[Output]:
-        """What the client said since the last look."""
+        """Return the outputs since the last call."""
         self.drain()
         outputs, self.outputs = self.outputs, []
         return outputs
@@ -87,7 +87,7 @@ class Script:
         assert self.said() == list(expected)
 
     def expect_one(self, kind: type[OutputT]) -> OutputT:
-        """The only thing said is of this kind."""
+        """Check that there is one output, of this kind, and return it."""
         outputs = self.said()
         assert [type(output) for output in outputs] == [kind], outputs
         found = outputs[0]
@@ -95,7 +95,8 @@ class Script:
         return found
 
     def commands(self, link: int) -> list[tuple[int, Any]]:
-        """The commands that the client wrote to the link since the last look: whole frames, always."""
+        """Return the commands that the client wrote to the link since the last call; all frames must be
+        whole."""
         self.drain()
         data = self.written.pop(link, b"")
         found = []
@@ -108,14 +109,15 @@ class Script:
         return found
 
     def sent(self, link: int, *kinds: int) -> Any:
-        """The commands written are of exactly these kinds; returns them (a single one by itself)."""
+        """Check that the client wrote exactly these kinds of commands. Return them; a single one by
+        itself."""
         found = self.commands(link)
         assert [name_of(kind) for kind, _ in found] == [name_of(kind) for kind in kinds]
         commands = [command for _, command in found]
         return commands[0] if len(commands) == 1 else commands
 
     def advance(self, seconds: float) -> None:
-        """Time passes, and whatever becomes due on the way is handled when it is due."""
+        """Let time pass, and run each timer when it is due."""
         end = self.now + round(seconds * SECOND)
         while (deadline := self.client.next_deadline()) is not None and deadline <= end:
             self.now = max(self.now, deadline)
@@ -126,7 +128,7 @@ class Script:
     # --- the broker's side ---
 
     def feed(self, link: int, *frames: bytes) -> None:
-        """The broker's bytes arrive."""
+        """Feed bytes of the broker."""
         data = b"".join(frames)
         if self.chop:
             for position in range(len(data)):
@@ -146,7 +148,7 @@ class Script:
     # --- openings ---
 
     def ready_link(self, address: str = "broker", **connected: Any) -> int:
-        """The client asks for a link; it is opened and shaken hands over."""
+        """Open the link that the client asks for, and shake hands."""
         connect = self.expect_one(Connect)
         assert connect.address.host == address
         self.open(connect.link)
@@ -155,19 +157,19 @@ class Script:
         return connect.link
 
     def find_topic(self, link: int, url: str = URL, **response: Any) -> None:
-        """LOOKUP is asked and answered."""
+        """Answer a LOOKUP."""
         lookup = self.sent(link, Command.LOOKUP)
         self.feed(link, frame_lookup(lookup.request_id, url, **response))
 
     def check_partitions(self, link: int, partitions: int = 0) -> None:
-        """PARTITIONED_METADATA is asked and answered."""
+        """Answer a PARTITIONED_METADATA."""
         asked = self.sent(link, Command.PARTITIONED_METADATA)
         self.feed(link, frame_partitions(asked.request_id, partitions))
 
     def ready_producer(
         self, spec: ProducerSpec | None = None, *, link: int | None = None, name: str = "p-1", **options: Any
     ) -> tuple[int, int]:
-        """A producer that is attached; returns its handle and its link."""
+        """Open a producer; return its handle and its link."""
         spec = replace(spec or ProducerSpec(topic="demo"), **options)
         producer = self.client.open_producer(self.now, spec)
         if link is None:

@@ -1,5 +1,4 @@
-"""The root: ids, the end of everything, mistakes, what comes out (rules CLIENT-04, CLIENT-05, CLIENT-21 to
-25)."""
+"""`Client`: ids, mistakes, outputs and the end of everything."""
 
 from collections.abc import Callable
 from typing import Any
@@ -88,7 +87,8 @@ def test_the_same_seed_and_inputs_give_the_same_outputs_and_bytes() -> None:
 
 
 def test_several_connections_to_one_broker_are_shared_out() -> None:
-    """Rules POOL-01, POOL-02."""
+    """The client spreads its producers and consumers over the connections to a broker (rules POOL-01,
+    POOL-02)."""
     script = Script(connections_per_broker=3)
     for number in range(30):
         script.client.open_producer(script.now, ProducerSpec(topic=f"demo-{number}"))
@@ -132,7 +132,7 @@ def test_a_deadline_that_is_handled_too_early_or_twice_does_nothing() -> None:
     ids=["producer", "consumer", "reader", "table view"],
 )
 def test_the_time_to_open_runs_from_the_command_on(command: Callable[[Client, int], int]) -> None:
-    """Nothing else told the client the time before."""
+    """No other input gave the client the time before."""
     script = Script(operation_timeout=1.0)
     script.now += 100 * SECOND
     command(script.client, script.now)
@@ -158,7 +158,7 @@ def test_inputs_may_come_before_outputs_are_taken() -> None:
 
 
 def test_close_closes_producers_then_links_then_is_done() -> None:
-    """Rules CLIENT-22, CLIENT-25."""
+    """Producers and consumers close before the connections (rules CLIENT-22, CLIENT-25)."""
     script = Script()
     client = script.client
     first, link = script.ready_producer(SPEC)
@@ -188,7 +188,7 @@ def test_close_closes_producers_then_links_then_is_done() -> None:
 
 
 def test_a_refused_close_of_one_does_not_leave_the_client_half_closed() -> None:
-    """Rule CLIENT-23 (section 41.4)."""
+    """A broker may refuse one close; the client closes all the same (rule CLIENT-23, section 41.4)."""
     script = Script()
     handle, link = script.ready_producer(SPEC)
     request = script.client.close(script.now)
@@ -223,7 +223,7 @@ def test_close_ends_what_is_under_way() -> None:
     assert gone == Disconnect(link, "the client is closed")
     assert done == RequestDone(request, None)
     assert client.next_deadline() is None
-    script.client.connected(script.now, link)  # stale by now
+    script.client.connected(script.now, link)  # the link is stale by now
     assert script.said() == []
 
 
@@ -253,7 +253,7 @@ def test_close_is_bounded_by_the_operation_timeout() -> None:
     ],
 )
 def test_a_closed_client_takes_no_commands(command: Callable[[Client, int], object]) -> None:
-    """Rule CLIENT-05."""
+    """A command after the end raises `ClosedError` (rule CLIENT-05)."""
     script = Script()
     script.client.open_producer(script.now, SPEC)
     script.client.close(script.now)

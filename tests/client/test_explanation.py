@@ -1,4 +1,4 @@
-"""`Client.explain`: one text that says why nothing moves, for each reason there is."""
+"""`Client.explain` gives one text for each reason why nothing moves."""
 
 import re
 from typing import Any
@@ -31,7 +31,7 @@ def explained(script: Script, handle: int) -> list[str]:
 
 
 class TestTheWay:
-    """The first line: how it is connected, or why not."""
+    """Return the first line, about the connection."""
 
     def test_connected(self) -> None:
         script = Script()

@@ -1,5 +1,5 @@
-"""Every kind of queue against a broker that keeps to its permits: nothing is ever stuck, whatever happens
-(rules FLOW-01 to FLOW-14, CONS-25, CONS-36, CONS-37)."""
+"""Every kind of receiver queue against a broker that keeps to its permits: no consumer is ever stuck (rules
+FLOW, CONS-25, CONS-36, CONS-37)."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ ACTIONS = [
 
 
 class Broker:
-    """It sends while it has permits, each entry as a whole."""
+    """A broker that sends whole entries while it has permits."""
 
     def __init__(self, **spec: Any) -> None:
         self.s = ConsumerScript(subscription_type=SubscriptionType.SHARED, **spec)
@@ -64,7 +64,7 @@ class Broker:
         self.go_on()
 
     def go_on(self) -> None:
-        """Hear what the client says, and send what may be sent."""
+        """Take the client's commands, and send what the permits allow."""
         while True:
             for name, command in self.s.frames():
                 if name == "FLOW":

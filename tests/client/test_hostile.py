@@ -1,9 +1,10 @@
-"""A broker that says anything at any time, and a world that breaks links: whatever comes, nothing is raised,
-and everything ends.
+"""A broker that sends anything at any time, and a world that breaks links: nothing is raised, and everything
+ends.
 
-Well-formed commands with plausible ids reach much further than random bytes: they answer requests with the
-wrong thing, confirm what was not sent, close what is opening. After every run the client is closed, and then
-every ticket and every request must have been settled exactly once, and no link and no timer may be left.
+Well-formed commands with plausible ids reach much further than random bytes. They answer requests with the
+wrong command, confirm what was not sent, and close what is opening. After every run the test closes the
+client. Then every ticket and request must have been settled exactly once, and no link and no timer may be
+left.
 """
 
 from typing import Any
@@ -98,7 +99,7 @@ MISCHIEF = st.one_of(
     st.builds(frame_success, REQUESTS),
     st.builds(frame_receipt, SEQUENCES, highest=st.none() | SEQUENCES, producer_id=st.integers(0, 1)),
 )
-"""Mostly ends the link."""
+"""Send bytes that mostly end the link."""
 
 FRAMES = st.one_of(
     MISCHIEF,
@@ -156,7 +157,7 @@ STEPS = st.one_of(
 
 
 class Chaos:
-    """A client with one producer and one consumer, and what was asked of it."""
+    """One client with one producer and one consumer, and the tickets and requests of both."""
 
     def __init__(self, kind: SubscriptionType, batched: bool) -> None:
         self.script = Script(operation_timeout=20.0, connect_timeout=5.0)
@@ -191,7 +192,7 @@ class Chaos:
         return list(self.client.links)
 
     def follow(self) -> None:
-        """Open what is asked for, and keep what is written for `answer`."""
+        """Open the links that the client asks for, and keep its bytes for `answer`."""
         while True:
             self.script.drain()
             connects = [output for output in self.script.outputs if isinstance(output, Connect)]
@@ -205,7 +206,7 @@ class Chaos:
                 self.client.connected(self.script.now, connect.link)
 
     def answer(self, link: int) -> None:
-        """What an honest broker says to the oldest unanswered command."""
+        """Answer the oldest unanswered command as an honest broker."""
         while self.pending.get(link):
             kind, command = self.pending[link].pop(0)
             match kind:
@@ -257,13 +258,13 @@ class Chaos:
                     target = self.producer if count % 2 else self.consumer
                     self.requests.append(client.close(now, target) if count < 3 else self.unsubscribe())
         except LocalProtocolError:
-            pass  # a mistake in this state; it must have changed nothing, which the end shows
+            pass  # a mistake in this state changes nothing, as the end of the run shows
 
     def unsubscribe(self) -> int:
         return self.client.unsubscribe(self.script.now, self.consumer)
 
     def end(self) -> None:
-        """The client closes; a broker that answers nothing more cannot keep it open."""
+        """Close the client. A broker that answers nothing more cannot keep the client open."""
         self.requests.append(self.client.close(self.script.now))
         for _ in range(5):
             self.follow()
@@ -318,7 +319,7 @@ def test_whatever_the_broker_says_everything_ends(
 ) -> None:
     chaos = Chaos(kind, batched)
     script = chaos.script
-    for _ in range(honest):  # first so many right answers: 12 attach both
+    for _ in range(honest):  # the first answers are right: 12 attach both
         chaos.answer(1)
         chaos.follow()
     for what, number, detail in steps:

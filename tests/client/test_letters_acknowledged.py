@@ -1,4 +1,4 @@
-"""Dead letters whose originals the application acknowledges while their copies are on the way (DLQ-05)."""
+"""The application acknowledges dead letters while their copies are under way (DLQ-05)."""
 
 from tests.client.acknowledging.test_redelivery import EXCLUSIVE
 from tests.client.letter_topics.test_letter_topics import LettersScript

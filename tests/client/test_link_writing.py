@@ -1,4 +1,5 @@
-"""What is still written to a link whose end has come, and how many answers may wait to be written."""
+"""A link whose end has come still writes its final bytes, and the answers that wait to be written have a
+limit."""
 
 import pytest
 
@@ -33,7 +34,7 @@ def test_nothing_behind_the_command_that_ends_a_link_is_answered() -> None:
 def test_answers_that_were_taken_do_not_count_for_those_that_may_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A broker that goes on asking and does not read would fill the memory."""
+    """Without a limit, a broker that goes on asking and does not read would fill the memory."""
     script = Script()
     _, link = script.ready_producer()
     monkeypatch.setattr(module, "MAX_UNREAD_ANSWERS", 2 * len(encode_pong()))

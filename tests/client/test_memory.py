@@ -1,4 +1,4 @@
-"""The memory that all producers of a client share (INV-P7, PROD-59, BUG-084)."""
+"""All producers of a client share one memory limit (INV-P7, PROD-59, BUG-084)."""
 
 from random import Random
 from typing import Any
@@ -72,7 +72,7 @@ def test_payloads_count_until_their_tickets_are_settled(batching: BatchingPolicy
     said = script.said()
     assert said.count(Writable(one.handle)) == 1
     assert held(one) == 0
-    assert isinstance(said[0], Receipts)  # who is woken finds the receipts told
+    assert isinstance(said[0], Receipts)  # the receipts come before `Writable`
     assert one.send(bytes(100)) == 11
 
 
@@ -113,7 +113,7 @@ def test_without_a_limit_there_is_none() -> None:
 
 
 def test_the_window_may_be_full_when_there_is_memory_again() -> None:
-    """One `Writable`, when both have room."""
+    """The producer emits one `Writable`, when both its window and the memory have room."""
     one = sender(100, max_pending_messages=2)
     one.send(bytes(60))
     with pytest.raises(MemoryBufferIsFull):
@@ -174,7 +174,7 @@ def test_what_is_refused_does_not_count() -> None:
 
 
 def test_what_cannot_be_sealed_is_given_back() -> None:
-    """A message of its own, a member of `send_many`, an early one and a whole batch."""
+    """Compare a message by itself, one of `send_many`, an unsealed one and a whole batch."""
     limit = 5 * 1024 * 1024
     one = sender(limit * 4)
     huge = OutgoingMessage(bytes(limit - 10), key="k" * 200_000)
@@ -220,7 +220,7 @@ def test_a_timeout_and_a_close_give_back(batching: BatchingPolicy | None) -> Non
         assert held(one) == 12
         if close:
             one.script.client.close(one.script.now, one.handle)
-            assert held(one) == (5 if batching else 12)  # what was sent may still be confirmed
+            assert held(one) == (5 if batching else 12)  # the broker may confirm sent messages
             one.script.lose(one.link)
         else:
             one.script.advance(1.5)
@@ -266,7 +266,7 @@ def test_the_short_path_takes_no_more_than_there_is() -> None:
     taken = 0
     while append(bytes(10)) >= 0:
         taken += 1
-    assert taken == 8  # what fills it is for `send`
+    assert taken == 8  # `send` takes the message that fills the memory
     one.send(bytes(10))
     assert held(one) == 100
     with pytest.raises(MemoryBufferIsFull):
@@ -319,7 +319,7 @@ def test_producers_are_told_in_the_order_in_which_they_were_refused() -> None:
         one.send(b"1")
     script.feed(one.link, frame_receipt(0))
     written = [output.producer for output in script.said() if isinstance(output, Writable)]
-    # Nothing is held any more: all may try, the first one first.
+    # No memory is held any more: all producers may try, the first one first.
     assert written == [three, two, one.handle]
 
 
@@ -343,7 +343,7 @@ def test_a_large_message_is_not_overtaken_for_ever_by_small_ones() -> None:
 
 
 def test_nothing_is_lent_while_somebody_waits() -> None:
-    """It would count as used until the batch is closed."""
+    """Otherwise the loan would count as used until the batch is closed."""
     one = sender(100)
     script, client = one.script, one.script.client
     slow = _second(script, one, batching=BatchingPolicy(max_delay=60.0))
@@ -357,7 +357,7 @@ def test_nothing_is_lent_while_somebody_waits() -> None:
 
 
 def test_who_was_told_and_does_not_come_holds_up_nobody() -> None:
-    """BUG-084: its task was cancelled."""
+    """The task that waits was cancelled (BUG-084)."""
     one = sender(100)
     script, client = one.script, one.script.client
     gone = _second(script, one)
@@ -460,7 +460,7 @@ def test_what_came_early_counts_once_when_the_topic_has_partitions() -> None:
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_who_waited_for_memory_before_partitions_were_known_is_told_once(fails: bool) -> None:
-    """The place in the line stays, and nothing is said before there is room."""
+    """The producer keeps its position in the line, and hears nothing before there is room."""
     world = PartitionedScript(
         2, script=Script(memory_limit=100), routing=lambda message, partitions: 7 if fails else 0
     )
@@ -480,7 +480,8 @@ def test_who_waited_for_memory_before_partitions_were_known_is_told_once(fails: 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_what_is_held_is_what_is_unsettled_whatever_happens(seed: int) -> None:
-    """INV-P7: a recount after every step; nothing at rest; who was refused hears of room."""
+    """Recount after every step: an idle client holds nothing, and a refused producer hears of room
+    (INV-P7)."""
     draw = Random(seed)
     limit = draw.choice([60, 300, 2000])
     script = Script(memory_limit=limit)
@@ -583,11 +584,11 @@ def test_a_limit_by_itself_keeps_its_line() -> None:
     assert not memory.take(3, 4, lambda: told.append(3))
     memory.release(4)
     assert told == [2]
-    assert memory.take(3, 4, lambda: told.append(3))  # who was told and does not come holds up nobody
+    assert memory.take(3, 4, lambda: told.append(3))  # 2 was told, does not come, and delays no other
     assert not memory.take(2, 4, lambda: told.append(2))
     assert not memory.take(3, 1, lambda: told.append(3))
     memory.release(3)
-    assert told == [2]  # 2 has kept its place
+    assert told == [2]  # 2 has kept its position
     memory.release(2)
     assert told == [2, 2, 3]
     assert memory.take(2, 4, lambda: told.append(2))

@@ -1,10 +1,10 @@
-"""Memory that is lent: to be used without asking, and called back for others (INV-P7)."""
+"""`MemoryLimit` lends memory to open batches, and calls it back for other producers (INV-P7)."""
 
 from pulsar_sansio.client.memory import MemoryLimit
 
 
 class Borrower:
-    """Has bytes to use without asking, and counts how often it was asked to return them."""
+    """A borrower that counts how often it was asked to return its bytes."""
 
     def __init__(self, limit: MemoryLimit, size: int) -> None:
         self.limit = limit

@@ -1,4 +1,4 @@
-"""Notices: what the client says for people who watch, apart from what it says to the application."""
+"""Notices: outputs for people, apart from the outputs for the application."""
 
 from itertools import pairwise
 
@@ -38,7 +38,7 @@ MILLISECOND = 1_000_000
 
 
 def notice(script: Script, kind: type) -> object:
-    """The only notice, which is of this kind."""
+    """Check that there is one notice, of this kind, and return it."""
     script.drain()
     (only,) = script.notices
     script.notices.clear()
@@ -286,7 +286,7 @@ class TestRequests:
 
 
 def test_a_driver_may_drop_them_all() -> None:
-    """The application is told as before: what it needs to act is among the other outputs."""
+    """The application gets the outputs that it needs to act, with or without notices."""
     script = Script()
     handle, link = script.ready_producer()
     script.lose(link)

@@ -1,4 +1,4 @@
-"""What goes to partitions that have ended, are full, detached, or not open (rules PART-01 to PART-15)."""
+"""Messages for partitions that have ended, are full, detached, or not open."""
 
 import gc
 
@@ -42,7 +42,7 @@ def test_a_closing_producer_takes_no_messages_and_opens_nothing(lazy: bool) -> N
 
 
 def test_payloads_in_batches_to_a_partition_that_has_ended_fail() -> None:
-    """As messages by themselves do, and as a single one does: the other partition goes on."""
+    """A batch fails as single messages do, and the other partition goes on."""
     world = ready(
         2, batching=BatchingPolicy(max_delay=0.001), routing=RoutingMode.SINGLE_PARTITION, lazy_start=False
     )
@@ -57,7 +57,7 @@ def test_payloads_in_batches_to_a_partition_that_has_ended_fail() -> None:
 
 
 def test_what_comes_behind_a_message_without_room_is_not_looked_at() -> None:
-    """It is for the next attempt, when there is room, to say what is wrong with it."""
+    """The next attempt, when there is room, tells what is wrong with the message."""
     world = ready(2, routing=by_property, max_pending_messages=1)
     assert world.send_many([b"0", b"1", b"0", 5]) == range(2)
 
@@ -72,7 +72,7 @@ def test_the_appender_gives_minus_one_for_a_key_that_it_does_not_know() -> None:
 
 
 def test_partitions_that_could_not_be_opened_are_not_kept() -> None:
-    """The application tries again and again, and flushes nothing."""
+    """The application tries again and again, and the producer flushes nothing."""
     world = PartitionedScript(2, routing=by_property, lazy_start=True).answer()
     world.refuse = {1: proto.NotAllowedError}
 

@@ -1,8 +1,8 @@
-"""Our client in the place of the recorded Java client: the same steps give the same frames.
+"""Our client replaces the recorded Java client: equal steps give equal frames.
 
-The request ids of a recording begin anywhere; ours are made to begin there too, so that whole frames can be
+The request ids of a recording begin anywhere. Ours are made to begin there too, so that whole frames can be
 compared. Frames differ in the name of the client (CONNECT) and in nothing else. Every recording is played
-with the broker's bytes arriving as they did, and once more byte by byte.
+twice: with the broker's bytes as they arrived, and byte by byte.
 """
 
 import json
@@ -36,7 +36,7 @@ TOPIC = "persistent://public/default/"
 
 
 def conversation(name: str) -> list[tuple[str, bytes]]:
-    """Direction and bytes of every frame, in the order in which they were complete."""
+    """Return direction and bytes of every frame, in the order in which they were complete."""
     found = []
     buffers: dict[str, bytes] = {">": b"", "<": b""}
     for line in (FOLDER / f"{name}.jsonl").read_text().splitlines():
@@ -53,7 +53,7 @@ def conversation(name: str) -> list[tuple[str, bytes]]:
 
 
 class Replay:
-    """One recording. `step` lets the application do something and compares what the client then writes."""
+    """One recording. `step` lets the application act, and compares the frames that the client writes then."""
 
     def __init__(self, name: str, chop: bool) -> None:
         self.frames = conversation(name)
@@ -81,7 +81,7 @@ class Replay:
         return [unpack_payload(send.payload).metadata.publish_time for send in sends]
 
     def run(self) -> list[Any]:
-        """Go on as long as the recording says what comes next; returns what the client said."""
+        """Play the recording until the next step, and return the client's outputs."""
         script = self.script
         script.drain()
         said: list[Any] = []
@@ -112,7 +112,7 @@ class Replay:
                 return said
 
     def close(self) -> None:
-        """The client closes; the recording is over."""
+        """Close the client; the recording is over."""
         assert self.position == len(self.frames)
         self.client.close(self.script.now)
         self.script.drain()
@@ -248,7 +248,7 @@ def test_unknown_namespace(chop: bool) -> None:
 
 @pytest.mark.parametrize("codec", [CompressionType.LZ4, CompressionType.SNAPPY, CompressionType.ZSTD])
 def test_a_small_batch_is_compressed_as_the_recorded_client_does(codec: CompressionType) -> None:
-    """The choice that `envelopes` documents: 556 bytes are compressed, with these fields."""
+    """A batch of 556 bytes is compressed, with these fields: the choice that `send_encoder` documents."""
     replay = Replay(f"java-codec-{codec.name.lower()}", chop=False)
     (recorded,) = [command for kind, command in replay.commands() if kind == Command.SEND]
     script = Script()
@@ -266,7 +266,8 @@ def test_a_small_batch_is_compressed_as_the_recorded_client_does(codec: Compress
 
 @BOTH_WAYS
 def test_partitioned_murmur3(chop: bool) -> None:
-    """Four partitions: one is opened, then the others under its name; keys go where Java put them."""
+    """The client opens one of four partitions, then the others under its name. Keys go where the Java client
+    put them."""
     replay = Replay("java-partitioned-murmur3", chop)
     client, now = replay.client, replay.script.now
     times = iter(replay.publish_times())

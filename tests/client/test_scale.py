@@ -1,6 +1,7 @@
-"""The cost of an event does not grow with what has nothing to do with it: counted in operations, not in time.
+"""The cost of an event does not grow with unrelated links, requests or producers.
 
-Each case is run with some links, requests or producers, and with four times as many.
+The tests count operations, not time. Each case is run with some links, requests or producers, and with four
+times as many.
 """
 
 from collections.abc import Callable
@@ -16,20 +17,21 @@ from tests.operations import each, operations
 FEW = 30
 
 SAME = 1.5
-"""As often, but for chance."""
+"""A cost that stays, with room for chance."""
 
 FOUR_TIMES = 5.0
-"""For each of four times as many, with room for the logarithms."""
+"""A cost that grows with the number, with room for the logarithms."""
 
 
 def growth(case: Callable[[int], Callable[[], object]]) -> float:
-    """How much more four times as many cost. `case` prepares and gives what is to be counted."""
+    """Return how much more four times as many cost. `case` prepares a run and returns what is to be
+    counted."""
     few, many = (operations(case(count)) for count in (FEW, 4 * FEW))
     return many / few
 
 
 def wish(script: Script, count: int) -> list[PulsarError]:
-    """Ask for links to as many brokers; gives where their failures are kept."""
+    """Ask for links to so many brokers; return the list of their failures."""
     failed: list[PulsarError] = []
     script.client._context.now = script.now
     for number in range(count):
@@ -65,7 +67,7 @@ def test_a_request_that_is_given_up_costs_no_look_at_other_producers() -> None:
 
 
 def test_room_in_memory_costs_no_look_at_those_that_know_of_it() -> None:
-    """They were told, and do not come: their tasks were cancelled."""
+    """The producers were told of room and do not come, because their tasks were cancelled."""
 
     def case(count: int) -> Callable[[], object]:
         limit = MemoryLimit(1000)
@@ -94,7 +96,7 @@ def test_who_comes_back_keeps_its_place_and_who_left_has_none() -> None:
     limit.release(1)
     assert told == ["1", "1"]
     limit.detach(2)
-    for _ in range(1000):  # places that nobody holds are not kept
+    for _ in range(1000):  # stale entries of the heap are not kept
         limit.wait(4, 9, tell[3])
         limit.detach(4)
     assert len(limit._untold) < 300

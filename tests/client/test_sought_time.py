@@ -1,4 +1,5 @@
-"""What is left out after a seek by time, where the broker may have forgotten it (rule SEEK-05)."""
+"""After a seek by time, the client leaves out older messages, because the broker may have forgotten the seek
+(rule SEEK-05)."""
 
 from pulsar_sansio.client.outputs import RequestFailed
 from pulsar_sansio.model.errors import ConnectionLost, TimedOut
@@ -9,7 +10,7 @@ from tests.client.consuming.test_positions import answer, asked, back, refuse, s
 
 
 def test_what_is_older_comes_where_a_message_before_it_was_sought_since() -> None:
-    """The later seek alone counts."""
+    """Only the later seek counts."""
     s = started(durable=False, start_message_id=EARLIEST)
     s.client.seek(s.now, s.consumer, 1_700_000_000_000)
     back(s, s.frames()[-1][1])
@@ -20,7 +21,7 @@ def test_what_is_older_comes_where_a_message_before_it_was_sought_since() -> Non
 
 
 def test_without_a_durable_cursor_it_subscribes_at_the_beginning_until_it_is_known_where_that_is() -> None:
-    """SUBSCRIBE has to name a place, and the SEEK follows it, or has moved the subscription already."""
+    """SUBSCRIBE has to name a position. The SEEK follows it, or has moved the subscription already."""
     s = started(durable=False, start_message_id=MessageId(1, 5))
     s.frames()
     s.client.seek(s.now, s.consumer, 1_700_000_000_000)
@@ -46,7 +47,7 @@ def test_a_seek_that_was_lost_with_its_connection_says_so_when_its_time_is_over(
 
 
 def test_a_consumer_that_is_not_attached_has_no_time_to_ask_again_where_it_is() -> None:
-    """It asks when it is attached again."""
+    """The consumer asks when it is attached again."""
     s = started(durable=False, start_message_id=LATEST)
     s.answers_positions = False
     refuse(s, asked(s), proto.ServiceNotReady)

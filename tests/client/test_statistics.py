@@ -1,4 +1,4 @@
-"""What a producer counts (rules STATS-02, STATS-04, STATS-05)."""
+"""The counts of a producer (rules STATS-02, STATS-04, STATS-05)."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def statistics(of: Sender) -> ProducerStatistics:
 
 
 def test_messages_and_bytes_are_counted_when_written_and_again_when_sent_again() -> None:
-    """STATS-02."""
+    """A resent message counts again (STATS-02)."""
     sender = Sender()
     sender.send(bytes(10))
     sender.send(OutgoingMessage(None))
@@ -28,7 +28,7 @@ def test_messages_and_bytes_are_counted_when_written_and_again_when_sent_again()
 
 
 def test_every_message_is_confirmed_failed_or_pending_once() -> None:
-    """STATS-04."""
+    """A message that times out counts as failed once (STATS-04)."""
     sender = Sender(spec=ProducerSpec(topic="demo", batching=None, send_timeout=1.0))
     for _ in range(5):
         sender.send(b"12")
@@ -104,7 +104,7 @@ def test_a_producer_that_has_ended_is_remembered() -> None:
 
 
 def test_partitions_are_summed() -> None:
-    """Also what no partition has taken."""
+    """Messages that no partition has taken count, too."""
     world = PartitionedScript(3)
     world.answer()
     for _ in range(7):

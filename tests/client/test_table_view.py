@@ -1,4 +1,4 @@
-"""Table views: what is in them, when they are ready, what they say (rules COMPACT-01, READER-01)."""
+"""Table views: their content, when they are ready, and their changes (rules COMPACT-01, READER-01)."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ PLAIN = SingleMessageMetadata(sequence_id=1)
 
 
 class TableScript(ConsumerScript):
-    """A client with one table view, and its broker."""
+    """One client with one table view, and its broker."""
 
     def __init__(self, **spec: Any) -> None:
         Script.__init__(self)
@@ -42,7 +42,7 @@ class TableScript(ConsumerScript):
         self.pump()
 
     def pump(self) -> None:
-        """What is due at once is part of what is said."""
+        """Run the timers that are due at once: their outputs belong to the step."""
         super().pump()
         while (when := self.client.next_deadline()) is not None and when <= self.now:
             self.client.handle_deadline(self.now)
@@ -65,7 +65,7 @@ def loaded(last: tuple[int, int, int] = NOTHING, **spec: Any) -> TableScript:
 
 
 def test_it_reads_from_the_beginning_compacted() -> None:
-    """Seen: java-table-view."""
+    """The client writes the commands of the recording java-table-view."""
     s = TableScript()
     subscribe = s.accept()
     assert subscribe.subscription.startswith("reader-")
@@ -99,7 +99,7 @@ def test_an_empty_topic() -> None:
 
 
 def test_a_last_message_that_never_comes() -> None:
-    """Compaction has taken it away meanwhile."""
+    """Compaction has removed the last message meanwhile."""
     s = TableScript()
     s.accept()
     answer(s, asked(s), (1, 2, -1))
@@ -110,7 +110,7 @@ def test_a_last_message_that_never_comes() -> None:
 
 
 def test_the_broker_has_one_question_at_a_time_and_is_asked_again_when_there_is_more() -> None:
-    """Whatever comes meanwhile: the answer says whether that was all."""
+    """The answer tells whether the view is complete, whatever arrives meanwhile."""
     s = TableScript()
     s.accept()
     answer(s, asked(s), (1, 5, -1))
@@ -282,7 +282,8 @@ def test_time_alone_changes_nothing() -> None:
 
 
 def test_a_last_message_of_no_use_keeps_nobody_waiting() -> None:
-    """It comes alone, when the broker has said that there is more, and is reported: nothing is told of it."""
+    """The message arrives alone, after the broker has reported more, and is reported: no other output
+    follows."""
     s = TableScript()
     s.accept()
     last = (1, 1, -1)
@@ -299,11 +300,11 @@ def test_a_last_message_of_no_use_keeps_nobody_waiting() -> None:
     assert s.table == {"a": b"1"}
     before = s.client.next_deadline()
     s.pass_time(2 * SECOND)
-    assert s.client.next_deadline() == before  # no timer when nobody waits
+    assert s.client.next_deadline() == before  # no timer runs when no request waits
 
 
 def test_the_size_is_in_bytes() -> None:
-    """Also that of keys."""
+    """The size of keys counts, too."""
     s = loaded(max_size=12)
     s.put(0, "größe", b"1234")
     assert s.table == {"größe": b"1234"}
@@ -317,7 +318,7 @@ def test_the_size_is_in_bytes() -> None:
 
 
 def test_the_end_is_told_before_the_close_is_done() -> None:
-    """Nothing is left to be said, or to be done later, when the client says that it is closed."""
+    """No output and no timer is left when the client reports that it is closed."""
     s = loaded()
     waiting = s.client.refresh(s.now, s.view)
     request = s.client.close(s.now, None)
@@ -384,7 +385,7 @@ def test_of_a_batch_the_last_of_each_key_counts() -> None:
     put_batch(s, 2, member("a", b"", null_value=True), member("a", b"1234567"))
     assert s.table == {"a": b"1234567"}
     assert changes_of(s) == [("a", b"1234567")]
-    put_batch(s, 3, member("a", b"12345678"), member("a", b"1"))  # more than 8 bytes, for a moment
+    put_batch(s, 3, member("a", b"12345678"), member("a", b"1"))  # more than 8 bytes until the second
     assert s.table == {"a": b"1"}
 
 
@@ -407,7 +408,7 @@ def test_the_last_message_may_be_inside_a_batch() -> None:
 
 
 def test_messages_of_all_kinds_together() -> None:
-    """Plain entries that look alike, a batch, and others, in one read."""
+    """One read has uniform plain entries, a batch, and other entries."""
     s = loaded()
     entries = [
         entry_bytes(b"%d" % entry, sequence_id=entry, partition_key=f"k{entry % 3}") for entry in range(5)
@@ -422,7 +423,7 @@ def test_messages_of_all_kinds_together() -> None:
 
 
 def test_a_value_costs_no_more_than_its_batch() -> None:
-    """Nothing is made for each message; a value that is replaced at once is as good as not there."""
+    """The view makes no object for each message, and a value that is replaced at once leaves no trace."""
 
     def prepare(count: int) -> Any:
         s = loaded()

@@ -1,7 +1,7 @@
-"""`TopicsScript`: a consumer of several topics, and a broker that answers what that asks.
+"""`TopicsScript`: a consumer of several topics, and a broker that answers its commands.
 
-The broker knows how many partitions each topic has, and opens, refuses or ignores each SUBSCRIBE as the test
-says. What the client says once it is subscribed is kept by topic.
+The broker knows the partitions of each topic. It opens, refuses or ignores each SUBSCRIBE as the test says,
+and keeps later commands by topic.
 """
 
 from collections.abc import Sequence
@@ -32,10 +32,12 @@ def full(name: str) -> str:
 
 
 class TopicsScript:
-    """One client, one connection, one consumer. Topics are named by their last part. `partitions`: topics
-    that have any. `refuse`: an error for each topic whose SUBSCRIBE is refused; `ignore`: those that are not
-    answered. CLOSE_CONSUMER is answered while `answer_closes`, UNSUBSCRIBE with the error in
-    `refuse_unsubscribe`, if there is one."""
+    """One client, one connection, one consumer. Topics are named by their last part.
+
+    `partitions`: the numbers of partitions, of topics that have any. `refuse`: an error for each topic whose
+    SUBSCRIBE is refused. `ignore`: topics that get no answer. The broker answers CLOSE_CONSUMER while
+    `answer_closes`. It answers UNSUBSCRIBE with the error in `refuse_unsubscribe`, if there is one.
+    """
 
     def __init__(
         self,
@@ -59,15 +61,15 @@ class TopicsScript:
         """SUBSCRIBE commands in their order."""
         self.closed: list[str] = []
         self.questions: list[str] = []
-        """Topics whose partitions were asked for."""
+        """Topics whose partitions the client asked for."""
         self.topic_of: dict[int, str] = {}
         self.consumer_of: dict[str, int] = {}
         self.granted: dict[str, int] = {}
         self.commands: list[tuple[str, str, Any]] = []
-        """What else was said: command, topic, the command itself."""
+        """Other commands: kind, topic, the command itself."""
         self.outputs: list[Output] = []
         self.there: set[str] = set()
-        """Names of topics and partitions that a list names."""
+        """Names of topics and partitions in the broker's lists."""
         self.filters = True
         self.can_watch = True
         self.list_error: int | None = None
@@ -98,7 +100,7 @@ class TopicsScript:
         return self
 
     def answer_held(self, most: int = 100) -> None:
-        """So many of those that wait; afterwards nothing is held that comes."""
+        """Answer so many of the commands that wait; the broker holds no later ones."""
         self.hold = set()
         due, self.held = self.held[:most], self.held[most:]
         for each in due:
@@ -167,7 +169,7 @@ class TopicsScript:
                 self.commands.append((name_of(kind), self.topic_of[command.consumer_id], command))
 
     def frame_list(self, command: Any) -> bytes:
-        """The answer to GET_TOPICS_OF_NAMESPACE."""
+        """Answer GET_TOPICS_OF_NAMESPACE."""
         names = sorted(map(full, self.there))
         if self.filters:
             prefix = command.topics_pattern.split("://")[-1].removesuffix(".*")
@@ -184,7 +186,7 @@ class TopicsScript:
         return encode_command(Command.GET_TOPICS_OF_NAMESPACE_RESPONSE, response)
 
     def frame_watching(self, command: Any) -> bytes:
-        """The answer to WATCH_TOPIC_LIST."""
+        """Answer WATCH_TOPIC_LIST."""
         prefix = command.topics_pattern.split("://")[-1].removesuffix(".*")
         names = [name for name in sorted(map(full, self.there)) if name.startswith(f"persistent://{prefix}")]
         known = topics_hash(names)
@@ -197,7 +199,7 @@ class TopicsScript:
         return encode_command(Command.WATCH_TOPIC_LIST_SUCCESS, response)
 
     def update(self, added: Sequence[str] = (), deleted: Sequence[str] = ()) -> None:
-        """WATCH_TOPIC_UPDATE."""
+        """Send WATCH_TOPIC_UPDATE."""
         self.there = (self.there | set(added)) - set(deleted)
         command = proto.CommandWatchTopicUpdate(
             watcher_id=self.watches[-1].watcher_id,
@@ -217,7 +219,7 @@ class TopicsScript:
         self.answer()
 
     def deliver(self, name: str, *payloads: bytes, entry: int = 0) -> None:
-        """Messages of a topic or partition arrive, an entry each."""
+        """Send messages of a topic or partition, each in an entry of its own."""
         consumer = self.consumer_of[name]
         self.feed(
             *(
@@ -230,12 +232,12 @@ class TopicsScript:
         self.feed(encode_command(kind, command))
 
     def close_by_broker(self, name: str) -> None:
-        """CLOSE_CONSUMER of one topic."""
+        """Send CLOSE_CONSUMER of one topic."""
         close = proto.CommandCloseConsumer(consumer_id=self.consumer_of[name], request_id=2**64 - 1)
         self.script.feed(self.link, encode_command(Command.CLOSE_CONSUMER, close))
 
     def pass_time(self, seconds: float) -> None:
-        """Time passes, and the broker goes on answering."""
+        """Let time pass while the broker answers."""
         while seconds > 0:
             self.script.advance(min(seconds, 1.0))
             seconds -= 1.0
@@ -270,19 +272,19 @@ class TopicsScript:
         self.answer()
 
     def acknowledged(self) -> list[tuple[str, list[tuple[int, int]]]]:
-        """Topic and places of every ACK since the last look."""
+        """Return topic and positions of every ACK since the last call."""
         self.answer()
         return [(name, [id_[:2] for id_ in ack.message_ids]) for _, name, ack in self.said("ACK")]
 
     def said(self, kind: str | None = None) -> list[tuple[str, str, Any]]:
-        """What was said since the last look, beyond opening and closing."""
+        """Return the commands since the last call, beyond opening and closing."""
         self.answer()
         commands, self.commands = self.commands, []
         assert kind is None or {each[0] for each in commands} <= {kind}
         return commands
 
     def told(self) -> list[Output]:
-        """What the application was told since the last look, the world left out."""
+        """Return the outputs for the application since the last call."""
         self.answer()
         outputs, self.outputs = self.outputs, []
         return [output for output in outputs if not isinstance(output, Connect | Disconnect)]
@@ -292,7 +294,7 @@ PATTERN = TopicsPattern("w-.*")
 
 
 def ready(topic: Any = ("a", "b"), partitions: dict[str, int] | None = None, **spec: Any) -> TopicsScript:
-    """A consumer that is open, nothing of its opening left to look at."""
+    """Open a consumer, and discard the outputs of its opening."""
     world = TopicsScript(topic, partitions, **spec).answer()
     assert isinstance(world.outputs[-1], ConsumerReady)
     world.outputs.clear()
@@ -304,7 +306,7 @@ def partitioned(**spec: Any) -> TopicsScript:
 
 
 def found(*there: str, pattern: TopicsPattern = PATTERN, **spec: Any) -> TopicsScript:
-    """A consumer that is ready."""
+    """Open a consumer of a pattern, with these topics at the broker."""
     world = TopicsScript(pattern, spec.pop("partitions", None), **spec)
     world.there = set(there)
     world.answer()

@@ -92,7 +92,7 @@ def test_what_is_of_no_topic_of_these_changes_nothing(wrong: Any) -> None:
 
 
 def test_cumulative_is_for_the_one_topic() -> None:
-    """Each partition has its own order (MULTI-17)."""
+    """A cumulative acknowledgement goes to the one topic of its message (MULTI-17)."""
     world = ready()
     world.deliver("a", b"1", b"2")
     world.deliver("b", b"3")

@@ -48,9 +48,7 @@ def test_who_reads_from_the_end_on_reads_new_partitions_from_their_beginning(whe
     """All messages of a new partition were sent after the reader began. A broker that remembers a
     subscription has made it together with the partition."""
     world = TopicsScript("p", {"p": 1}, durable=False, **where).answer()
-    ((_, _, question),) = world.said(
-        "GET_LAST_MESSAGE_ID"
-    )  # LATEST: the reader resumes at the end: to go on there
+    ((_, _, question),) = world.said("GET_LAST_MESSAGE_ID")  # the reader resumes there after a reconnect
     last = proto.MessageIdData(ledgerId=1, entryId=5)
     answer = proto.CommandGetLastMessageIdResponse(request_id=question.request_id, last_message_id=last)
     world.say(Command.GET_LAST_MESSAGE_ID_RESPONSE, answer)

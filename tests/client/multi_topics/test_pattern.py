@@ -56,7 +56,7 @@ def test_nothing_there_is_ready_at_once() -> None:
 
 
 def test_partitions_are_folded_to_their_topic() -> None:
-    """A list names partitions one by one (PATTERN-08)."""
+    """The client folds partitions to their topic (PATTERN-08)."""
     world = found("w-p-partition-0", "w-p-partition-1", "w-a", partitions={"w-p": 2}, receiver_queue_size=10)
     assert topics(world) == ["w-a", "w-p-partition-0", "w-p-partition-1"]
     assert sorted(world.questions) == ["w-a", "w-p"]
@@ -112,7 +112,7 @@ def test_a_topic_that_cannot_be_subscribed_fails_the_whole() -> None:
 
 
 def test_a_list_that_cannot_be_had_fails_the_whole() -> None:
-    """The number of topics and partitions has a limit (CLIENT-19)."""
+    """A list that cannot be had fails the subscription (CLIENT-19)."""
     world = TopicsScript(PATTERN)
     world.list_error = proto.AuthorizationError
     (failed,) = world.told()
@@ -334,9 +334,7 @@ def test_closing_before_it_is_known(answered: int) -> None:
     request = world.script.client.close(world.script.now, world.handle)
     assert world.told()[-1] == RequestDone(request, None)
     world.pass_time(200.0)
-    assert (
-        world.script.client.next_deadline() is None
-    )  # the idle connection is closed, too connection is left
+    assert world.script.client.next_deadline() is None  # the idle connection is closed, too
 
 
 def test_unsubscribing_from_nothing_is_done() -> None:
