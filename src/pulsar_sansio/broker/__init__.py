@@ -8,11 +8,11 @@ from . import outputs
 from .admin_errors import AlreadyExists, InUse, LimitReached, NotApplicable, NotFound
 from .administration.admin import ACTIONS, SCHEMA_TYPES
 from .administration.inspection import StatsOptions
-from .administration.ownership import OtherBroker, Owner
 from .administration.stored_message import StoredMessage
 from .administration.subscription_admin import BacklogAnalysis
 from .broker import Broker
 from .config import BrokerConfig
+from .owner import OtherBroker, Owner
 from .policies import BACKLOG_QUOTA_POLICIES, SUBSCRIPTION_TYPES, BacklogQuota, Policies
 from .storage.store import MemoryStore, Store, StoredState
 

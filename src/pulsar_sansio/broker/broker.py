@@ -16,13 +16,14 @@ from ..model.config import nanoseconds_of
 from ..model.topic_name import TopicName
 from .administration.admin import Administration
 from .administration.inspection import counted
-from .administration.ownership import Owner, Ownership
+from .administration.ownership import Ownership
 from .administration.parts import Parts
 from .administration.subscription_admin import SubscriptionAdministration
 from .administration.topic_admin import TopicAdministration
 from .config import BrokerConfig
 from .metadata import Metadata
 from .outputs import CLIENT_LEFT, Output
+from .owner import Owner
 from .rates import Rates
 from .services import LedgerIds, Services, wall_text
 from .serving import lookups, publishing, subscribing, topic_list_watch

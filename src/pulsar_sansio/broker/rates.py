@@ -37,20 +37,20 @@ class Rates:
         self._before: dict[Counted, tuple[int, int, int, int]] = {}
         self._rates: dict[Counted, Rate] = {}
 
-    def of(self, thing: Counted) -> Rate:
-        return self._rates.get(thing, NONE)
+    def of(self, each: Counted) -> Rate:
+        return self._rates.get(each, NONE)
 
-    def update(self, now: int, things: Iterable[Counted]) -> None:
-        """End an interval. Objects that are not among `things` are discarded."""
+    def update(self, now: int, counted: Iterable[Counted]) -> None:
+        """End an interval. Objects that are not among `counted` are discarded."""
         seconds = (now - self._since) / 1_000_000_000
         if seconds <= 0:
             return
-        counters = {thing: thing.counters() for thing in things}
+        counters = {each: each.counters() for each in counted}
         nothing = (0, 0, 0, 0)
         self._rates = {
-            thing: Rate(*((new - old) / seconds for new, old in zip(after, before, strict=True)))
-            for thing, after in counters.items()
-            if after != (before := self._before.get(thing, nothing))
+            each: Rate(*((new - old) / seconds for new, old in zip(after, before, strict=True)))
+            for each, after in counters.items()
+            if after != (before := self._before.get(each, nothing))
         }
         self._before = counters
         self._since = now

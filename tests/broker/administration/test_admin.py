@@ -224,7 +224,7 @@ def test_policies_are_looked_up_topic_first() -> None:
     assert deduplication() == "Enabled"
 
 
-def test_stats_tell_who_is_there() -> None:
+def test_stats_show_the_connected_clients() -> None:
     world = World()
     peer = world.connect()
     peer.producer(name="p", metadata=[{"key": "k", "value": "v"}])

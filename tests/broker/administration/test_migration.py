@@ -70,7 +70,7 @@ def test_late_messages_are_ignored_for_one_interval_from_the_migration_on() -> N
     assert peer.closed is not None
 
 
-def test_who_waits_for_exclusive_access_goes_too() -> None:
+def test_a_producer_waiting_for_exclusive_access_goes_too() -> None:
     world = World()
     first, second = world.connect(), world.connect()
     first.producer(producer_access_mode=proto.Exclusive)
@@ -160,7 +160,7 @@ def test_consumers_of_a_terminated_topic_go_without_hearing_of_its_end() -> None
     expect_move(consuming, Migrated.Consumer)
 
 
-def test_who_comes_while_it_becomes_durable_goes_after_it() -> None:
+def test_a_client_that_connects_before_it_is_durable_goes_after_it() -> None:
     world = World()
     producing, consuming = world.connect(), world.connect()
     producing.producer()
@@ -203,7 +203,7 @@ def test_consumers_with_nothing_to_do_go_at_once_and_later_ones_are_sent_on() ->
     expect_move(peer, Migrated.Consumer)
 
 
-def test_a_backlog_is_still_delivered_to_who_comes_for_it() -> None:
+def test_a_backlog_is_still_delivered_to_new_consumers() -> None:
     world = World()
     producing, consuming = world.connect(), world.connect()
     producing.producer()

@@ -6,8 +6,8 @@ import pytest
 
 from pulsar_sansio.broker import Broker, BrokerConfig, MemoryStore
 from pulsar_sansio.broker.admin_errors import AlreadyExists
-from pulsar_sansio.broker.administration.ownership import OtherBroker
 from pulsar_sansio.broker.outputs import Persist, Released
+from pulsar_sansio.broker.owner import OtherBroker
 from pulsar_sansio.broker.storage.store import StoredTopic
 from pulsar_sansio.model.errors import LocalProtocolError, ServiceNotReady
 from pulsar_sansio.wire import proto
@@ -79,13 +79,13 @@ def test_a_lookup_is_redirected(authoritative: bool) -> None:
     assert node.asked == [(TOPIC, True)]
 
 
-def test_a_lookup_when_nobody_serves_the_topic() -> None:
+def test_a_lookup_when_no_broker_serves_the_topic() -> None:
     answer = lookup(Node(ServiceNotReady("no broker")))
     assert answer.response == Lookup.Failed
     assert answer.error == proto.ServiceNotReady
 
 
-def test_what_is_held_here_is_served_whoever_else_may_think_so() -> None:
+def test_a_topic_held_here_is_served_whatever_its_owner_is_said_to_be() -> None:
     node = Node()
     node.connect().producer()
     node.answer = OtherBroker(B)
@@ -93,7 +93,7 @@ def test_what_is_held_here_is_served_whoever_else_may_think_so() -> None:
 
 
 @pytest.mark.parametrize("answer", [OtherBroker(B), ServiceNotReady("no broker")])
-def test_nobody_is_admitted_to_a_topic_of_another(answer: OtherBroker | ServiceNotReady) -> None:
+def test_no_client_is_admitted_to_a_topic_of_another_broker(answer: OtherBroker | ServiceNotReady) -> None:
     node = Node(answer)
     peer = node.connect()
     peer.ask_producer()
@@ -115,7 +115,7 @@ def test_a_namespace_that_is_not_there_is_served_by_no_broker() -> None:
 
 
 @pytest.mark.parametrize("moved_to", [None, OtherBroker(B), OtherBroker(B, SECURE_B)])
-def test_a_released_topic_sends_everybody_away(moved_to: OtherBroker | None) -> None:
+def test_a_released_topic_disconnects_all_clients(moved_to: OtherBroker | None) -> None:
     """GAP-37; receipts of accepted messages come first."""
     node = Node()
     peer, other = node.connect(), node.connect()
@@ -226,7 +226,7 @@ def test_a_topic_is_adopted_once_and_released_where_it_is() -> None:
         node.broker.ownership.release(node.now, "persistent://public/default/other")
 
 
-def test_which_topics_there_are_is_told_whoever_serves_them() -> None:
+def test_topics_are_listed_whichever_broker_serves_them() -> None:
     """GET_TOPICS_OF_NAMESPACE and WATCH_TOPIC_LIST list the topics of the cluster (PATTERN-02)."""
     node = Node()
     peer = node.connect()

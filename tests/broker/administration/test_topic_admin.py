@@ -76,7 +76,7 @@ def test_partitions_of_a_topic_are_there_for_clients_also_where_topics_are_not_m
     assert P + "-partition-1" in world.broker.topic_administration.topics("public/default")
 
 
-def test_how_many_partitions_for_who_is_going_to_use_it() -> None:
+def test_the_number_of_partitions_of_a_topic_about_to_be_used() -> None:
     world = World()
     world.broker.administration.create_namespace(
         0, "public/n", {"auto_topic_partitions": 3, "auto_topic_creation": True}

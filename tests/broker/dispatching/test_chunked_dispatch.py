@@ -95,7 +95,7 @@ def test_when_its_consumer_leaves_all_go_to_the_next_together(kind: SubType) -> 
 
 
 @both
-def test_chunks_wait_for_their_consumer_and_stop_nobody_else(kind: SubType) -> None:
+def test_chunks_wait_for_their_consumer_and_block_no_other(kind: SubType) -> None:
     scene = Scene(kind, permits=0)
     for peer in scene.peers:
         peer.flow(1)
@@ -141,7 +141,7 @@ def test_given_back_they_come_again_in_order_to_one_consumer(kind: SubType) -> N
     assert [chunks for _, chunks in again.values()] == [[b"A0", b"A1", b"A2"]]
 
 
-def test_one_given_back_goes_to_who_has_the_others() -> None:
+def test_a_negatively_acknowledged_chunk_goes_to_the_consumer_of_the_others() -> None:
     scene = Scene(SubType.Shared)
     for number in range(3):
         scene.chunk("A", number, 3)

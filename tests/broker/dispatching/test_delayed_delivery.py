@@ -130,7 +130,7 @@ def test_they_take_no_permit_while_they_wait(kind: SubType) -> None:
 
 
 @both
-def test_they_wait_on_while_nobody_is_there(kind: SubType) -> None:
+def test_they_wait_while_no_consumer_is_attached(kind: SubType) -> None:
     world, producing, consuming = world_with(kind)
     publish(world, producing, b"later", 60)
     consuming.close_consumer()

@@ -34,21 +34,21 @@ def test_points(name: str, points: list[int]) -> None:
     assert all(ring.owner(point) is consumer for point in points)
 
 
-def test_whose_a_key_is_in_a_real_broker() -> None:
+def test_the_consumer_of_a_key_is_that_of_a_real_broker() -> None:
     """Seen: java-key-shared."""
     ring, consumers = ring_of("a", "b")
     owners = [consumers.index(ring.owner(ring.slot_of(b"key-%d" % number))) for number in range(10)]
     assert owners == [1, 0, 1, 1, 1, 0, 0, 0, 1, 1]
 
 
-def test_nobody_is_there() -> None:
+def test_without_consumers() -> None:
     ring, consumers = ring_of("a")
     ring.remove(consumers[0])
     assert ring.owner(1) is None
     assert ring.ranges(consumers[0]) == []
 
 
-def test_who_leaves_moves_only_its_own_keys() -> None:
+def test_a_removed_consumer_moves_only_its_own_keys() -> None:
     ring, consumers = ring_of("a", "b", "c")
     before = {slot: ring.owner(slot) for slot in range(1, 65536, 7)}
     ring.remove(consumers[1])
@@ -68,7 +68,7 @@ def test_namesakes_have_points_of_their_own() -> None:
     assert sum(end - start + 1 for start, end in ring.ranges(again)) == shares[consumers[1]]
 
 
-def test_ranges_say_whose_every_slot_is() -> None:
+def test_ranges_cover_every_slot() -> None:
     ring, consumers = ring_of("a", "b", "c")
     owners = {}
     for consumer in consumers:

@@ -107,7 +107,7 @@ def test_redelivery_counts_how_often_it_was_asked_for() -> None:
     assert consumer_stats(world)["unacked"] == 0
 
 
-def test_nobody_gets_what_another_one_holds() -> None:
+def test_no_consumer_gets_an_entry_pending_at_another() -> None:
     _, producing, peer = world_with()
     peer.subscribe(SubType.Shared, 0, permits=1)
     peer.subscribe(SubType.Shared, 1, permits=10)
@@ -343,7 +343,7 @@ def test_look_ahead_is_bounded() -> None:
     assert before + len(peer.messages()) == 100
 
 
-def test_sticky_ranges_and_keys_nobody_wants() -> None:
+def test_sticky_ranges_and_keys_of_no_consumer() -> None:
     """Seen: java-key-shared-sticky."""
     _, producing, peer = world_with()
 

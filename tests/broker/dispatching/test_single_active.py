@@ -154,7 +154,7 @@ def test_the_best_priority_counts_first() -> None:
 
 @pytest.mark.parametrize("partition", [-1, 0, 5])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_choice_is_that_of_looking_at_everybody(partition: int, seed: int) -> None:
+def test_the_choice_equals_that_of_looking_at_every_consumer(partition: int, seed: int) -> None:
     """SUBT-04, in any order of attaching and detaching: priority, then rank by name or on the ring; equal
     names in order of arrival."""
     rng = Random(seed)
@@ -211,7 +211,7 @@ def test_only_the_active_one_can_ask_for_redelivery() -> None:
     assert len(peer.messages()) == 1
 
 
-def test_who_joins_later_without_becoming_active_is_told_so() -> None:
+def test_a_consumer_that_does_not_become_active_is_told_so() -> None:
     world = World()
     world.broker.topic_administration.create_partitioned_topic(0, TOPIC, 1)
     name = TOPIC + "-partition-0"
@@ -249,7 +249,7 @@ def test_what_the_old_active_consumer_had_comes_to_the_new_one() -> None:
 
 
 @pytest.mark.parametrize("kind", [SubType.Exclusive, SubType.Failover, SubType.Shared, SubType.Key_Shared])
-def test_unloading_sends_everybody_away_and_loses_nothing(kind: Any) -> None:
+def test_unloading_disconnects_all_clients_and_loses_nothing(kind: Any) -> None:
     """Seen: java-unload."""
     world = World()
     producing, consuming = publisher(world), world.connect()
@@ -300,7 +300,7 @@ def part(*pairs: tuple[int, int]) -> Any:
 
 
 @pytest.mark.parametrize("durable", [False, True])
-def test_who_reads_part_of_the_keys_gets_the_entries_of_these(durable: bool) -> None:
+def test_a_key_filter_selects_the_entries_of_its_keys(durable: bool) -> None:
     """A reader asks for a range of key hashes; the other entries are not acknowledged for it."""
     world = World()
     producing = publisher(world)
@@ -333,7 +333,7 @@ def test_parts_that_cannot_be(pairs: Any) -> None:
     peer.expect_error("ConsumerAssignError")
 
 
-def test_ranges_are_nothing_to_who_shares_in_another_way() -> None:
+def test_other_types_ignore_hash_ranges() -> None:
     world = World()
     producing, consuming = publisher(world), world.connect()
     consuming.subscribe(SubType.Failover, keySharedMeta=part((0, 1)))

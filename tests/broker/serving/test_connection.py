@@ -9,7 +9,7 @@ from tests.broker.peer import TOPIC, SubType, Type, World
 CONNECT = proto.CommandConnect(client_version="test", protocol_version=21)
 
 
-def test_connected_says_who_it_is() -> None:
+def test_connected_names_the_broker() -> None:
     """WIRE-01, as recorded brokers answer."""
     peer = World(BrokerConfig(max_message_size=4096, server_version="v")).raw()
     peer.send(Type.CONNECT, CONNECT)
@@ -112,7 +112,7 @@ def test_the_first_probe_comes_one_interval_after_the_handshake() -> None:
     peer.expect(Type.PING)
 
 
-def test_who_was_asked_for_a_sign_of_life_just_now_is_not_late() -> None:
+def test_a_peer_probed_just_now_is_not_late() -> None:
     """A new client claims the name just before the keep-alive is due."""
     world = World()
     holder, newcomer = world.connect(), world.connect()

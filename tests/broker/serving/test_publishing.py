@@ -291,7 +291,7 @@ def test_without_a_checksum_from_the_client() -> None:
     assert unpack_payload(peer.messages()[0].payload).checksum_ok
 
 
-def test_who_closes_after_the_broker_hears_first_that_the_broker_closed() -> None:
+def test_a_client_that_closes_after_the_broker_gets_the_brokers_close_first() -> None:
     """A SEND between the two was ignored (GAP-37); SUCCESS alone would say that it was stored."""
     world, peer = producing()
     world.hold_writes = True
@@ -323,7 +323,7 @@ def test_a_producer_closed_twice_is_answered_twice() -> None:
 
 
 def test_a_refusal_does_not_overtake_the_receipts_before_it() -> None:
-    """BROKER-41: a client may take a refusal for the answer to its oldest message, and give up a stored one."""
+    """BROKER-41: a client may take it for the answer to its oldest message, and give up a stored one."""
     world, peer = producing()
     world.hold_writes = True
     peer.publish(b"first", 0)

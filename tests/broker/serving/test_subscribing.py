@@ -100,7 +100,7 @@ def test_policies_about_consumers() -> None:
         peer.close_consumer(0)
 
 
-def test_the_type_may_change_when_nobody_is_there() -> None:
+def test_the_type_may_change_while_no_consumer_is_attached() -> None:
     _, peer = topic_with()
     peer.subscribe(SubType.Shared)
     peer.ask_subscribe(SubType.Exclusive, consumer_id=1)
@@ -213,7 +213,7 @@ def test_consumer_stats() -> None:
 
 
 @pytest.mark.parametrize("number", [Type.GET_LAST_MESSAGE_ID, Type.UNSUBSCRIBE])
-def test_questions_of_nobody(number: int) -> None:
+def test_questions_of_unknown_consumers(number: int) -> None:
     _, peer = topic_with()
     kind = proto.CommandGetLastMessageId if number == Type.GET_LAST_MESSAGE_ID else proto.CommandUnsubscribe
     peer.send(number, kind(consumer_id=3, request_id=1))
@@ -371,7 +371,7 @@ def test_two_newcomers_for_one_dead_place() -> None:
     second.expect_error("ConsumerBusy")
 
 
-def test_a_reader_whose_topic_is_unloaded_brings_its_place_along() -> None:
+def test_a_reader_whose_topic_is_unloaded_brings_its_position_along() -> None:
     world, peer = topic_with(b"0", b"1")
     peer.subscribe(durable=False)
     peer.inbox.clear()

@@ -96,7 +96,7 @@ def updated(peer: Peer) -> Any:
     return peer.expect(Type.WATCH_TOPIC_UPDATE)
 
 
-def test_who_watches_is_told_of_topics_that_come_and_go() -> None:
+def test_a_watcher_is_notified_of_topics_created_and_deleted() -> None:
     """Seen: java-pattern. The hash is that of the list after the change."""
     world = World()
     world.broker.topic_administration.create_topic(0, "w-old")
@@ -125,7 +125,7 @@ def test_partitions_are_told_of_one_by_one_and_together() -> None:
     assert list(updated(peer).new_topics) == [f"{BASE}w-p-partition-0", f"{BASE}w-p-partition-1"]
 
 
-def test_who_has_the_list_already_is_not_sent_it() -> None:
+def test_a_client_that_has_the_list_already_is_not_sent_it() -> None:
     world = World()
     world.broker.topic_administration.create_topic(0, "w-a")
     peer = world.connect()

@@ -58,7 +58,7 @@ def test_what_is_delivered_again_has_the_same_stamp() -> None:
     assert stamps(again) == stamps(first) == [(0, 0)]
 
 
-def test_who_cannot_read_it_gets_entries_without_it() -> None:
+def test_a_client_that_cannot_read_it_gets_entries_without_it() -> None:
     """CHECK-12: from version 18 on, and with the feature flag."""
     world = World(CONFIG)
     publisher = world.connect()

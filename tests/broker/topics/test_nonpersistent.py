@@ -64,7 +64,7 @@ def test_nothing_is_stored() -> None:
         world.broker.topic_administration.terminate(0, TOPIC)
 
 
-def test_shared_goes_round_and_skips_who_cannot() -> None:
+def test_shared_is_a_round_robin_that_skips_unavailable_consumers() -> None:
     _, producing, consuming = world_with()
     for consumer_id, permits in enumerate((10, 1, 10)):
         join(consuming, consumer_id=consumer_id, permits=permits)
@@ -121,7 +121,7 @@ def test_leaving() -> None:
     assert world.broker.topic_administration.stats(TOPIC)["subscriptions"] == {}
 
 
-def test_a_topic_that_nobody_uses_vanishes() -> None:
+def test_a_topic_without_clients_is_discarded() -> None:
     world, producing, _ = world_with()
     world.advance(61)
     assert world.broker.topic_administration.topics("public/default") == [TOPIC]
@@ -171,7 +171,7 @@ def test_sticky_ranges() -> None:
     assert [message.consumer_id for message in consuming.messages()] == [1]
 
 
-def test_unsubscribing_everybody() -> None:
+def test_unsubscribing_all_consumers() -> None:
     world, _, consuming = world_with()
     other = world.connect()
     join(consuming)

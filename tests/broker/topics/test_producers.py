@@ -185,7 +185,7 @@ def test_waiting_for_exclusiveness() -> None:
     peer.expect(Type.SEND_RECEIPT)
 
 
-def test_who_waits_may_not_send() -> None:
+def test_a_waiting_producer_may_not_send() -> None:
     peer = World().connect()
     mode(peer, EXCLUSIVE, 0)
     mode(peer, WAIT, 1)
@@ -193,7 +193,7 @@ def test_who_waits_may_not_send() -> None:
     assert peer.closed is not None
 
 
-def test_who_waits_may_leave() -> None:
+def test_a_waiting_producer_may_close() -> None:
     world = World()
     peer, other = world.connect(), world.connect()
     mode(peer, EXCLUSIVE, 0)
@@ -206,7 +206,7 @@ def test_who_waits_may_leave() -> None:
     other.nothing()
 
 
-def test_who_has_left_while_waiting_has_no_turn_any_more() -> None:
+def test_a_producer_closed_while_waiting_gets_no_turn() -> None:
     """BROKER-36: access is free for the next producer once the close of the present one is answered."""
     world = World()
     peer, other = world.connect(), world.connect()
@@ -242,7 +242,7 @@ def test_fencing_out() -> None:
     ("access", "error"),
     [(proto.Shared, "ProducerBusy"), (EXCLUSIVE, "ProducerFenced"), (FENCING, "ProducerFenced")],
 )
-def test_who_is_fenced_out_before_it_is_told_that_it_was_let_in_is_refused(access: int, error: str) -> None:
+def test_a_producer_fenced_before_its_success_is_refused(access: int, error: str) -> None:
     """BROKER-36: it would never send, so its client would wait for the answer without end."""
     world = World()
     peer, other = world.connect(), world.connect()
@@ -257,7 +257,7 @@ def test_who_is_fenced_out_before_it_is_told_that_it_was_let_in_is_refused(acces
     assert peer.closed is None
 
 
-def test_whose_turn_has_come_and_who_is_fenced_out_before_it_is_told_is_refused() -> None:
+def test_a_waiting_producer_admitted_and_fenced_before_its_success_is_refused() -> None:
     """BROKER-36: the refusal answers the first request, which is then over."""
     world = World()
     first, waiter, other = world.connect(), world.connect(), world.connect()
@@ -274,7 +274,7 @@ def test_whose_turn_has_come_and_who_is_fenced_out_before_it_is_told_is_refused(
 
 
 @pytest.mark.parametrize("then", ["close", "send", "nothing"])
-def test_who_is_fenced_out_gets_the_receipts_of_what_it_sent(then: str) -> None:
+def test_a_fenced_producer_gets_the_receipts_of_its_messages(then: str) -> None:
     """BROKER-36, WIRE-08: accepted messages are stored, and confirmed before the answer to a close."""
     world = World()
     peer, other = world.connect(), world.connect()
@@ -352,7 +352,7 @@ def test_a_producer_sent_away_by_the_broker(version: int) -> None:
     assert peer.closed is not None
 
 
-def test_who_comes_back_after_being_sent_away_and_is_fenced_out_has_no_late_sends() -> None:
+def test_a_producer_that_reconnects_and_is_fenced_has_no_late_sends() -> None:
     """BROKER-36, GAP-37: otherwise its SEND would be ignored for a keep-alive interval without an answer."""
     world = World()
     peer, other = world.connect(), world.connect()

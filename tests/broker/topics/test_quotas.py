@@ -80,7 +80,7 @@ def test_those_there_are_sent_away_at_the_next_look(policy: str, code: str) -> N
     assert backlog(world) == 21
 
 
-def test_who_waits_for_its_turn_is_refused_too() -> None:
+def test_a_waiting_producer_is_refused_too() -> None:
     world = World(CONFIG)
     exclusive, waiting, consuming = world.connect(), world.connect(), world.connect()
     consuming.subscribe(permits=0)

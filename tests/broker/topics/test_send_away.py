@@ -39,7 +39,7 @@ ways = pytest.mark.parametrize(("way", "code"), WAYS, ids=["unload", "terminate"
 
 @ways
 @modes
-def test_who_is_attached_is_closed_after_his_receipts(
+def test_an_attached_producer_is_closed_after_its_receipts(
     way: Callable[[World, str], None], code: str, mode: proto.ProducerAccessMode
 ) -> None:
     world = World()
@@ -63,7 +63,7 @@ def test_who_is_attached_is_closed_after_his_receipts(
 
 @ways
 @pytest.mark.parametrize("topic", [TOPIC, VOLATILE], ids=["persistent", "non-persistent"])
-def test_who_waits_is_refused_and_nobody_moves_up(
+def test_waiting_producers_are_refused_and_none_is_admitted(
     way: Callable[[World, str], None], code: str, topic: str
 ) -> None:
     if topic == VOLATILE and way is terminate:

@@ -71,7 +71,7 @@ def test_without_subscriptions_the_recent_past_is_kept() -> None:
     assert 0 < len(later.messages()) < 30, "and it survives"
 
 
-def test_retention_keeps_what_everybody_is_done_with() -> None:
+def test_retention_keeps_entries_that_all_subscriptions_acknowledged() -> None:
     """STORE-31."""
     world = World(SMALL)
     peer = world.connect()

@@ -10,12 +10,12 @@ Policies, partitions and schemas have no owner: the embedder keeps the brokers' 
 ids are unique within a topic, not over all brokers.
 """
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ...model.errors import LocalProtocolError
 from ...model.topic_name import TopicName
 from ..outputs import Released
+from ..owner import OtherBroker
 from ..storage.store import StoredTopic
 from ..topics.producers import Producer
 from ..topics.registry import AnyTopic
@@ -26,32 +26,6 @@ if TYPE_CHECKING:
     from ..serving.connection import Connection
     from ..topics.nonpersistent import NonPersistentSubscription
     from ..topics.subscription import Subscription
-
-
-@dataclass(frozen=True, slots=True)
-class OtherBroker:
-    """Another broker: it serves a topic, or knows more about the broker that does.
-
-    `service_url`, `service_url_tls`: its addresses. `redirect`: a client repeats its lookup there
-    (LOOKUP-06), with the flag `authoritative`; otherwise the client connects there.
-    """
-
-    service_url: str
-    service_url_tls: str | None = None
-    redirect: bool = False
-    authoritative: bool = True
-
-
-class Owner(Protocol):
-    """Tells which broker serves a topic that this broker does not serve."""
-
-    def __call__(self, topic: str, authoritative: bool) -> OtherBroker | None:
-        """Return None where the topic exists on no broker and this one may create it.
-
-        `topic`: a full name; `authoritative`: the flag of the lookup. Raises `ServiceNotReady` while no
-        broker can be named.
-        """
-        ...
 
 
 class Ownership:
@@ -100,13 +74,13 @@ class Ownership:
         self._disconnect_consumers(found, moved_to)
         self._journal.flush_cursors()
 
-        def gone() -> None:
+        def durable() -> None:
             self._topics.releasing.discard(found.name)
             if not (isinstance(found, Topic) and found.lost):
                 self._context.emit(Released(found.name))
 
         self.detach(found)
-        self._journal.confirm(gone)
+        self._journal.confirm(durable)
         self._settle()
 
     def lose(self, now: int, topic: str, moved_to: OtherBroker | None = None) -> None:

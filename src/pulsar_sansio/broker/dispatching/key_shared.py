@@ -116,7 +116,7 @@ class KeyShared(Shared):
             if offset >= ledger.end or offset < ledger.first:
                 ledger = log.ledger_at(offset)
             self.read = offset + 1
-            if delayed_or_chunked and offset in delayed_or_chunked and self._is_for_later(offset):
+            if delayed_or_chunked and offset in delayed_or_chunked and self._is_delayed(offset):
                 continue
             slot = self._slot(ledger, offset)
             if slot in self._held or (target := self._target(slot)) is None:
@@ -126,7 +126,7 @@ class KeyShared(Shared):
                 self._deliver_slot(target, ledger, offset, slot)
                 checked = target.available
 
-    def _is_for_later(self, offset: int) -> bool:
+    def _is_delayed(self, offset: int) -> bool:
         """True when the entry is delayed and not due. Chunks of a message have one key, so they need no
         care."""
         deliver_at = self.subscription.topic.log.delayed_or_chunked[offset].deliver_at

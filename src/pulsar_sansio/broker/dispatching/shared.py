@@ -106,7 +106,7 @@ class Shared:
                     ledger = log.ledger_at(offset)
                 self._deliver(consumer, ledger, offset)
                 if delayed_or_chunked and offset in delayed_or_chunked:
-                    self._hold_chunk(consumer, offset)
+                    self._bind_chunk(consumer, offset)
 
     def _next_offset(self, end: int) -> int | None:
         """Take the next entry to deliver out of the replay heap, or from the read position."""
@@ -117,9 +117,7 @@ class Shared:
             self._replaying.discard(offset)
             if cursor.acknowledged(offset):  # True also for entries of removed ledgers.
                 continue
-            if not (
-                delayed_or_chunked and offset in delayed_or_chunked and self._is_for_later_or_another(offset)
-            ):
+            if not (delayed_or_chunked and offset in delayed_or_chunked and self._is_held_apart(offset)):
                 return offset
         while True:
             offset = self.read
@@ -130,12 +128,10 @@ class Shared:
                 self.read = offset
                 return None
             self.read = offset + 1
-            if not (
-                delayed_or_chunked and offset in delayed_or_chunked and self._is_for_later_or_another(offset)
-            ):
+            if not (delayed_or_chunked and offset in delayed_or_chunked and self._is_held_apart(offset)):
                 return offset
 
-    def _is_for_later_or_another(self, offset: int) -> bool:
+    def _is_held_apart(self, offset: int) -> bool:
         """True when a delayed or chunked entry needs no further care.
 
         Either the entry is not due, or it waits for the consumer that has the other chunks of its message, or
@@ -157,10 +153,10 @@ class Shared:
             self._chunks_held[consumer] = held
         else:
             self._deliver(consumer, log.ledger_at(offset), offset)
-            self._hold_chunk(consumer, offset)
+            self._bind_chunk(consumer, offset)
         return True
 
-    def _hold_chunk(self, consumer: Consumer, offset: int) -> None:
+    def _bind_chunk(self, consumer: Consumer, offset: int) -> None:
         """If the entry is a chunk, send the other chunks of its message to this consumer, too."""
         message = self.subscription.topic.log.delayed_or_chunked[offset].chunk_of
         if message is not None:

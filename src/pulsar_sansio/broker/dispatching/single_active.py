@@ -121,7 +121,7 @@ class SingleActive:
 
     def on_subscribed(self, consumer: Consumer) -> None:
         if self.failover and self._change.when is None:
-            self._tell(consumer)
+            self._announce(consumer)
 
     def remove(self, consumer: Consumer) -> None:
         self.consumers.remove(consumer)
@@ -172,10 +172,10 @@ class SingleActive:
     def _change_due(self) -> None:
         self.rewind()
         for consumer in list(self.consumers):
-            self._tell(consumer)
+            self._announce(consumer)
         self.dispatch()
 
-    def _tell(self, consumer: Consumer) -> None:
+    def _announce(self, consumer: Consumer) -> None:
         connection = consumer.connection
         if connection.protocol_version >= 12:
             connection.send(

@@ -39,7 +39,7 @@ from ..topics.subscription import NO_REQUEST
 from .lookups import server_error
 
 if TYPE_CHECKING:
-    from ..administration.ownership import OtherBroker
+    from ..owner import OtherBroker
     from ..records import MigratedTo
     from .host import Host
 

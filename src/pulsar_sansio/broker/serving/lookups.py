@@ -24,8 +24,8 @@ from ...wire import encode_pong, proto
 from ..topics.schemas import schema_message
 
 if TYPE_CHECKING:
-    from ..administration.ownership import OtherBroker
     from ..config import BrokerConfig
+    from ..owner import OtherBroker
     from .connection import Connection
 
 Type = proto.BaseCommand.Type

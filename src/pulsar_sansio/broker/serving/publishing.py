@@ -178,12 +178,12 @@ def _answer_in_turn(producer: Producer, answer: Callable[[], None]) -> None:
         return
     connection.pending_publishes += 1
 
-    def say() -> None:
+    def answer_now() -> None:
         connection.pending_publishes -= 1
         answer()
         connection.check_reading()
 
-    producer.after_receipts(say)
+    producer.after_receipts(answer_now)
 
 
 def on_close_producer(connection: Connection, command: proto.CommandCloseProducer) -> None:

@@ -66,7 +66,7 @@ class Watchers:
         self._journal = services.journal
         self._names = names
         self._all: dict[Connection, dict[int, Watcher]] = {}
-        self._tell = services.context.deadlines.slot(self._tell_all)
+        self._tell = services.context.deadlines.slot(self._send_updates)
         names.on_change = self.changed
 
     def changed(self, name: str, there: bool) -> None:
@@ -82,7 +82,7 @@ class Watchers:
                     watcher.changed(name, there)
                     self._tell.set(self._context.now)
 
-    def _tell_all(self) -> None:
+    def _send_updates(self) -> None:
         """Send the updates. The names of a namespace are listed once for all its watchers."""
         names: dict[str, list[str]] = {}
         for connection, watchers in self._all.items():
@@ -90,9 +90,9 @@ class Watchers:
                 if watcher.added or watcher.deleted:
                     if watcher.namespace not in names:
                         names[watcher.namespace] = self._names_of(watcher.namespace)
-                    self._tell_one(connection, watcher, names[watcher.namespace])
+                    self._send_update(connection, watcher, names[watcher.namespace])
 
-    def _tell_one(self, connection: "Connection", watcher: Watcher, names: list[str]) -> None:
+    def _send_update(self, connection: "Connection", watcher: Watcher, names: list[str]) -> None:
         update = proto.CommandWatchTopicUpdate(
             watcher_id=watcher.id,
             new_topics=sorted(watcher.added),

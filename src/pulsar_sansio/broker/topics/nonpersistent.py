@@ -21,7 +21,7 @@ from .producers import Producer, Producers, going_away
 from .publish_checks import check_message
 
 if TYPE_CHECKING:
-    from ..administration.ownership import OtherBroker
+    from ..owner import OtherBroker
     from ..services import Services
 
 

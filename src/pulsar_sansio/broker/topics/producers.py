@@ -116,12 +116,12 @@ class Producer:
         self.closing = True
         self.after_receipts(then)
 
-    def after_receipts(self, say: Callable[[], None]) -> None:
-        """Call `say` after the receipts of all messages accepted so far: SENDs are answered in order."""
+    def after_receipts(self, action: Callable[[], None]) -> None:
+        """Call `action` after the receipts of all messages accepted so far: SENDs are answered in order."""
         if self.pending:
-            self._after_receipts.append((self._durable + self.pending, say))
+            self._after_receipts.append((self._durable + self.pending, action))
         else:
-            say()
+            action()
 
     def message_durable(self) -> None:
         self.pending -= 1
@@ -149,12 +149,12 @@ class Producers:
         mode = newcomer.mode
         if mode == proto.Shared:
             if self.exclusive is not None or self.waiting:
-                who = self.exclusive or next(iter(self.waiting))
-                raise ProducerBusy(f"Topic has an existing exclusive producer: {who.name}")
+                present = self.exclusive or next(iter(self.waiting))
+                raise ProducerBusy(f"Topic has an existing exclusive producer: {present.name}")
         elif mode == proto.Exclusive:
             if self.exclusive is not None or self.waiting:
-                who = self.exclusive or next(iter(self.waiting))
-                raise ProducerFenced(f"Topic has an existing exclusive producer: {who.name}")
+                present = self.exclusive or next(iter(self.waiting))
+                raise ProducerFenced(f"Topic has an existing exclusive producer: {present.name}")
             if self.by_name:
                 raise ProducerFenced("Topic has existing shared producers")
             self._check_epoch(newcomer)
@@ -288,13 +288,13 @@ class Deduplication:
     def purge(self, before: int) -> list[str]:
         """Discard and return the names absent since before `before`, and those beyond the limit."""
         absent = self._absent_since
-        gone: list[str] = []
+        discarded: list[str] = []
         for name, since in absent.items():
-            if since >= before and len(absent) - len(gone) <= self._limit:
+            if since >= before and len(absent) - len(discarded) <= self._limit:
                 break
-            gone.append(name)
-        for name in gone:
+            discarded.append(name)
+        for name in discarded:
             del absent[name]
             self.pushed.pop(name, None)
             self.persisted.pop(name, None)
-        return gone
+        return discarded

@@ -17,7 +17,7 @@ from .topic import Topic
 from .topic_names import TopicNames, Topics
 
 if TYPE_CHECKING:
-    from ..administration.ownership import OtherBroker, Owner
+    from ..owner import OtherBroker, Owner
 
 AnyTopic: TypeAlias = Topic | NonPersistentTopic
 

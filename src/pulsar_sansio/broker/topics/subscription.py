@@ -16,7 +16,7 @@ from ..records import CursorDeleted, CursorSaved
 from ..storage.cursor import Cursor
 
 if TYPE_CHECKING:
-    from ..administration.ownership import OtherBroker
+    from ..owner import OtherBroker
     from ..records import MigratedTo
     from .topic import Topic
 
