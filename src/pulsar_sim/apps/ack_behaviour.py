@@ -14,10 +14,10 @@ from pulsar_sansio.model.message import Message
 from pulsar_sansio.model.message_id import MessageId, TopicMessageId
 
 from ..engine.failures import ViolationError
-from ..engine.profile import LONGEST_PUT_OFF, ConsumerPlan
+from ..engine.profile import LONGEST_RECONSUME_DELAY, ConsumerPlan
 from ..model.multi_topics_subscriptions import GroupRecord
 from ..model.records import ConsumerRecord, Place
-from ..model.retry_letters import RetryLetters
+from ..model.retry_requests import RetryRequest
 from .client_process import ClientProcess
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class AckBehaviour(ABC):
         """Messages acknowledged by the current consumer and not yet covered by a request to confirm."""
         self._on_this_connection: list[Taken] = []
         """Messages acknowledged since the consumer was attached."""
-        self._putting_off: dict[int, RetryLetters] = {}
+        self._reconsuming: dict[int, RetryRequest] = {}
         """Requests to reconsume a message later."""
         self._refusals_left = MOST_WITH_LETTERS if plan.dead_letters else MOST_REFUSALS
 
@@ -67,7 +67,7 @@ class AckBehaviour(ABC):
     @property
     def waits(self) -> bool:
         """True while a request of the application has no answer."""
-        return bool(self.confirmations or self._putting_off)
+        return bool(self.confirmations or self._reconsuming)
 
     # --- the record that a message belongs to: with one topic, the consumer's own ---------------------------
 
@@ -94,15 +94,15 @@ class AckBehaviour(ABC):
         cumulative = record.kind.cumulative
         rash = self.world.rash
         wall_time = self.world.wall_time()
-        everything: list[Taken] = []
+        all_taken: list[Taken] = []
         for message in messages:
             of_topic = self._record_of(message)
-            everything.append((of_topic, model.deliver(of_topic, message, now, wall_time)))
+            all_taken.append((of_topic, model.deliver(of_topic, message, now, wall_time)))
         if plan.timeout:
-            self._note(everything, messages)
-        for taken, message in zip(everything, messages, strict=True):
+            self._start_timeouts(all_taken, messages)
+        for taken, message in zip(all_taken, messages, strict=True):
             self.kept.pop(taken, None)
-            if self._is_done_with(taken):
+            if self._is_acknowledged(taken):
                 self._acknowledge(taken)
                 client.acknowledge(now, self.handle, message)
             elif rash and plan.bad_every and self._is_bad(taken):
@@ -117,8 +117,8 @@ class AckBehaviour(ABC):
                 self.host.node.pump()  # the request for redelivery is seen before the next decision
                 if stream.chance(200):
                     self.kept[taken] = message  # it is acknowledged later after all
-            elif rash and plan.put_off_permille and stream.chance(plan.put_off_permille):
-                self._put_off(taken, message)
+            elif rash and plan.reconsume_permille and stream.chance(plan.reconsume_permille):
+                self._reconsume_later(taken, message)
             elif rash and stream.chance(plan.keep_permille):
                 self.kept[taken] = message
             elif (
@@ -133,7 +133,7 @@ class AckBehaviour(ABC):
                 client.acknowledge(now, self.handle, message if by_message else self._id_of(message))
 
     @staticmethod
-    def _is_done_with(taken: Taken) -> bool:
+    def _is_acknowledged(taken: Taken) -> bool:
         """True when the client assembled the message from chunks that were left over."""
         record, place = taken
         return not record.subscription.topic.log[place[:2]].messages
@@ -144,7 +144,7 @@ class AckBehaviour(ABC):
         sent = record.subscription.topic.log[place[:2]].messages[place[2]]
         return sent.number % self.plan.bad_every == 0
 
-    def _put_off(self, taken: Taken, message: Message) -> None:
+    def _reconsume_later(self, taken: Taken, message: Message) -> None:
         """Reconsume the message later, as a copy. When the copy fails, the client negatively acknowledges the
         message."""
         record, place = taken
@@ -153,13 +153,15 @@ class AckBehaviour(ABC):
             return
         self._refusals_left -= 1
         world = self.world
-        delay = self.stream.choice([0, 0, 50, 300, round(LONGEST_PUT_OFF * 1000)])
+        delay = self.stream.choice([0, 0, 50, 300, round(LONGEST_RECONSUME_DELAY * 1000)])
         in_order = record.subscription.kind.cumulative
         cumulative = in_order and self.stream.chance(500)
-        asked = world.model.waiting.put_off(record, place, str(message.message_id), delay, cumulative)
+        asked = world.model.retry_requests.reconsume_later(
+            record, place, str(message.message_id), delay, cumulative
+        )
         chunks = record.subscription.topic.chunks_of(place[:2])
         record.uncopied.update(chunks)
-        record.unjudged.put_off(chunks, message.batch_index >= 0, cumulative)
+        record.redelivery_timing.reconsume_later(chunks, message.batch_index >= 0, cumulative)
         if cumulative:
             self._is_done_with_all_before(taken)
         if in_order:  # a failed copy rewinds the whole subscription
@@ -170,15 +172,15 @@ class AckBehaviour(ABC):
             now, self.handle, message, delay / 1000, world.wall_time(), cumulative=cumulative
         )
         self.host.routes[request] = self
-        self._putting_off[request] = asked
+        self._reconsuming[request] = asked
         what = f"{place} and be done with all before it" if cumulative else str(place)
         world.trace.add(now, self.host.node.name, f"put off {what} by {delay} ms: {request}")
         self.host.node.pump()
 
-    def _is_put_off(self, request: int) -> None:
+    def _check_reconsumed(self, request: int) -> None:
         """INV-C10: the message's copy is stored, and a cumulative acknowledgement then covers all messages
         before it."""
-        asked = self._putting_off.pop(request, None)
+        asked = self._reconsuming.pop(request, None)
         if asked is None:
             return
         record, place = asked.record, asked.place
@@ -187,13 +189,13 @@ class AckBehaviour(ABC):
         if asked.cumulative:
             self._acknowledged += [(record, each) for each in record.subscription.through(place)]
 
-    def _note(self, everything: list[Taken], messages: list[Message]) -> None:
+    def _start_timeouts(self, all_taken: list[Taken], messages: list[Message]) -> None:
         """Start the acknowledgement timeout of these messages."""
-        for (record, place), message in zip(everything, messages, strict=True):
+        for (record, place), message in zip(all_taken, messages, strict=True):
             topic, position = record.subscription.topic, place[:2]
             size = len(topic.log[position].messages)
             count, now = message.redelivery_count, self.world.clock.now
-            record.unjudged.handed_out(topic.chunks_of(position), size, place[2], count, now)
+            record.redelivery_timing.delivered(topic.chunks_of(position), size, place[2], count, now)
 
     def _acknowledge(self, taken: Taken) -> None:
         if taken[0].closed:  # its topic has left: acknowledgements have no effect
@@ -207,7 +209,7 @@ class AckBehaviour(ABC):
         record, place = taken
         if not record.closed:
             self.world.model.acknowledge_cumulative(record, place)
-            record.given.acknowledged_through(place, self.world.clock.now)
+            record.deliveries.acknowledged_through(place, self.world.clock.now)
             self._acknowledged.append(taken)
         self._is_done_with_all_before(taken)
         self.host.node.client.acknowledge_cumulative(self.world.clock.now, self.handle, message)
@@ -267,17 +269,17 @@ class AckBehaviour(ABC):
         """Negatively acknowledge all messages that were taken together, in one call."""
         client, now, wall_time = self.host.node.client, self.world.clock.now, self.world.wall_time()
         model = self.world.model
-        everything = [
+        all_taken = [
             (record, model.deliver(record, message, now, wall_time))
             for message in messages
             for record in [self._record_of(message)]
         ]
         if self.plan.timeout:
-            self._note(everything, messages)
+            self._start_timeouts(all_taken, messages)
         refused: list[Message] = []
-        for taken, message in zip(everything, messages, strict=True):
+        for taken, message in zip(all_taken, messages, strict=True):
             self.kept.pop(taken, None)
-            if self._is_done_with(taken):
+            if self._is_acknowledged(taken):
                 self._acknowledge(taken)
                 client.acknowledge(now, self.handle, message)
             else:
@@ -286,9 +288,9 @@ class AckBehaviour(ABC):
         client.negative_acknowledge(now, self.handle, refused)
         self.host.node.pump()
 
-    def _check_acknowledged(self, everything: list[Taken]) -> None:
+    def _check_acknowledged(self, all_taken: list[Taken]) -> None:
         by_topic: dict[ConsumerRecord, list[Place]] = {}
-        for record, place in everything:
+        for record, place in all_taken:
             by_topic.setdefault(record, []).append(place)
         for record, places in by_topic.items():
             self.world.broker_watch.check_acknowledged(record, places)

@@ -68,7 +68,7 @@ class ConsumerApp(AckBehaviour):
 
     def __init__(self, world: "World", index: int, plan: ConsumerPlan) -> None:
         super().__init__(world, index, plan)
-        self.told_end = False
+        self.reached_end = False
         """The client has reported that the topic has ended and everything is acknowledged."""
         self.asks_until = 0
         """Virtual time until which a message whose copy failed may still be asked for."""
@@ -97,7 +97,7 @@ class ConsumerApp(AckBehaviour):
         if spec.auto_scaled_receiver_queue_size:  # no frame shows that the queue has grown
             world.rules.excuse(node.name, "INV-C6")
         self.state = "opening"
-        self.told_end = False
+        self.reached_end = False
         self.kept.clear()
         self._acknowledged = []
         self.handle = node.client.subscribe(world.clock.now, spec)
@@ -106,7 +106,7 @@ class ConsumerApp(AckBehaviour):
         world.client_watch.handles[record.name] = self.handle
         world.trace.add(world.clock.now, node.name, f"subscribe {record.name} is {self.handle}")
         node.pump()
-        world.injector.opened(self)
+        world.fault_schedule.opened(self)
 
     def _new_record(self) -> ConsumerRecord | GroupRecord:
         """Make the record of the next consumer."""
@@ -244,7 +244,7 @@ class ConsumerApp(AckBehaviour):
         self.record.wanting = not messages
         if messages:
             world.trace.add(now, node.name, f"take {self.handle} {len(messages)}")
-            if world.rash and world.injector.refuses():
+            if world.rash and world.fault_schedule.refuses():
                 self._refuse(messages)
             else:
                 self._decide(messages)
@@ -307,10 +307,10 @@ class ConsumerApp(AckBehaviour):
     def _forget(self) -> None:
         if self.record is not None:
             self.record.closed = True
-        for request in [*self.confirmations, *self._putting_off]:
+        for request in [*self.confirmations, *self._reconsuming]:
             self.host.routes[request] = self.world
         self.confirmations.clear()
-        self._putting_off.clear()
+        self._reconsuming.clear()
         self.kept.clear()
         self._on_this_connection.clear()
         self.state = "idle"
@@ -347,7 +347,9 @@ class ConsumerApp(AckBehaviour):
             if output.error is not None:
                 raise ViolationError("INV-N9", f"{record.name} ends by itself: {output.error}")
             if "acknowledgement_refused" not in self.world.faults:
-                self._check_acknowledged([each for each in self._on_this_connection if each[0].farewell])
+                self._check_acknowledged(
+                    [each for each in self._on_this_connection if each[0].close_answered]
+                )
             self._gone()
         elif kind is Detached:
             self.attached = False
@@ -360,8 +362,8 @@ class ConsumerApp(AckBehaviour):
             self._active_changed(output)
         elif isinstance(output, (RequestDone, RequestFailed)):
             if kind is RequestDone:
-                self._is_put_off(output.request)
-            self._putting_off.pop(output.request, None)
+                self._check_reconsumed(output.request)
+            self._reconsuming.pop(output.request, None)
             confirmed = self.confirmations.pop(output.request, None)
             # Without receipts, nothing is known of acknowledgements sent over a connection lost since.
             if kind is RequestDone and confirmed and self.plan.receipts and self.world.cluster.confirms:
@@ -373,9 +375,9 @@ class ConsumerApp(AckBehaviour):
             for each in self.records:
                 each.uncopied.update(each.subscription.topic.chunks_of(output.message_id[:2]))
         else:
-            self._heard(output)
+            self._on_other_output(output)
 
-    def _heard(self, output: Output) -> None:
+    def _on_other_output(self, output: Output) -> None:
         """Take an output that consumers of one topic must not get."""
         assert self.record is not None
         raise ViolationError("INV-N2", f"{self.record.name} is told {type(output).__name__}")
@@ -384,7 +386,7 @@ class ConsumerApp(AckBehaviour):
         """The consumer has lost its connection, or is attached again."""
         for record in self.records:
             record.rewinds += steps_back
-            record.unjudged.clear()
+            record.redelivery_timing.clear()
 
     def _active_changed(self, output: ActiveChanged) -> None:
         for record in self.records:
@@ -401,7 +403,7 @@ class ConsumerApp(AckBehaviour):
             )
         if topic.name in self.world.administrator.ends and not record.subscription.everything_acknowledged():
             raise ViolationError("BROKER-43", f"{record.name} is at the end of {topic.name} too early")
-        self.told_end = True
+        self.reached_end = True
 
     def _gone(self) -> None:
         record = self.record

@@ -28,14 +28,14 @@ class Interruption(Exception):
 def interceptors(kinds: Sequence[str], tag: str, stream: Stream) -> tuple[ProducerInterceptor, ...]:
     """Make the interceptors named "watches", "changes" and "raises", in the order given."""
     made: dict[str, Callable[[], ProducerInterceptor]] = {
-        "watches": lambda: Watching(tag),
-        "changes": Changing,
-        "raises": lambda: Raising(stream),
+        "watches": lambda: WatchingInterceptor(tag),
+        "changes": ChangingInterceptor,
+        "raises": lambda: RaisingInterceptor(stream),
     }
     return tuple(made[kind]() for kind in kinds)
 
 
-class Watching(ProducerInterceptor):
+class WatchingInterceptor(ProducerInterceptor):
     """Sees each message once, and gets its outcome once."""
 
     def __init__(self, tag: str) -> None:
@@ -106,7 +106,7 @@ class Watching(ProducerInterceptor):
             )
 
 
-class Changing(ProducerInterceptor):
+class ChangingInterceptor(ProducerInterceptor):
     """Adds a property to each message."""
 
     def before_send(self, topic: TopicName, message: OutgoingMessage) -> OutgoingMessage:
@@ -120,7 +120,7 @@ class Changing(ProducerInterceptor):
         )
 
 
-class Raising(ProducerInterceptor):
+class RaisingInterceptor(ProducerInterceptor):
     """Raises at random in each of its methods."""
 
     def __init__(self, stream: Stream) -> None:

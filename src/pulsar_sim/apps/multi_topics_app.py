@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..world.world import World
 
 
-STRANGERS = 20
+FOREIGN_PERMILLE = 20
 """Steps in which the application acknowledges a message of a foreign topic, per thousand."""
 
 
@@ -94,19 +94,19 @@ class MultiTopicsApp(ConsumerApp):
             super()._step(turn)
         except ClosedError as error:  # perhaps of a topic that has left
             raise ViolationError("INV-C16", f"{self._group.name} is open, and {error}") from None
-        if self.state == "open" and self.world.rash and self.stream.chance(STRANGERS):
-            self._acknowledge_strangers()
+        if self.state == "open" and self.world.rash and self.stream.chance(FOREIGN_PERMILLE):
+            self._acknowledge_foreign_message()
 
-    def _acknowledge_strangers(self) -> None:
+    def _acknowledge_foreign_message(self) -> None:
         """A message of a topic that was never subscribed is refused without effect (MULTI-17)."""
         client, now = self.host.node.client, self.world.clock.now
-        stranger = TopicMessageId(f"{BEFORE_THE_NAME}stranger", MessageId(0, 0))
+        foreign = TopicMessageId(f"{BEFORE_THE_NAME}stranger", MessageId(0, 0))
         for what in (client.acknowledge, client.acknowledge_cumulative, client.negative_acknowledge):
             try:
-                what(now, self.handle, stranger)
+                what(now, self.handle, foreign)
             except LocalProtocolError:
                 continue
-            raise ViolationError("INV-N1", f"{self._group.name}: {what.__name__} takes {stranger}")
+            raise ViolationError("INV-N1", f"{self._group.name}: {what.__name__} takes {foreign}")
 
     # --- outputs ---
 
@@ -127,13 +127,13 @@ class MultiTopicsApp(ConsumerApp):
             if not set(parts) <= set(found):
                 raise ViolationError("INV-C16", f"{self._group.name} is ready with {found}, without {parts}")
 
-    def _heard(self, output: Output) -> None:
+    def _on_other_output(self, output: Output) -> None:
         if isinstance(output, TopicJoined):
             self._joined(output.topic)
         elif isinstance(output, TopicLeft):
             self._left(output)
         else:
-            super()._heard(output)
+            super()._on_other_output(output)
 
     def _joined(self, name: str) -> None:
         if self.state != "open":
@@ -181,4 +181,4 @@ class MultiTopicsApp(ConsumerApp):
                 raise ViolationError(
                     "BROKER-43", f"{self._group.name} is told of the end, and {name} goes on"
                 )
-        self.told_end = True
+        self.reached_end = True

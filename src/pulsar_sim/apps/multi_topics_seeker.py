@@ -35,7 +35,7 @@ from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId, TopicMes
 
 from ..engine.clock import MILLISECOND
 from ..engine.failures import ViolationError
-from ..engine.profile import TouristPlan
+from ..engine.profile import MultiTopicsSeekerPlan
 from ..model.expected_position import START, Base, after
 from ..model.multi_topics_position import MultiTopicsSoughtSubscription
 from ..model.multi_topics_subscriptions import GroupRecord, asked_for
@@ -53,10 +53,10 @@ MOST_SEEKS = 4
 """Seeks of one application: each may redeliver all topics."""
 
 
-class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
+class MultiTopicsSeeker(Seeker[GroupRecord, MultiTopicsSeekerPlan]):
     """One application that seeks in several topics, through as many consumers as it opens."""
 
-    def __init__(self, world: "World", index: int, plan: TouristPlan) -> None:
+    def __init__(self, world: "World", index: int, plan: MultiTopicsSeekerPlan) -> None:
         super().__init__(world, "tourist", index, plan, MOST_SEEKS)
         self.topics = world.groups_topics[len(world.profile.groups) + index]
         self._seen: list[tuple[str, MessageId]] = []
@@ -73,7 +73,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
         self._unsure: set[str] = set()
         """Topics in which a seek or a removal has failed since the last completed seek."""
 
-    def _toured(self, name: str) -> MultiTopicsSoughtSubscription:
+    def _subscription_of(self, name: str) -> MultiTopicsSoughtSubscription:
         subscription = self.world.model.topics[name].subscriptions[self.topics.name]
         assert isinstance(subscription, MultiTopicsSoughtSubscription)
         return subscription
@@ -92,7 +92,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
             return False
         if self._subscribed() != sorted(self._all_topics):
             return False
-        topics = [self._toured(name) for name in self._all_topics]
+        topics = [self._subscription_of(name) for name in self._all_topics]
         return not any(topic.where.has_more(topic.where.end) for topic in topics)
 
     def _subscribed(self) -> list[str]:
@@ -155,10 +155,10 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
         for each in self._all_topics:
             record = self.world.model.topics[each]
             if self.topics.name not in record.subscriptions:
-                toured = record.subscriptions[self.topics.name] = MultiTopicsSoughtSubscription(
+                for_seekers = record.subscriptions[self.topics.name] = MultiTopicsSoughtSubscription(
                     record, self.topics.name
                 )
-                toured.reads = True
+                for_seekers.reads = True
 
     # --- steps ----------------------------------------------------------------------------------------------
 
@@ -216,7 +216,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
 
     def _base(self, name: str, target: Target, inclusive: bool = False) -> Base:
         """Return the base that a target means in a topic."""
-        where, now = self._toured(name).where, self.world.clock.now
+        where, now = self._subscription_of(name).where, self.world.clock.now
         if target == EARLIEST:
             return START
         if target == LATEST:
@@ -265,7 +265,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
         self._seeks[request] = bases
         joined = self._subscribed()
         for name, base in bases.items():
-            self._toured(name).is_sought(request, base, name in joined)
+            self._subscription_of(name).is_sought(request, base, name in joined)
         for _ in [request, *self._asked, *self._last_asked]:  # requests without an answer are repeated
             self.record.asks()
         self._expect(request, f"seek {self.handle} {text}: {request}")
@@ -275,7 +275,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
         client, now = self.host.node.client, self.world.clock.now
         assert self.record is not None
         self.record.asks()
-        known = {name: self._toured(name).where.end for name in self._subscribed()}
+        known = {name: self._subscription_of(name).where.end for name in self._subscribed()}
         if self.stream.chance(600):
             request = client.has_message_available(now, self.handle)
             self._asked[request] = known
@@ -293,7 +293,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
         self._leaving = self.host.node.client.unsubscribe(self.world.clock.now, self.handle)
         for name in self.world.topics:
             if self.topics.means(name):
-                self._toured(name).may_be_gone()
+                self._subscription_of(name).may_be_gone()
         self._expect(self._leaving, f"unsubscribe {self.handle}: {self._leaving}")
 
     def lose(self) -> None:
@@ -302,7 +302,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
             self.host.routes[request] = self.world
         for request, bases in self._seeks.items():
             for name in bases:
-                self._toured(name).not_done(request)
+                self._subscription_of(name).not_done(request)
         self._unsure.update(name for bases in self._seeks.values() for name in bases)
         self._forget_waiting()
 
@@ -311,7 +311,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
     def _is_ready(self) -> None:
         self._later()
 
-    def _hears(self, output: Output) -> bool:
+    def _on_other_output(self, output: Output) -> bool:
         if isinstance(output, Deliverable):
             self._later()
         elif isinstance(output, TopicLeft):
@@ -335,7 +335,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
         if bases is not None:
             now = self.world.clock.now
             for name, base in bases.items():
-                self._toured(name).done(request, base, now)
+                self._subscription_of(name).done(request, base, now)
             self._unsure.difference_update(bases)
             self._later()
         elif request in self._asked:
@@ -346,7 +346,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
             self._leaving = None
             self._check_removed()
             for name in self._to_leave:  # in topics that were not subscribed, the subscription may remain
-                self._toured(name).begins_anew()
+                self._subscription_of(name).begins_anew()
 
     def _check_removed(self) -> None:
         """MULTI-29: when the client reports that the subscription is removed, it was removed in all
@@ -362,7 +362,9 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
             return
         gone = self.world.administrator.ever_vanished
         more = [
-            name for name, end in known.items() if name not in gone and self._toured(name).where.has_more(end)
+            name
+            for name, end in known.items()
+            if name not in gone and self._subscription_of(name).where.has_more(end)
         ]
         if more:
             raise ViolationError("INV-C15", f"{self.topics.name} is told of nothing more, and {more} have")
@@ -385,7 +387,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, TouristPlan]):
         bases = self._seeks.pop(request, None)
         if bases is not None:
             for name in bases:
-                self._toured(name).not_done(request)
+                self._subscription_of(name).not_done(request)
             assert self.record is not None
             for _ in [
                 *self._asked,

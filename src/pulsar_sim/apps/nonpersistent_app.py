@@ -26,10 +26,10 @@ from pulsar_sansio.model.message_id import EARLIEST
 
 from ..engine.clock import MILLISECOND
 from ..engine.failures import ViolationError
-from ..engine.profile import WhisperPlan
+from ..engine.profile import NonPersistentPlan
 from ..model.records import ConsumerRecord, ProducerRecord, TopicRecord
 from ..model.single_topic_position import TransientSubscription
-from .transient_app import Restless
+from .transient_app import SteppingApp
 
 if TYPE_CHECKING:
     from ..world.world import World
@@ -41,11 +41,11 @@ CALM = 100 * MILLISECOND
 """Nanoseconds between two messages after healing, at most, until one is received."""
 
 
-class Voice:
+class OwnProducer:
     """One producer of the application."""
 
-    def __init__(self, whisperer: "NonPersistentApp", record: ProducerRecord) -> None:
-        self._whisperer = whisperer
+    def __init__(self, app: "NonPersistentApp", record: ProducerRecord) -> None:
+        self._whisperer = app
         self._record = record
         self.ready = False
         self.pending = 0
@@ -71,33 +71,33 @@ class Voice:
         self._record.closed = True
 
 
-class NonPersistentApp(Restless[ConsumerRecord]):
+class NonPersistentApp(SteppingApp[ConsumerRecord]):
     """One application with a non-persistent topic of its own."""
 
-    def __init__(self, world: "World", index: int, plan: WhisperPlan) -> None:
+    def __init__(self, world: "World", index: int, plan: NonPersistentPlan) -> None:
         super().__init__(world, "whisperer", index, plan.client, plan.pause)
         self.plan = plan
-        self.topic = TopicRecord(whispered(index), deduplication=False)
-        world.model.volatile[self.topic.name] = self.topic
-        self._voice: Voice | None = None
-        self._voices = 0
-        self._said = 0
+        self.topic = TopicRecord(nonpersistent_topic(index), deduplication=False)
+        world.model.nonpersistent[self.topic.name] = self.topic
+        self._producer: OwnProducer | None = None
+        self._producers = 0
+        self._sent = 0
         """The number of the last message sent."""
-        self._heard = 0
+        self._last_received = 0
         """The number of the last message received."""
         self._repeats: list[int] = []
         """One entry per event after which received messages may arrive once more, in order: the number of the
         last message sent before."""
         self._first = 0
         """The first message sent since the consumer was attached."""
-        self._hears_now = False
+        self._receives_now = False
         """A message sent since the consumer was attached has arrived."""
 
     @property
     def done(self) -> bool:
         """True when, after healing, messages arrive and none is pending."""
-        pending = self._voice.pending if self._voice is not None else 0
-        return self.state == "open" and self.attached and self._hears_now and not pending
+        pending = self._producer.pending if self._producer is not None else 0
+        return self.state == "open" and self.attached and self._receives_now and not pending
 
     # --- one consumer ---------------------------------------------------------------------------------------
 
@@ -134,34 +134,34 @@ class NonPersistentApp(Restless[ConsumerRecord]):
         world.model.consumers[name] = self.record
         self._opened(handle)
 
-    def _speak_up(self) -> None:
+    def _open_producer(self) -> None:
         """Open another producer."""
-        self._voices += 1
-        world, tag = self.world, f"w{self.index}.v{self._voices}"
+        self._producers += 1
+        world, tag = self.world, f"w{self.index}.v{self._producers}"
         spec = ProducerSpec(self.topic.name, batching=self.plan.batching, properties={"tag": tag})
         record = world.model.producers[tag] = ProducerRecord(tag, self.topic, spec)
-        self._voice = voice = Voice(self, record)
-        voice.handle = self.host.node.client.open_producer(world.clock.now, spec)
-        self.host.routes[voice.handle] = voice
-        world.trace.add(world.clock.now, self.host.node.name, f"open_producer {tag} is {voice.handle}")
-        if self._voices > 1:  # the previous producer's messages may arrive behind those of this one
+        self._producer = producer = OwnProducer(self, record)
+        producer.handle = self.host.node.client.open_producer(world.clock.now, spec)
+        self.host.routes[producer.handle] = producer
+        world.trace.add(world.clock.now, self.host.node.name, f"open_producer {tag} is {producer.handle}")
+        if self._producers > 1:  # the previous producer's messages may arrive behind those of this one
             self.may_repeat_itself()
 
     def may_repeat_itself(self) -> None:
         """The producer sends its pending messages again. They may have arrived already and still be in the
         receiver queue."""
-        self._repeats.append(self._said)
+        self._repeats.append(self._sent)
 
-    def has_lost(self, voice: Voice) -> None:
-        if self._voice is voice:
-            self._voice = None
+    def has_lost(self, producer: OwnProducer) -> None:
+        if self._producer is producer:
+            self._producer = None
 
     def lose(self) -> None:
         super().lose()
-        self._hears_now = False
-        if self._voice is not None and self.host.closing is not None:  # the whole process is lost
-            self._voice.is_gone()
-            self._voice = None
+        self._receives_now = False
+        if self._producer is not None and self.host.closing is not None:  # the whole process is lost
+            self._producer.is_gone()
+            self._producer = None
 
     # --- steps ----------------------------------------------------------------------------------------------
 
@@ -175,36 +175,36 @@ class NonPersistentApp(Restless[ConsumerRecord]):
     def _step(self, turn: int) -> None:
         if not self._may_step(turn):
             return
-        self._listen()
-        if self._voice is None:
-            self._speak_up()
-        elif self._voice.ready and not (self.world.healed and self._hears_now):
-            self._speak(self._voice)
+        self._receive()
+        if self._producer is None:
+            self._open_producer()
+        elif self._producer.ready and not (self.world.healed and self._receives_now):
+            self._send(self._producer)
         if self.world.rash and self.stream.chance(self.plan.close_permille):
             self.close_and_reopen()
         self.host.node.pump()
         if self.state == "open" and not (self.world.healed and self.done):
             self._later()
 
-    def _speak(self, voice: Voice) -> None:
+    def _send(self, producer: OwnProducer) -> None:
         if self.world.healed:
-            self._say(voice)
-        elif self._said < MOST_WORDS:
+            self._send_one(producer)
+        elif self._sent < MOST_WORDS:
             for _ in range(1 + self.stream.below(3)):
-                self._say(voice)
+                self._send_one(producer)
 
-    def _say(self, voice: Voice) -> None:
+    def _send_one(self, producer: OwnProducer) -> None:
         world = self.world
         try:
             self.host.node.client.send(
-                world.clock.now, voice.handle, str(self._said + 1).encode(), world.wall_time()
+                world.clock.now, producer.handle, str(self._sent + 1).encode(), world.wall_time()
             )
         except (ProducerQueueIsFull, ClosedError):
             return
-        self._said += 1
-        voice.pending += 1
+        self._sent += 1
+        producer.pending += 1
 
-    def _listen(self) -> None:
+    def _receive(self) -> None:
         client, now = self.host.node.client, self.world.clock.now
         assert self.record is not None
         while messages := client.take(now, self.handle, 100):
@@ -216,15 +216,15 @@ class NonPersistentApp(Restless[ConsumerRecord]):
     def _check(self, number: int) -> None:
         assert self.record is not None
         name = self.record.name
-        if not 0 < number <= self._said:
-            raise ViolationError("INV-C2", f"{name} hears {number}, and {self._said} were said")
-        if number <= self._heard:
+        if not 0 < number <= self._sent:
+            raise ViolationError("INV-C2", f"{name} hears {number}, and {self._sent} were said")
+        if number <= self._last_received:
             allowed = next((last for last in self._repeats if number <= last), None)
             if allowed is None:
-                raise ViolationError("INV-C3", f"{name} hears {number} after {self._heard}")
+                raise ViolationError("INV-C3", f"{name} hears {number} after {self._last_received}")
             self._repeats.remove(allowed)
-        self._heard = number
-        self._hears_now = self._hears_now or number >= self._first
+        self._last_received = number
+        self._receives_now = self._receives_now or number >= self._first
 
     # --- outputs ----------------------------------------------------------------------------------------
 
@@ -232,12 +232,12 @@ class NonPersistentApp(Restless[ConsumerRecord]):
         self._is_attached_again()
 
     def _is_attached_again(self) -> None:
-        self._first = self._said + 1
-        self._hears_now = False
+        self._first = self._sent + 1
+        self._receives_now = False
         self._later()
 
     def _is_detached(self) -> None:
-        self._hears_now = False
+        self._receives_now = False
 
     def _answered(self, output: RequestDone) -> None:
         """Do nothing: the end of the consumer is the answer to its close."""
@@ -245,12 +245,12 @@ class NonPersistentApp(Restless[ConsumerRecord]):
     def _not_answered(self, output: RequestFailed) -> None:
         """Do nothing: the end of the consumer is the answer to its close."""
 
-    def _hears(self, output: Output) -> bool:
+    def _on_other_output(self, output: Output) -> bool:
         if isinstance(output, Deliverable) and self.world.healed:
             self._later()
         return isinstance(output, Deliverable)
 
 
-def whispered(index: int) -> str:
+def nonpersistent_topic(index: int) -> str:
     """Return the name of a non-persistent topic."""
     return f"non-persistent://public/default/w{index}"

@@ -40,7 +40,7 @@ from ..engine.profile import ProducerPlan
 from ..model.partitioned_topics import PartitionedTopic, by_size
 from ..model.records import ProducerRecord, TopicRecord
 from .client_process import HURRY, REOPEN_DELAY, ClientProcess
-from .interceptor_probes import Interruption, Raising, Watching, interceptors
+from .interceptor_probes import Interruption, RaisingInterceptor, WatchingInterceptor, interceptors
 from .workload import written
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class ProducerApp:
         self.host.routes[self.handle] = self
         world.trace.add(world.clock.now, node.name, f"open_producer {tag} is {self.handle}")
         node.pump()
-        world.injector.opened(self)
+        world.fault_schedule.opened(self)
         self._generation += 1
         self._later(self._generation)
 
@@ -278,10 +278,10 @@ class ProducerApp:
             if app.record is not None
             for sent in app.record.pending.values()
         )
-        letters = (
-            self.world.model.letters
+        copy_topics = (
+            self.world.model.copy_topics
         )  # copies that consumers send count too, and no output reports how many
-        if held < pending or (held > pending + self.host.abandoned_bytes and not letters):
+        if held < pending or (held > pending + self.host.abandoned_bytes and not copy_topics):
             raise ViolationError(
                 "INV-P7", f"{self.host.node.name} counts {held} bytes, {pending} are pending"
             )
@@ -391,8 +391,8 @@ class ProducerApp:
         record, model = self.record, self.world.model
         assert record is not None
         kind = type(output)
-        for witness in self._watching:
-            self._heard(witness, output)
+        for interceptor in self._watching:
+            self._check_interceptor(interceptor, output)
         if kind is Receipts:
             model.receipts(record, output.first, output.message_ids)  # type: ignore[union-attr]
         elif kind is SendFailed:
@@ -439,30 +439,30 @@ class ProducerApp:
             raise ViolationError("INV-N2", f"{record.tag} is told {kind.__name__}")
 
     @property
-    def _watching(self) -> list[Watching]:
-        return [each for each in self._interceptors if isinstance(each, Watching)]
+    def _watching(self) -> list[WatchingInterceptor]:
+        return [each for each in self._interceptors if isinstance(each, WatchingInterceptor)]
 
-    def _heard(self, witness: Watching, output: Output) -> None:
+    def _check_interceptor(self, interceptor: WatchingInterceptor, output: Output) -> None:
         """INTC-01: the interceptor gets an outcome before the application does."""
         assert self.record is not None
         pending = self.record.pending
         if isinstance(output, Receipts):
             for ticket, message_id in enumerate(output.message_ids, output.first):
                 if ticket in pending:
-                    witness.check(pending[ticket], message_id)
+                    interceptor.check(pending[ticket], message_id)
         elif isinstance(output, SendFailed):
             for ticket in range(output.first, output.first + output.count):
                 if ticket in pending:
-                    witness.check(pending[ticket], output.error)
+                    interceptor.check(pending[ticket], output.error)
         elif isinstance(output, (Closed, ProducerFailed)):
-            witness.check_end()
+            interceptor.check_end()
 
     def _interrupted(self, error: Exception) -> None:
         """An interceptor has raised: only the raising one may."""
         if not isinstance(error, Interruption):
             raise error
         self._interruptions += 1
-        raised = sum(each.raised for each in self._interceptors if isinstance(each, Raising))
+        raised = sum(each.raised for each in self._interceptors if isinstance(each, RaisingInterceptor))
         if self._interruptions > raised:
             raise ViolationError("INTC-01", f"{self._interruptions} news of {raised} interruptions")
 

@@ -13,7 +13,7 @@ from pulsar_sansio.model.message_id import MessageId
 from ..engine.clock import SECOND
 from ..engine.failures import ViolationError
 from ..model.records import Place
-from .transient_app import RecordT, Restless
+from .transient_app import RecordT, SteppingApp
 
 if TYPE_CHECKING:
     from ..world.world import World
@@ -39,7 +39,7 @@ class SeekerPlan(Protocol):
 PlanT = TypeVar("PlanT", bound=SeekerPlan)
 
 
-class Seeker(Restless[RecordT], Generic[RecordT, PlanT]):
+class Seeker(SteppingApp[RecordT], Generic[RecordT, PlanT]):
     """One seeking application, through as many handles as it opens."""
 
     def __init__(self, world: "World", kind: str, index: int, plan: PlanT, seeks: int) -> None:
@@ -148,7 +148,7 @@ class Seeker(Restless[RecordT], Generic[RecordT, PlanT]):
     def _awaits(self, request: int) -> bool:
         return request in self._waiting
 
-    def _check_nobody_waits(self) -> None:
+    def _check_all_answered(self) -> None:
         """INV-C14. The answer that a subscription is removed comes after the end of the consumer, and is a
         part of it."""
         if self._waiting:

@@ -14,7 +14,7 @@ from pulsar_sansio.model.message import Message
 from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId
 
 from ..engine.failures import ViolationError
-from ..engine.profile import RoamerPlan
+from ..engine.profile import SingleTopicSeekerPlan
 from ..model.expected_position import START, Base, ExpectedPosition, after, whole
 from ..model.records import BEFORE_ALL, ConsumerRecord, Place
 from ..model.single_topic_position import SoughtSubscription
@@ -28,10 +28,10 @@ MOST_SEEKS = 6
 """Seeks of one application: each may redeliver the whole topic."""
 
 
-class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, RoamerPlan]):
+class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, SingleTopicSeekerPlan]):
     """One application that seeks in a topic, through as many consumers as it opens."""
 
-    def __init__(self, world: "World", index: int, plan: RoamerPlan) -> None:
+    def __init__(self, world: "World", index: int, plan: SingleTopicSeekerPlan) -> None:
         super().__init__(world, "roamer", index, plan, MOST_SEEKS)
         self.topic = world.model.topics[world.topics[plan.topic]]
         self.subscription = self._new_subscription()
@@ -213,7 +213,7 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, RoamerPlan]):
         self._begins_again()
         super()._is_attached_again()
 
-    def _hears(self, output: Output) -> bool:
+    def _on_other_output(self, output: Output) -> bool:
         if isinstance(output, Deliverable):
             self._later()
         return isinstance(output, (Deliverable, EndOfTopic))

@@ -24,14 +24,14 @@ from pulsar_sansio.client.outputs import (
 from pulsar_sansio.model.config import SubscriptionType, TableViewSpec
 
 from ..engine.failures import ViolationError
-from ..engine.profile import TablePlan
+from ..engine.profile import TableViewPlan
 from ..model.compaction import Said
 from ..model.multi_topics_subscriptions import GroupRecord, GroupTopics
 from ..model.records import BEFORE_ALL, ConsumerRecord, Place, Position, TopicRecord
 from ..model.single_topic_position import TransientSubscription
 from ..model.table_view_history import TableViewHistory, Way
 from .client_process import REOPEN_DELAY
-from .transient_app import Restless
+from .transient_app import SteppingApp
 
 if TYPE_CHECKING:
     from ..world.world import World
@@ -43,10 +43,10 @@ ANY_NUMBER = 1 << 60
 """Allows any number of requests for the last message: a view asks whenever it has read something."""
 
 
-class Viewed(TransientSubscription):
+class ViewedSubscription(TransientSubscription):
     """The subscription of a table view. The client chooses its name."""
 
-    made_up = True
+    named_by_client = True
     reads_compacted = True
 
     def __init__(self, topic: TopicRecord, name: str) -> None:
@@ -69,10 +69,10 @@ class Viewed(TransientSubscription):
         return 0 if position <= self.read else super().open_bits(position)
 
 
-class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
+class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
     """One application, through as many table views as it opens."""
 
-    def __init__(self, world: "World", index: int, plan: TablePlan) -> None:
+    def __init__(self, world: "World", index: int, plan: TableViewPlan) -> None:
         super().__init__(world, "table", index, plan.client, plan.pause)
         self.plan = plan
         self.parts: list[TopicRecord]
@@ -86,14 +86,14 @@ class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
         self.subscriptions = self._new_subscriptions()
         self.table: dict[str, bytes] = {}
         """The table as the sum of all reported changes."""
-        self._heard = TableViewHistory({})
+        self._history = TableViewHistory({})
         self._stale: dict[PartKey, Place] = {}
         """Messages that delete a key and that may not arrive."""
         self._refreshing: dict[int, dict[PartKey, Place]] = {}
         """Refresh requests, each with the last message per key at the time."""
         self._opened_at: dict[PartKey, Place] = {}
         """The last message per key when the view was opened."""
-        self._listens = False
+        self._adds_up = False
         """The application knows the table at the time it was ready, and adds up the changes since."""
         self._up_to_date = False
         """After healing, the view was refreshed when everything had been sent."""
@@ -102,8 +102,8 @@ class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
     def done(self) -> bool:
         return self.state == "open" and self.attached and not self._refreshing and self._up_to_date
 
-    def _new_subscriptions(self) -> list[Viewed]:
-        return [Viewed(part, f"table-{self.index}.{self.incarnation}") for part in self.parts]
+    def _new_subscriptions(self) -> list[ViewedSubscription]:
+        return [ViewedSubscription(part, f"table-{self.index}.{self.incarnation}") for part in self.parts]
 
     # --- steps ------------------------------------------------------------------------------------------
 
@@ -153,7 +153,7 @@ class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
         if self.plan.partitioned is None or len(self.subscriptions) == len(self.parts):
             return
         name = self.subscriptions[0].name
-        new = [Viewed(part, name) for part in self.parts[len(self.subscriptions) :]]
+        new = [ViewedSubscription(part, name) for part in self.parts[len(self.subscriptions) :]]
         self.subscriptions += new
         if self.record is not None and not self.record.closed:
             for subscription in new:
@@ -174,7 +174,7 @@ class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
         if not self._may_step(turn):
             return
         stream, plan = self.stream, self.plan
-        if self._listens:
+        if self._adds_up:
             self._check_sum()
         if self.world.healed:
             everything = self._everything_is_sent() and self._parts_it_has() == len(self.parts)
@@ -206,8 +206,8 @@ class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
             self.host.routes[request] = self.world
         self._refreshing.clear()
         self.table.clear()
-        self._heard = TableViewHistory({})
-        self._listens = False
+        self._history = TableViewHistory({})
+        self._adds_up = False
         self._up_to_date = False
 
     # --- expected table
@@ -322,16 +322,16 @@ class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
             self._parts_at_first
         )  # perhaps the client was told of fewer partitions since the view was opened
         opened_at = {key: place for key, place in self._opened_at.items() if key[0] < first}
-        self._heard = TableViewHistory(self._check_as_new_as(opened_at, "when it is ready"))
+        self._history = TableViewHistory(self._check_as_new_as(opened_at, "when it is ready"))
         self.table = dict(self._in_client())
-        self._listens = True
+        self._adds_up = True
         self._later()
 
     def _is_attached_again(self) -> None:
         if self.world.healed:
             self._later()
 
-    def _check_nobody_waits(self) -> None:
+    def _check_all_answered(self) -> None:
         if self._refreshing:
             raise ViolationError("INV-C14", f"{self._name} has ended; {[*self._refreshing]} never answered")
 
@@ -346,11 +346,11 @@ class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
         self._refreshing.pop(output.request, None)
         self._later()
 
-    def _heard_of(self, key: str, value: bytes | None, parts: dict[int, Sequence[Said]]) -> None:
+    def _check_change(self, key: str, value: bytes | None, parts: dict[int, Sequence[Said]]) -> None:
         """INV-C18: the change comes after the last reported change of the key, and has been read. For a key
         that was absent when the view was ready, the position read until then is unknown."""
-        before = self._heard.ways(key)
-        if not self._heard.hears(key, value, parts, [each.read for each in self.subscriptions]):
+        before = self._history.ways(key)
+        if not self._history.record_change(key, value, parts, [each.read for each in self.subscriptions]):
             raise ViolationError(
                 "INV-C18", f"{self._name} hears of {key!r} = {value!r}, which does not come after {before}"
             )
@@ -359,9 +359,9 @@ class TableViewApp(Restless[ConsumerRecord | GroupRecord]):
         else:
             self.table[key] = value
 
-    def _hears(self, output: Output) -> bool:
-        if isinstance(output, TableChanged) and self._listens:
+    def _on_other_output(self, output: Output) -> bool:
+        if isinstance(output, TableChanged) and self._adds_up:
             places = self._places()
             for key, value in output.changes:
-                self._heard_of(key, value, places.get(key, {}))
+                self._check_change(key, value, places.get(key, {}))
         return isinstance(output, (TableChanged, EndOfTopic, TopicJoined))

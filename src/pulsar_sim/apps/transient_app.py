@@ -132,7 +132,7 @@ class TransientApp(ABC, Generic[RecordT]):
             if isinstance(output, Closed) and output.error is not None:
                 raise ViolationError("INV-N9", f"{record.name} ends by itself: {output.error}")
             self.host.routes.pop(self.handle, None)
-            self._check_nobody_waits()
+            self._check_all_answered()
             self.lose()
             self._has_ended()
         elif isinstance(output, Detached):
@@ -145,13 +145,13 @@ class TransientApp(ABC, Generic[RecordT]):
             self._answered(output)
         elif isinstance(output, RequestFailed):
             self._not_answered(output)
-        elif not self._hears(output):
+        elif not self._on_other_output(output):
             raise ViolationError("INV-N2", f"{record.name} is told {type(output).__name__}")
 
     @abstractmethod
     def _is_ready(self) -> None: ...
 
-    def _check_nobody_waits(self) -> None:
+    def _check_all_answered(self) -> None:
         """INV-C14: each request is answered before the end."""
 
     @abstractmethod
@@ -170,11 +170,11 @@ class TransientApp(ABC, Generic[RecordT]):
     def _not_answered(self, output: RequestFailed) -> None: ...
 
     @abstractmethod
-    def _hears(self, output: Output) -> bool:
+    def _on_other_output(self, output: Output) -> bool:
         """Take any other output; False when the application must not get it."""
 
 
-class Restless(TransientApp[RecordT]):
+class SteppingApp(TransientApp[RecordT]):
     """A transient application that does one step after another; `pause`: nanoseconds between steps, at
     most."""
 

@@ -14,7 +14,7 @@ from pulsar_sansio.model.errors import ClosedError
 
 from ..engine.clock import MILLISECOND
 from ..engine.failures import ViolationError
-from ..engine.profile import VisitorPlan
+from ..engine.profile import TransientSubscriberPlan
 from ..model.records import BEFORE_ALL
 from ..model.single_topic_position import TransientSubscription
 from .client_process import REOPEN_DELAY
@@ -31,7 +31,7 @@ MOST_VISITS = 3
 class TransientSubscriber(TransientTopicApp):
     """One transient subscriber, through as many consumers as it opens."""
 
-    def __init__(self, world: "World", index: int, plan: VisitorPlan) -> None:
+    def __init__(self, world: "World", index: int, plan: TransientSubscriberPlan) -> None:
         super().__init__(world, "visitor", index, plan.client)
         self.plan = plan
         topic = world.model.topics[world.topics[plan.topic]]
@@ -167,7 +167,7 @@ class TransientSubscriber(TransientTopicApp):
         self._refused = True
         self._leave_later()
 
-    def _hears(self, output: Output) -> bool:
+    def _on_other_output(self, output: Output) -> bool:
         if isinstance(output, Deliverable):
             self._take()
         elif isinstance(output, EndOfTopic):

@@ -22,7 +22,7 @@ from ..engine.profile import FAR_LEDGERS
 from ..model.key_ranges import hold, overlap, ranges_of, slot_of
 from ..model.records import ConsumerRecord, Entry, Place, Position, SubscriptionRecord, TopicRecord
 from ..model.reference_model import ReferenceModel
-from .broker_side_state import BrokerEnd, ConsumerSeat, ProducerSeat, SubscriptionState
+from .broker_side_state import BrokerConsumer, BrokerEnd, BrokerProducer, SubscriptionState
 
 if TYPE_CHECKING:
     from ..engine.broker_node import BrokerNode
@@ -181,9 +181,9 @@ class BrokerWatch:
     # --- producers ---
 
     def _got_producer(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
-        topic = self.model.topics.get(command.topic) or self.model.volatile.get(command.topic)
+        topic = self.model.topics.get(command.topic) or self.model.nonpersistent.get(command.topic)
         if topic is not None:
-            end.opening[command.request_id] = (command.producer_id, ProducerSeat(topic))
+            end.opening[command.request_id] = (command.producer_id, BrokerProducer(topic))
 
     def _got_send(self, wire: Wire, end: BrokerEnd, command: Send) -> None:
         producer = end.producers.get(command.producer_id)
@@ -213,8 +213,8 @@ class BrokerWatch:
     # --- consumers ---
 
     def _got_subscribe(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
-        if command.topic in self.model.volatile:
-            end.whispered.add(command.consumer_id)
+        if command.topic in self.model.nonpersistent:
+            end.nonpersistent_topic.add(command.consumer_id)
             return
         record = self.model.topics[command.topic].subscriptions.get(command.subscription)
         if record is None or command.consumer_id in end.consumers:
@@ -225,9 +225,9 @@ class BrokerWatch:
             state is None or not command.durable
         ):  # a subscription that is not durable begins again with each consumer
             state = known[key] = SubscriptionState(record, self.batch_index)
-        seat = ConsumerSeat(command.consumer_name, state)
-        seat.ranges = ranges_of(command)
-        end.opening[command.request_id] = (command.consumer_id, seat)
+        at_broker = BrokerConsumer(command.consumer_name, state)
+        at_broker.ranges = ranges_of(command)
+        end.opening[command.request_id] = (command.consumer_id, at_broker)
 
     def _known(self, wire: Wire, record: SubscriptionRecord) -> tuple[Key, dict[Key, SubscriptionState]]:
         """Return a subscription's key, and all subscriptions of its topic as the broker knows them."""
@@ -239,24 +239,24 @@ class BrokerWatch:
     def _wrote_success(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
         opened = end.opening.pop(command.request_id, None)
         if opened is not None:
-            identifier, seat = opened
-            if isinstance(seat, ProducerSeat):
-                if (wire.broker.name, seat.topic.name) in self._gone_far:
+            identifier, at_broker = opened
+            if isinstance(at_broker, BrokerProducer):
+                if (wire.broker.name, at_broker.topic.name) in self._gone_far:
                     raise ViolationError(
                         "INV-N13",
-                        f"{wire.broker.name} takes a producer on {seat.topic.name}, which has migrated",
+                        f"{wire.broker.name} takes a producer on {at_broker.topic.name}, which has migrated",
                     )
-                end.producers[identifier] = seat
+                end.producers[identifier] = at_broker
             else:
-                key, known = self._known(wire, seat.state.record)
+                key, known = self._known(wire, at_broker.state.record)
                 state = known.get(key)
-                if state is not None and state.origin is seat.state.origin:
-                    seat.state = state  # another one, if the topic was released and adopted meanwhile
-                if seat.ranges:
-                    self._check_ranges(seat)
-                end.consumers[identifier] = seat
+                if state is not None and state.origin is at_broker.state.origin:
+                    at_broker.state = state  # another one, if the topic was released and adopted meanwhile
+                if at_broker.ranges:
+                    self._check_ranges(at_broker)
+                end.consumers[identifier] = at_broker
 
-    def _check_ranges(self, consumer: ConsumerSeat) -> None:
+    def _check_ranges(self, consumer: BrokerConsumer) -> None:
         """SUBT-08: no two consumers have a key in common."""
         for end in self.ends.values():
             for other in end.consumers.values():
@@ -279,7 +279,7 @@ class BrokerWatch:
 
     def _wrote_message(self, wire: Wire, end: BrokerEnd, command: MessageCommand) -> None:
         consumer = end.consumers.get(command.consumer_id)
-        if command.consumer_id in end.whispered:
+        if command.consumer_id in end.nonpersistent_topic:
             return
         if consumer is None:
             raise ViolationError("BROKER-29", f"wire {wire.number}: MESSAGE to a consumer that is not there")
@@ -332,7 +332,7 @@ class BrokerWatch:
             state.holders[position] = consumer
             consumer.pending[position] = None
 
-    def _check_key(self, consumer: ConsumerSeat, key: str, position: Position) -> None:
+    def _check_key(self, consumer: BrokerConsumer, key: str, position: Position) -> None:
         """INV-C12: while a consumer holds messages of a key, no other consumer gets any."""
         state = consumer.state
         keyed = state.keys.setdefault(key, {})
@@ -464,8 +464,8 @@ class BrokerWatch:
         if consumer is not None:
             consumer.loose = True
             self._later.append((self._consumer_gone, wire, end, command))
-        for request, (identifier, seat) in list(end.opening.items()):
-            if identifier == command.consumer_id and isinstance(seat, ConsumerSeat):
+        for request, (identifier, at_broker) in list(end.opening.items()):
+            if identifier == command.consumer_id and isinstance(at_broker, BrokerConsumer):
                 del end.opening[request]  # if the consumer is admitted at all, it leaves at once
 
     def _consumer_gone(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
@@ -474,7 +474,7 @@ class BrokerWatch:
             self._release(consumer)
 
     @staticmethod
-    def _release(consumer: ConsumerSeat) -> None:
+    def _release(consumer: BrokerConsumer) -> None:
         for position in consumer.pending:
             if consumer.state.holders.get(position) is consumer:
                 del consumer.state.holders[position]

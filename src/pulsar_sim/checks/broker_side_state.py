@@ -12,7 +12,7 @@ from ..model.key_ranges import Range
 from ..model.records import Position, SubscriptionRecord, TopicRecord
 
 
-class ProducerSeat:
+class BrokerProducer:
     """A producer in the broker's state."""
 
     __slots__ = ("pending", "topic")
@@ -22,7 +22,7 @@ class ProducerSeat:
         self.pending: deque[Send] = deque()
 
 
-class ConsumerSeat:
+class BrokerConsumer:
     """A consumer in the broker's state."""
 
     __slots__ = (
@@ -84,7 +84,7 @@ class SubscriptionState:
         self.durable_upto: Position = (-1, -1)
         """Acknowledgements up to here, and bits above, are confirmed to a client: a restart may not forget
         them."""
-        self.holders: dict[Position, ConsumerSeat] = {}
+        self.holders: dict[Position, BrokerConsumer] = {}
         """Shared types: the consumer of each entry that is neither acknowledged nor given back."""
         self.before: SubscriptionState | None = None
         """The state of the broker that served the topic before; it may still believe to serve it, or has
@@ -156,14 +156,14 @@ class SubscriptionState:
 class BrokerEnd:
     """One wire as its broker sees it."""
 
-    __slots__ = ("acknowledging", "consumers", "opening", "producers", "whispered")
+    __slots__ = ("acknowledging", "consumers", "opening", "producers", "nonpersistent_topic")
 
     def __init__(self) -> None:
-        self.producers: dict[int, ProducerSeat] = {}
-        self.consumers: dict[int, ConsumerSeat] = {}
-        self.whispered: set[int] = set()
+        self.producers: dict[int, BrokerProducer] = {}
+        self.consumers: dict[int, BrokerConsumer] = {}
+        self.nonpersistent_topic: set[int] = set()
         """Consumers of non-persistent topics."""
-        self.opening: dict[int, tuple[int, ProducerSeat | ConsumerSeat]] = {}
+        self.opening: dict[int, tuple[int, BrokerProducer | BrokerConsumer]] = {}
         """Requests in progress, each with its id and the producer or consumer that it opens."""
         self.acknowledging: dict[int, tuple[SubscriptionState, Ack]] = {}
         """Requests to confirm acknowledgements."""

@@ -24,8 +24,8 @@ from ..model.key_ranges import ranges_of
 from ..model.partitioned_topics import PartitionedTopic
 from ..model.records import ConsumerRecord, ProducerRecord
 from ..model.reference_model import ReferenceModel
-from .client_side_state import ClientEnd, Farewell, Looking, Watching
-from .letter_frames import LetterEnd, LetterWatch
+from .client_side_state import ClientEnd, PendingClose, PendingLookup, PendingWatch
+from .copy_frames import CopyProducerEnd, CopyWatch
 from .receive_frames import (
     ConsumerEnd,
     check_redelivery,
@@ -60,7 +60,7 @@ class ClientWatch:
     def __init__(self, model: ReferenceModel) -> None:
         self.model = model
         self._sends = SendWatch(model)
-        self._letters = LetterWatch(model)
+        self._copies = CopyWatch(model)
         self.ends: defaultdict[int, ClientEnd] = defaultdict(ClientEnd)
         """Ends of wires by wire number."""
         self.handles: dict[str, int] = {}
@@ -135,7 +135,7 @@ class ClientWatch:
     def got(self, wire: Wire, kind: int, command: Any) -> None:
         handler = self._arrived.get(kind)
         end = self.ends[wire.number]
-        end.heard_at = wire.network.clock.now
+        end.arrived_at = wire.network.clock.now
         if handler is not None:
             handler(wire, end, command)
 
@@ -149,7 +149,7 @@ class ClientWatch:
         end = self.ends.get(wire.number)
         if end is None or not end.connected or end.dead or end.over or end.refused:
             return
-        silence = wire.network.clock.now - end.heard_at
+        silence = wire.network.clock.now - end.arrived_at
         idle = wire.network.clock.now - end.used_at
         if (
             silence < round(config.keepalive_interval * SECOND)
@@ -221,7 +221,7 @@ class ClientWatch:
         self._request(wire, end, command.request_id, None)
 
     def _wrote_seek(self, wire: Wire, end: ClientEnd, command: Any) -> None:
-        self._consumer(wire, end, command.consumer_id, "SEEK").record.given.moves()
+        self._consumer(wire, end, command.consumer_id, "SEEK").record.deliveries.moves()
         self._request(wire, end, command.request_id, None)
 
     def _wrote_unsubscribe(self, wire: Wire, end: ClientEnd, command: Any) -> None:
@@ -265,18 +265,18 @@ class ClientWatch:
             raise ViolationError(
                 "INV-N4", f"wire {wire.number}: watcher {command.watcher_id} is opened twice"
             )
-        waiting = [each.watcher for each in end.requests.values() if isinstance(each, Watching)]
+        waiting = [each.watcher for each in end.requests.values() if isinstance(each, PendingWatch)]
         if command.watcher_id in waiting:
             raise ViolationError(
                 "INV-N4", f"wire {wire.number}: watcher {command.watcher_id} is asked for twice"
             )
-        self._request(wire, end, command.request_id, Watching(command.watcher_id))
+        self._request(wire, end, command.request_id, PendingWatch(command.watcher_id))
 
     def _wrote_watch_close(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         """The request that opened the watcher may be unanswered; an answer that arrives now opens nothing."""
         end.watchers.discard(command.watcher_id)
         for request, what in end.requests.items():
-            if isinstance(what, Watching) and what.watcher == command.watcher_id:
+            if isinstance(what, PendingWatch) and what.watcher == command.watcher_id:
                 end.requests[request] = None
         self._request(wire, end, command.request_id, None)
 
@@ -296,15 +296,15 @@ class ClientWatch:
             if times > limit:
                 raise ViolationError("INV-N8", f"{wire.client.name}: {command.topic} is redirected for ever")
         end.lookups += 1
-        self._request(wire, end, command.request_id, Looking(command.topic, times))
+        self._request(wire, end, command.request_id, PendingLookup(command.topic, times))
 
     def _wrote_producer(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         tag = next((each.value for each in command.metadata if each.key == "tag"), "")
         record = self.model.producers.get(tag)
-        if record is None and command.topic in self.model.letters:
-            letters = self._letters.opened(self.model.topics[command.topic], command.producer_name)
-            end.producers[command.producer_id] = letters
-            self._request(wire, end, command.request_id, letters)
+        if record is None and command.topic in self.model.copy_topics:
+            copy_producer = self._copies.opened(self.model.topics[command.topic], command.producer_name)
+            end.producers[command.producer_id] = copy_producer
+            self._request(wire, end, command.request_id, copy_producer)
             return
         if record is None:
             raise ViolationError("INV-P10", f"wire {wire.number}: PRODUCER with unknown properties")
@@ -312,7 +312,7 @@ class ClientWatch:
         if known is not None and known.ready and not known.closed and known not in self._closed:
             raise ViolationError("INV-N4", f"wire {wire.number}: producer {command.producer_id} opened twice")
         self._check_cluster(wire, record, record.tag)
-        topic = self.model.topics.get(command.topic) or self.model.volatile.get(command.topic)
+        topic = self.model.topics.get(command.topic) or self.model.nonpersistent.get(command.topic)
         whole = record.topic
         if topic is None or not (
             topic is whole or (isinstance(whole, PartitionedTopic) and whole.index_of(topic) >= 0)
@@ -336,11 +336,11 @@ class ClientWatch:
             raise ViolationError("SUBT-08", f"{record.name} asks for the keys {ranges_of(command)}")
         if command.read_compacted is not record.spec.read_compacted:
             raise ViolationError("INV-C17", f"{record.name}: read_compacted is {command.read_compacted}")
-        if record.subscription.made_up:
+        if record.subscription.named_by_client:
             record.subscription.is_called(command.subscription)
         consumer = ConsumerEnd(record, self.handles.get(record.name, 0), _is_far(wire))
-        record.farewell = False
-        record.given.subscribes()
+        record.close_answered = False
+        record.deliveries.subscribes()
         end.consumers[command.consumer_id] = consumer
         self._request(wire, end, command.request_id, consumer)
 
@@ -366,8 +366,8 @@ class ClientWatch:
         producer = end.producers.get(command.producer_id)
         if producer is None or not producer.ready or producer.closed:
             raise ViolationError("INV-P10", f"wire {wire.number}: SEND of a producer that is not open there")
-        if type(producer) is LetterEnd:
-            self._letters.wrote(producer, command)
+        if type(producer) is CopyProducerEnd:
+            self._copies.wrote(producer, command)
         elif producer.lane.topic.persistent:
             self._sends.wrote(producer, command)
 
@@ -409,7 +409,7 @@ class ClientWatch:
 
     def _wrote_close_consumer(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         consumer = end.consumers.get(command.consumer_id)
-        self._request(wire, end, command.request_id, Farewell(consumer) if consumer is not None else None)
+        self._request(wire, end, command.request_id, PendingClose(consumer) if consumer is not None else None)
         if consumer is not None:
             consumer.closed = True
 
@@ -440,10 +440,10 @@ class ClientWatch:
                     f"wire {wire.number}: request {command.request_id} opens what nobody has any more, and "
                     f"the broker was not told",
                 )
-        elif isinstance(what, Watching):
+        elif isinstance(what, PendingWatch):
             end.watchers.add(what.watcher)
-        elif isinstance(what, Farewell) and not what.consumer.dismissed:
-            what.consumer.record.farewell = True
+        elif isinstance(what, PendingClose) and not what.consumer.dismissed:
+            what.consumer.record.close_answered = True
 
     def _got_partitions(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         self._asks_anew = True
@@ -452,7 +452,7 @@ class ClientWatch:
     def _got_lookup_response(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         what = end.requests.pop(command.request_id, None)
         if (
-            isinstance(what, Looking)
+            isinstance(what, PendingLookup)
             and command.response == proto.CommandLookupTopicResponse.Redirect
             and command.brokerServiceUrl
         ):
@@ -461,8 +461,8 @@ class ClientWatch:
 
     def _got_receipt(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         producer = end.producers.get(command.producer_id)
-        if type(producer) is LetterEnd:
-            self._letters.got_receipt(producer, command, wire.network.clock.now)
+        if type(producer) is CopyProducerEnd:
+            self._copies.got_receipt(producer, command, wire.network.clock.now)
 
     def _got_send_error(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         end.refused = True

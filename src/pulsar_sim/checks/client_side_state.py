@@ -9,7 +9,7 @@ from .receive_frames import ConsumerEnd
 from .send_frames import ProducerEnd
 
 
-class Farewell:
+class PendingClose:
     """A consumer that the client is closing."""
 
     __slots__ = ("consumer",)
@@ -18,7 +18,7 @@ class Farewell:
         self.consumer = consumer
 
 
-class Watching:
+class PendingWatch:
     """A request to watch the topics of a namespace."""
 
     __slots__ = ("watcher",)
@@ -27,7 +27,7 @@ class Watching:
         self.watcher = watcher
 
 
-class Looking:
+class PendingLookup:
     """A lookup, and the number of redirects that it follows."""
 
     __slots__ = ("redirects", "topic")
@@ -45,7 +45,7 @@ class ClientEnd:
         "connecting",
         "consumers",
         "dead",
-        "heard_at",
+        "arrived_at",
         "lookups",
         "over",
         "pings",
@@ -65,7 +65,7 @@ class ClientEnd:
         """The broker has ended its direction."""
         self.refused = False
         """A SEND_ERROR has arrived."""
-        self.heard_at = 0
+        self.arrived_at = 0
         """Virtual time of the last frame that arrived."""
         self.used_at = 0
         """Virtual time of the last frame written that is neither PING nor PONG."""

@@ -14,7 +14,7 @@ from ..engine.failures import ViolationError
 from ..engine.network import Wire
 
 
-class _Ear:
+class _WireEnd:
     """The conversation at one end of one wire."""
 
     __slots__ = ("conversation", "process", "session")
@@ -44,37 +44,37 @@ class Listener:
         self._excused = excused
         self._sessions: dict[str, Session] = {}
         """Sessions by process."""
-        self._ears: dict[int, _Ear] = {}
+        self._wire_ends: dict[int, _WireEnd] = {}
         """Ends of wires by wire number."""
 
     def wrote(self, wire: Wire, kind: int, command: Any) -> None:
         """A frame was written at this end of the wire."""
-        ear = self._ears.get(wire.number) or self._listen(wire)
+        ear = self._wire_ends.get(wire.number) or self._listen(wire)
         if found := ear.conversation.frame(self._side, kind, command):
-            self._complain(ear, found)
+            self._report(ear, found)
 
     def heard(self, wire: Wire, kind: int, command: Any) -> None:
         """A frame of the other end has arrived at this end."""
-        ear = self._ears.get(wire.number) or self._listen(wire)
+        ear = self._wire_ends.get(wire.number) or self._listen(wire)
         if found := ear.conversation.heard(self._other, kind, command):
-            self._complain(ear, found)
+            self._report(ear, found)
 
-    def _listen(self, wire: Wire) -> _Ear:
+    def _listen(self, wire: Wire) -> _WireEnd:
         process = self._process_of(wire)
         session = self._sessions.get(process)
         if session is None:
             session = self._sessions[process] = Session(topics=self._topics)
-        ear = self._ears[wire.number] = _Ear(session, process, wire.number)
+        ear = self._wire_ends[wire.number] = _WireEnd(session, process, wire.number)
         return ear
 
-    def _complain(self, ear: _Ear, found: Sequence[Violation]) -> None:
+    def _report(self, ear: _WireEnd, found: Sequence[Violation]) -> None:
         for violation in found:
             if violation.side is self._side and (ear.process, violation.rule_id) not in self._excused:
                 where = f"{ear.process} on wire {violation.connection}"
                 raise ViolationError(violation.rule_id, f"{where}: {violation.text}")
 
     def wire_closed(self, wire: Wire) -> None:
-        ear = self._ears.pop(wire.number, None)
+        ear = self._wire_ends.pop(wire.number, None)
         if ear is not None:
             ear.session.end(wire.number)
 

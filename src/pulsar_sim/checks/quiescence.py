@@ -17,7 +17,7 @@ from ..engine.profile import AUDIT
 from ..model.multi_topics_subscriptions import GroupRecord
 from ..model.records import ConsumerRecord, TopicRecord
 from ..model.single_topic_position import TransientSubscription
-from .client_side_state import Farewell
+from .client_side_state import PendingClose
 from .receive_frames import held_back
 
 if TYPE_CHECKING:
@@ -46,15 +46,17 @@ def drained(world: "World") -> bool:
         for subscription in topic.subscriptions.values():
             if subscription.name != AUDIT and not subscription.everything_acknowledged():
                 return False
-    if not all(guest.done for guest in world.guests):
+    if not all(app.done for app in world.transient_apps):
         return False
-    if not (world.administrator.done and all_attached(world) and all_told(world)):
+    if not (world.administrator.done and all_attached(world) and all_told_of_end(world)):
         return False
-    if holding(world) or not still(world) or _letters_return(world):
+    if holding(world) or not still(world) or _failed_copies_due(world):
         return False
     # Statistics are expensive: read them last.
     for name, topic in world.model.topics.items():
-        if name in world.model.letters.difference(world.model.retries):  # perhaps no producer has come back
+        if name in world.model.copy_topics.difference(
+            world.model.retry_topics
+        ):  # perhaps no producer has come back
             continue
         if name in world.administrator.vanished:
             if world.cluster.serving(name) is not None:
@@ -103,20 +105,20 @@ def holding(world: "World") -> list[str]:
     """Return the clients that still hold memory for messages that no application waits for. These belong to
     abandoned producers whose closes are unanswered, or are copies that consumers send of messages
     acknowledged since by other consumers (DLQ-08). The memory is released in time too."""
-    letters = world.model.letters
+    copy_topics = world.model.copy_topics
     return [
         host.node.name
         for host in world.hosts
-        if (host.abandoned_bytes or letters) and host.closing is None and host.node.client.memory_held
+        if (host.abandoned_bytes or copy_topics) and host.closing is None and host.node.client.memory_held
     ]
 
 
-def _letters_return(world: "World") -> bool:
+def _failed_copies_due(world: "World") -> bool:
     """True while messages whose copy failed are yet to be asked for; they keep their permits (DLQ-05)."""
     return any(app.asks_until > world.clock.now for app in world.receivers)
 
 
-def all_told(world: "World") -> bool:
+def all_told_of_end(world: "World") -> bool:
     """BROKER-43: a consumer that has acknowledged everything of an ended topic is told so, if its version
     knows the command. A consumer that waits for its turn at an exclusive subscription is told when the turn
     comes."""
@@ -126,7 +128,7 @@ def all_told(world: "World") -> bool:
             topic in world.administrator.ends
             and consumer.state == "open"
             and consumer.attached
-            and not consumer.told_end
+            and not consumer.reached_end
             and world.cluster.node_of(topic).config.protocol_version >= END_OF_TOPIC_VERSION
         ):
             return False
@@ -158,10 +160,10 @@ def all_attached(world: "World") -> bool:
             return False
         if group.topics.kind is not SubscriptionType.EXCLUSIVE and not (attached and group.has_all_topics):
             return False
-    return all(exclusive.values()) and _taken_by_somebody(world)
+    return all(exclusive.values()) and _exclusive_groups_complete(world)
 
 
-def _taken_by_somebody(world: "World") -> bool:
+def _exclusive_groups_complete(world: "World") -> bool:
     """True when the consumers of each exclusive group hold all topics together; each may hold some and wait
     for the others."""
     taken: dict[str, set[str]] = {}
@@ -171,7 +173,7 @@ def _taken_by_somebody(world: "World") -> bool:
     return all(taken[group.topics.name] == set(world.topics_of(group.topics)) for group in world.groups)
 
 
-def what_is_left(world: "World") -> str:
+def describe_rest(world: "World") -> str:
     left = []
     for app in world.producers:
         if not app.done and app.record is not None:
@@ -202,11 +204,11 @@ def what_is_left(world: "World") -> str:
         for each in world.groups
         if each.state == "open" and not each.has_all_topics
     ]
-    left += [f"guest {each.handle} is {each.state}" for each in world.guests if not each.done]
+    left += [f"guest {each.handle} is {each.state}" for each in world.transient_apps if not each.done]
     left += [f"{name} holds memory of messages for which nobody waits" for name in holding(world)]
     if not still(world):
         left.append("frames are under way, or a broker writes")
-    if not all_told(world):
+    if not all_told_of_end(world):
         left.append("somebody is not told that a topic has ended")
     left += [
         f"not everybody has left {name}, which has migrated"
@@ -234,16 +236,16 @@ def check_permits(world: "World") -> None:
         if client_end is None or broker_end is None or not sound:
             continue
         for consumer_id, consumer in client_end.consumers.items():
-            seat = broker_end.consumers.get(consumer_id)
-            if not consumer.ready or consumer.closed or consumer.record.closed or seat is None:
+            at_broker = broker_end.consumers.get(consumer_id)
+            if not consumer.ready or consumer.closed or consumer.record.closed or at_broker is None:
                 continue
             name = consumer.record.name
-            if seat.permits != consumer.granted - consumer.arrived:
+            if at_broker.permits != consumer.granted - consumer.arrived:
                 raise ViolationError(
                     "INV-C6",
                     f"{name}: granted {consumer.granted}, arrived "
                     f"{consumer.arrived}, the broker has "
-                    f"{seat.permits} left",
+                    f"{at_broker.permits} left",
                 )
             node = wire.client
             assert isinstance(node, ClientNode)
@@ -290,7 +292,7 @@ UNANSWERED = {"request_unanswered", "closed_while_unsubscribing", "opened_too_la
 """Kinds of faults in which a broker leaves a request unanswered."""
 
 
-def check_farewells(world: "World") -> None:
+def check_closes(world: "World") -> None:
     """INV-N1 at rest: on a sound wire the broker has answered every close of a producer or a consumer.
 
     TOPIC_MIGRATED may come in place of the answer.
@@ -302,7 +304,7 @@ def check_farewells(world: "World") -> None:
         sound = wire.client_open and wire.broker_open and not wire.to_broker.lost and not wire.to_client.lost
         if end is not None and sound:
             for request, what in end.requests.items():
-                if isinstance(what, Farewell):
+                if isinstance(what, PendingClose):
                     raise ViolationError("INV-N1", f"{wire.client.name}: close {request} has no answer")
 
 
@@ -317,7 +319,7 @@ def check_attachments(world: "World") -> None:
     """INV-N4: on a sound wire the broker has no producer or consumer that no application has."""
     tags = {app.record.tag for app in world.producers if app.record is not None}
     records: list[ConsumerRecord | GroupRecord | None] = [app.record for app in world.receivers]
-    records += [guest.record for guest in world.guests]
+    records += [app.record for app in world.transient_apps]
     names = {record.name for record in records if record is not None}
     sound = {
         f"{wire.client.name}:{wire.number}"
@@ -328,12 +330,12 @@ def check_attachments(world: "World") -> None:
     for topic, broker in everywhere:
         stats = broker.topic_administration.stats(topic)
         for producer in stats["publishers"]:
-            if topic in world.model.retries:  # the broker names these producers
+            if topic in world.model.retry_topics:  # the broker names these producers
                 continue
-            if topic in world.model.letters:
-                letters = producer["producerName"]
-                if producer["address"] in sound and not any(f"-{name}-" in letters for name in names):
-                    raise ViolationError("INV-N4", f"{topic}: {letters} belongs to nobody")
+            if topic in world.model.copy_topics:
+                producer_name = producer["producerName"]
+                if producer["address"] in sound and not any(f"-{name}-" in producer_name for name in names):
+                    raise ViolationError("INV-N4", f"{topic}: {producer_name} belongs to nobody")
             elif producer["address"] in sound and producer["metadata"].get("tag") not in tags:
                 raise ViolationError("INV-N4", f"{topic}: producer {producer['metadata']} belongs to nobody")
         for subscription in stats["subscriptions"].values():

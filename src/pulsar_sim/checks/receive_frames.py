@@ -104,7 +104,7 @@ def wrote_ack(consumer: ConsumerEnd, command: Ack, now: int) -> None:
                 upto = (bits & -bits).bit_length() - 2
             place = (*position, upto)
             for copied in [each for each in subscription.copied if each <= place]:
-                subscription.bury(copied[:2])
+                subscription.acknowledge_copied(copied[:2])
             if entry_id >= 0 and place > subscription.cumulative and not subscription.all_up_to(place):
                 raise ViolationError("INV-C4", f"{name}: acknowledges up to {place} by itself")
         return
@@ -117,7 +117,7 @@ def wrote_ack(consumer: ConsumerEnd, command: Ack, now: int) -> None:
             _check_chunk(consumer, subscription, position, now)
             continue
         if subscription.copied:
-            subscription.bury(position)
+            subscription.acknowledge_copied(position)
         still_open = subscription.open_bits(position)
         read = not consumer.record.spec.durable and position <= consumer.record.floor[:2]
         if still_open & ~(bits or 0) and not read:  # messages before a reader's start id are ignored
@@ -138,7 +138,7 @@ def _check_chunk(
     for last, parts in topic.complete_chunks(sent).items():
         if position in parts:
             if (*last, 0) in subscription.copied:
-                subscription.bury(last)
+                subscription.acknowledge_copied(last)
             if not subscription.open_bits(last):
                 return
     record = consumer.record
@@ -155,7 +155,7 @@ def _check_chunk(
             "INV-C11",
             f"{record.name}: acknowledges {position}, chunk {chunk.number} of {sent}, by itself",
         )
-    subscription.let_go.add(position)
+    subscription.useless_chunks.add(position)
     if topic.log[position].messages:
         subscription.acknowledged.add((*position, 0))
 
@@ -164,28 +164,28 @@ def wrote_redeliver(consumer: ConsumerEnd, command: Any, now: int) -> None:
     """INV-C9: the client asks only for entries that were negatively acknowledged or timed out, never too
     early, and never with an empty list by mistake."""
     record = consumer.record
-    unjudged = record.unjudged
+    redelivery_timing = record.redelivery_timing
     if record.subscription.kind.cumulative:
         if record.requests_to_rewind:
             record.requests_to_rewind -= 1
-            if unjudged.any_due(now):  # the timeout may be the cause, and the request still be due
+            if redelivery_timing.any_due(now):  # the timeout may be the cause, and the request still be due
                 record.rewinds += 1
-        elif record.refused and unjudged.any_refusal_is_due(now):
+        elif record.refused and redelivery_timing.any_refusal_is_due(now):
             record.refused.clear()
         elif record.copies_to_fail:
             record.copies_to_fail -= 1
-            if unjudged.any_due(now):
+            if redelivery_timing.any_due(now):
                 record.rewinds += 1
-        elif unjudged.any_due(now):
+        elif redelivery_timing.any_due(now):
             record.rewinds += 1
         else:
             raise ViolationError("INV-C9", f"{record.name}: asks for redelivery by itself, or too early")
-        unjudged.clear()
+        redelivery_timing.clear()
         return
     if not command.message_ids:
         if not record.redeliver_all:
             raise ViolationError("INV-C9", f"{record.name}: asks for everything again by itself")
-        unjudged.clear()
+        redelivery_timing.clear()
         return
     asked = {(each.ledgerId, each.entryId) for each in command.message_ids}
     for position in asked:
@@ -197,9 +197,11 @@ def wrote_redeliver(consumer: ConsumerEnd, command: Any, now: int) -> None:
     for each in command.message_ids:
         position = (each.ledgerId, each.entryId)
         refused = position in record.refused
-        due = unjudged.is_due(position, now) or (refused and unjudged.refusal_is_due(position, now))
-        blocking = set() if position in record.uncopied else record.given.blocking(position, now)
-        if blocking and not unjudged.is_due(position, now):
+        due = redelivery_timing.is_due(position, now) or (
+            refused and redelivery_timing.refusal_is_due(position, now)
+        )
+        blocking = set() if position in record.uncopied else record.deliveries.blocking(position, now)
+        if blocking and not redelivery_timing.is_due(position, now):
             raise ViolationError(
                 "INV-C9", f"{record.name}: asks for {position} while {sorted(blocking)} of it are not settled"
             )
@@ -208,8 +210,8 @@ def wrote_redeliver(consumer: ConsumerEnd, command: Any, now: int) -> None:
             how = "too early" if refused else again
             raise ViolationError("INV-C9", f"{record.name}: asks for {position} {how}")
         record.refused.discard(position)
-        unjudged.asked_for(position)
-        record.given_back.add(position)
+        redelivery_timing.asked_for(position)
+        record.asked_again.add(position)
         if record.subscription.keys is not None:
             record.subscription.keys.asked_for(position)
 
@@ -219,8 +221,8 @@ def check_redelivery(consumer: ConsumerEnd, now: int) -> None:
     record = consumer.record
     if record.closed or record.removed or record.kind is SubscriptionType.FAILOVER:
         return
-    for position in record.unjudged.forgotten(now):
-        if record.subscription.open_bits(position) and not record.given.may_wait(position, now):
+    for position in record.redelivery_timing.forgotten(now):
+        if record.subscription.open_bits(position) and not record.deliveries.may_wait(position, now):
             raise ViolationError("INV-C9", f"{record.name}: does not ask for {position}, which is long due")
 
 
@@ -238,8 +240,8 @@ def wrote_last_message_id(consumer: ConsumerEnd, now: int) -> None:
 def got_message(consumer: ConsumerEnd, command: MessageCommand, now: int) -> None:
     """An entry arrives: it costs permits, and is no longer awaited."""
     position = (command.ledger_id, command.entry_id)
-    consumer.record.given_back.discard(position)
-    if consumer.record.subscription.made_up and not (consumer.closed or consumer.dismissed):
+    consumer.record.asked_again.discard(position)
+    if consumer.record.subscription.named_by_client and not (consumer.closed or consumer.dismissed):
         consumer.record.subscription.arrived(position)
     entry = consumer.record.subscription.topic.log.get(position)
     if entry is not None:
@@ -249,8 +251,8 @@ def got_message(consumer: ConsumerEnd, command: MessageCommand, now: int) -> Non
         masked = command.ack_set
         if not (consumer.closed or consumer.dismissed):
             record, count = consumer.record, command.redelivery_count
-            record.unjudged.arrived(position)
-            dead = record.given.came(position, size, masked, count, entry.chunk is None, now)
+            record.redelivery_timing.arrived(position)
+            dead = record.deliveries.came(position, size, masked, count, entry.chunk is None, now)
             if dead:
                 record.too_often[position] = record.too_often.get(position, 0) | dead
         consumer.arrived += size if masked is None else (masked & ((1 << size) - 1)).bit_count()

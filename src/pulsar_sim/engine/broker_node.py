@@ -9,20 +9,20 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pulsar_sansio.broker.administration.ownership import OtherBroker
 from pulsar_sansio.broker.broker import Broker
 from pulsar_sansio.broker.config import BrokerConfig
 from pulsar_sansio.broker.outputs import Disconnect as BrokerDisconnect
 from pulsar_sansio.broker.outputs import Output as BrokerOutput
 from pulsar_sansio.broker.outputs import Persist, Released, ResumeReading
 from pulsar_sansio.broker.outputs import Transmit as BrokerTransmit
+from pulsar_sansio.broker.owner import OtherBroker
 from pulsar_sansio.broker.records import OF_ITS_OWNER, Record
 from pulsar_sansio.broker.services import LedgerIds
 from pulsar_sansio.broker.serving.connection import Connection
 
 from .client_node import Timer
 from .clock import MILLISECOND
-from .leftovers.audit import SEAT_LEFT
+from .leftovers.audit import BROKER_LINK_ENDED
 from .network import GARBAGE, Wire
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ class BrokerNode:
         self._frozen: list[Callable[[], None]] = []
         self._unread: dict[int, list[tuple[bytes, list[tuple[int, int, Any]]]]] = {}
         """Bytes received while the broker did not read, by link."""
-        self._seats: dict[int, Connection] = {}
+        self._connections: dict[int, Connection] = {}
         """The broker's connections, by link, until the link has ended."""
-        self.doomed: tuple[bool, int] | None = None
+        self.kill_pending: tuple[bool, int] | None = None
         """Set when the process is to be killed during the next write: whether the write is kept, and the down
         time in nanoseconds."""
         self._timer: Timer | None = None
@@ -137,7 +137,7 @@ class BrokerNode:
         self.frozen_until = 0
         self._frozen.clear()
         self._unread.clear()
-        self._seats.clear()
+        self._connections.clear()
         if self._timer is not None:
             self._timer.cancel()
         wires = list(self.wires.values())
@@ -219,11 +219,11 @@ class BrokerNode:
         else:
             self.cluster.released(self, topic)
 
-    def hears(self, topic: str, there: bool) -> None:
+    def topic_changed(self, topic: str, there: bool) -> None:
         """Any broker has created or deleted a topic."""
-        self._soon(lambda: self._hear(topic, there))
+        self._soon(lambda: self._change_topic(topic, there))
 
-    def _hear(self, topic: str, there: bool) -> None:
+    def _change_topic(self, topic: str, there: bool) -> None:
         if self.broker is not None:
             self.command(
                 self.broker.ownership.topic_made if there else self.broker.ownership.topic_gone, topic
@@ -246,12 +246,12 @@ class BrokerNode:
                 self.world.model.topics[topic].served_twice = False
         return stale
 
-    def face_the_truth(self) -> None:
+    def learn_owners(self) -> None:
         """Find out which topics other brokers serve."""
         if self.broker is None or not self.stale:
             return
         if self.frozen_until:
-            self._frozen.append(self.face_the_truth)
+            self._frozen.append(self.learn_owners)
             return
         for topic, moved_to in self._learn().items():
             self.purge(topic)
@@ -273,7 +273,7 @@ class BrokerNode:
     def _accept(self, wire: Wire) -> None:
         if wire.broker_open and self.broker is not None:
             self.broker.accepted(self.world.clock.now, wire.number, f"{wire.client.name}:{wire.number}")
-            self._seats[wire.number] = self.broker.links[wire.number]
+            self._connections[wire.number] = self.broker.links[wire.number]
             self.pump()
 
     def link_connected(self, link: int, wire: Wire) -> None:
@@ -369,20 +369,20 @@ class BrokerNode:
 
     def _check_left(self, link: int) -> None:
         """INV-L1: nothing is left of a connection that has ended."""
-        seat = self._seats.pop(link, None)
-        if seat is not None:
-            SEAT_LEFT.check(f"{self.name}: link {link}", seat)
+        connection = self._connections.pop(link, None)
+        if connection is not None:
+            BROKER_LINK_ENDED.check(f"{self.name}: link {link}", connection)
 
     def _persist(self, output: Persist) -> None:
         assert self._writing is None, "one Persist at a time"
         self._writing = (output.write, output.records)
         world = self.world
         self._began_healed = world.healed
-        delay = world.weather.store_delay()
+        delay = world.timing.store_delay()
         world.clock.after(delay, self._synced, self.incarnation, output.write)
-        if self.doomed is not None:
-            keep, down_time = self.doomed
-            self.doomed = None
+        if self.kill_pending is not None:
+            keep, down_time = self.kill_pending
+            self.kill_pending = None
             world.clock.after(delay // 2, self.cluster.kill_later, self, keep, down_time)
 
     def _synced(self, incarnation: int, write: int) -> None:
@@ -396,7 +396,7 @@ class BrokerNode:
         for topic in sorted(self.cluster.write(self, self._writing[1])):
             self.stale.setdefault(topic, None)
         self._writing = None
-        self.face_the_truth()
+        self.learn_owners()
         world = self.world
         world.trace.add(world.clock.now, self.name, f"persisted {write}")
         self.broker.persisted(world.clock.now, write)

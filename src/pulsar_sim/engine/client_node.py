@@ -67,7 +67,7 @@ class Timer:
         if deadline is not None and (self._armed is None or deadline < self._armed):
             self._armed = deadline
             clock = self._world.clock
-            when = self._world.weather.wakes_at(max(deadline, clock.now))
+            when = self._world.timing.wakes_at(max(deadline, clock.now))
             clock.at(when, self.wake, deadline)
 
     def cancel(self) -> None:
@@ -81,7 +81,7 @@ class Timer:
         world = self._world
         now = world.clock.now
         actual = self._deadline()
-        if (actual is None or actual > now) and not world.weather.wakes_for_nothing():
+        if (actual is None or actual > now) and not world.timing.wakes_for_nothing():
             self.arm()
             return
         self._repeats = self._repeats + 1 if now == self._last else 0
@@ -268,8 +268,8 @@ class ClientNode:
             self.world.client_watch.ends_link(wire, output.reason, self.config)
             self.world.client_watch.forget(wire)
             wire.closed_by(client_side=True)
-            weather = self.world.weather
-            if weather.stale_permille and weather.stream.chance(weather.stale_permille):
+            timing = self.world.timing
+            if timing.stale_permille and timing.stream.chance(timing.stale_permille):
                 self.world.count_fault("stale_input")
                 self.client.receive_data(self.world.clock.now, link, b"\0\0\0\1stale")
                 self.client.disconnected(self.world.clock.now, link, "stale")

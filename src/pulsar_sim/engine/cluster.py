@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pulsar_sansio.broker.administration.ownership import OtherBroker
 from pulsar_sansio.broker.broker import Broker
+from pulsar_sansio.broker.owner import OtherBroker
 from pulsar_sansio.broker.records import OF_ITS_OWNER, PartitionsSaved, Record, TopicDeleted, TopicSaved
 from pulsar_sansio.broker.storage.store import MemoryStore, StoredState
 from pulsar_sansio.model.errors import ServiceNotReady
@@ -142,12 +142,12 @@ class Cluster:
     def heal(self) -> None:
         """Run all brokers, let each learn which topics it owns, and cancel pending kills."""
         for node in self.nodes:
-            node.doomed = None
+            node.kill_pending = None
             if node.broker is None:
                 node.boot()
             elif node.frozen_until:
                 self.world.clock.after(0, node.thaw)
-            self.world.clock.after(0, node.face_the_truth)
+            self.world.clock.after(0, node.learn_owners)
 
     # --- the store, as the brokers see it -------------------------------------------------------------------
 
@@ -190,7 +190,7 @@ class Cluster:
             else:
                 continue
             for node in self.nodes:
-                self.world.clock.after(0, node.hears, record.topic, record.topic in self._names)
+                self.world.clock.after(0, node.topic_changed, record.topic, record.topic in self._names)
 
     def durable(self, topic: str) -> list[tuple[tuple[int, int], bytes]]:
         """Return the entries that the store holds of a topic: position and bytes."""
@@ -236,7 +236,7 @@ class Cluster:
         world.trace.add(world.clock.now, node.name, f"serves {topic}")
         world.broker_watch.moved(topic, self._before[topic], node.name, orderly)
         if node.broker is not None:
-            node.face_the_truth()
+            node.learn_owners()
             stored = self.store.load().topics.get(topic)
             if stored is not None:
                 node.command(node.broker.ownership.adopt, topic, stored)
@@ -261,9 +261,9 @@ class Cluster:
         return True
 
     def kill_while_writing(self, broker: BrokerNode, keep: bool, down_time: int) -> bool:
-        if broker.broker is None or broker.doomed is not None:
+        if broker.broker is None or broker.kill_pending is not None:
             return False
-        broker.doomed = (keep, down_time)
+        broker.kill_pending = (keep, down_time)
         return True
 
     def kill_later(self, broker: BrokerNode, keep: bool, down_time: int) -> None:
@@ -326,7 +326,7 @@ class Cluster:
         self.world.model.topics[topic].served_twice = True
         node.purge(topic)
         self._assign(topic, target, orderly=False)
-        self.world.clock.after(stream.spread(1_000_000, 3_000_000_000), node.face_the_truth)
+        self.world.clock.after(stream.spread(1_000_000, 3_000_000_000), node.learn_owners)
         return True
 
     def unload(self, topic: str) -> bool:

@@ -20,7 +20,7 @@ from .clock import MILLISECOND, SECOND
 GROWN = 2.0
 """Seconds by which a growing delay grows, at most."""
 
-LONGEST_PUT_OFF = 2.0
+LONGEST_RECONSUME_DELAY = 2.0
 """Seconds after which a message is reconsumed, at most."""
 
 CHUNK_PATIENCE = 100.0
@@ -154,7 +154,7 @@ class ConsumerPlan:
     bad_every: int = 0
     """Every `bad_every`-th message of a producer fails in this application, which refuses it at each
     delivery."""
-    put_off_permille: int = 0
+    reconsume_permille: int = 0
     """Messages that are reconsumed later, per thousand, in a group with `retry`."""
     greedy_permille: int = 0
     """Openings that ask for the whole hash range, per thousand, whichever consumer owns the keys."""
@@ -172,7 +172,7 @@ class SubscriptionPlan:
 
 
 @dataclass(slots=True)
-class VisitorPlan:
+class TransientSubscriberPlan:
     """The plan of an application that subscribes for a while and leaves no subscription behind."""
 
     client: int
@@ -185,7 +185,7 @@ class VisitorPlan:
 
 
 @dataclass(slots=True)
-class RoamerPlan:
+class SingleTopicSeekerPlan:
     """The plan of an application that seeks in one topic."""
 
     client: int
@@ -209,7 +209,7 @@ class RoamerPlan:
 
 
 @dataclass(slots=True)
-class TablePlan:
+class TableViewPlan:
     """The plan of an application with a table view."""
 
     client: int
@@ -272,7 +272,7 @@ class GroupPlan:
 
 
 @dataclass(slots=True)
-class TouristPlan:
+class MultiTopicsSeekerPlan:
     """The plan of an application that seeks in several topics."""
 
     client: int
@@ -294,7 +294,7 @@ class TouristPlan:
 
 
 @dataclass(slots=True)
-class WhisperPlan:
+class NonPersistentPlan:
     """The plan of an application that sends to a non-persistent topic and receives from it."""
 
     client: int
@@ -379,17 +379,17 @@ class Profile:
     with the owner's address."""
     stale_lookup_permille: int = 0
     """Lookups per thousand of these that are answered with the previous owner."""
-    visitors: list[VisitorPlan] = field(default_factory=list)
-    roamers: list[RoamerPlan] = field(default_factory=list)
-    tables: list[TablePlan] = field(default_factory=list)
+    transient_subscribers: list[TransientSubscriberPlan] = field(default_factory=list)
+    single_topic_seekers: list[SingleTopicSeekerPlan] = field(default_factory=list)
+    tables: list[TableViewPlan] = field(default_factory=list)
     compactions: list[CompactionPlan] = field(default_factory=list)
     ends: list[EndPlan] = field(default_factory=list)
     migrations: list[MigrationPlan] = field(default_factory=list)
     partitioned: list[PartitionedPlan] = field(default_factory=list)
     appearances: list[AppearancePlan] = field(default_factory=list)
     groups: list[GroupPlan] = field(default_factory=list)
-    tourists: list[TouristPlan] = field(default_factory=list)
-    whispers: list[WhisperPlan] = field(default_factory=list)
+    multi_topics_seekers: list[MultiTopicsSeekerPlan] = field(default_factory=list)
+    nonpersistent_apps: list[NonPersistentPlan] = field(default_factory=list)
     memory_limit: int | None = None
     """Payload bytes that the producers of a client may hold together, at most."""
     create_topics: bool = True
@@ -406,7 +406,7 @@ class Profile:
     @property
     def polls_all_patterns(self) -> bool:
         """True when every pattern consumer also polls for topics, even if brokers report changes."""
-        groups = [*self.groups, *(plan.group for plan in self.tourists)]
+        groups = [*self.groups, *(plan.group for plan in self.multi_topics_seekers)]
         return all(group.discovery_interval is not None for group in groups if group.pattern)
 
     @property
@@ -426,9 +426,9 @@ class Profile:
         slowest += max((plan.send_timeout for plan in self.producers), default=0.0)
         slowest += max((plan.nack_delay for plan in self.receivers), default=0.0)
         slowest += max((plan.longest_timeout for plan in self.receivers), default=0.0)
-        for group in [*self.groups, *(plan.group for plan in self.tourists)]:
+        for group in [*self.groups, *(plan.group for plan in self.multi_topics_seekers)]:
             slowest += group.update_interval + (group.discovery_interval or 0.0)
-        slowest += max((LONGEST_PUT_OFF * group.retry for group in self.groups), default=0.0)
+        slowest += max((LONGEST_RECONSUME_DELAY * group.retry for group in self.groups), default=0.0)
         if any(plan.chunk_size for plan in self.producers):
             slowest += self.chunk_patience
         if self.partitioned:

@@ -5,7 +5,8 @@ client has given up on them, repeats receipts, and sends unsolicited frames. All
 in trouble, or harmless by a rule that says "ignore"; the reference model never learns of it.
 """
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pulsar_sansio.model.errors import ServerError
 from pulsar_sansio.wire import Ack, Send, SendReceipt, encode_command, encode_ping, proto
@@ -30,15 +31,12 @@ RETRYABLE = (
 REFUSALS = (ServerError.PersistenceError, ServerError.PersistenceError, ServerError.ChecksumError)
 """Error codes of a refused SEND after which the client may send again."""
 
-NOBODY = 2**40
+UNKNOWN_ID = 2**40
 """An id of a request, producer or consumer that no client has."""
 
 UNANSWERED = (T.LOOKUP, T.PRODUCER, T.SUBSCRIBE, T.SUCCESS)
 """The frames that may be lost when a request is not answered: the request or its answer."""
 
-LATE_REPLIES = frozenset((T.SUCCESS, T.PRODUCER_SUCCESS, T.LOOKUP_RESPONSE))
-
-OPENED = frozenset((T.SUCCESS, T.PRODUCER_SUCCESS))
 
 UNKNOWN_TYPE = 120
 
@@ -74,7 +72,7 @@ class BrokerMisbehaviour:
         """Arm nothing new; effects that have begun last until their wires are gone."""
         self._armed.clear()
 
-    def _take(self, name: str) -> bool:
+    def _use(self, name: str) -> bool:
         times = self._armed.get(name, 0)
         if not times:
             return False
@@ -94,68 +92,20 @@ class BrokerMisbehaviour:
             return self._send(wire, command)
         if kind == T.PRODUCER:
             self._muted.pop((wire.number, command.producer_id), None)
+        return self._misbehave(TO_BROKER, wire, kind, command)
+
+    def _misbehave(
+        self, table: "Mapping[int, Sequence[Misdeed]]", wire: Wire, kind: int, command: Any
+    ) -> bytes | None:
+        """Do the armed misdeeds of a table to a frame, until one decides what becomes of the frame."""
         armed = self._armed
         if not armed:
             return None
-        if kind == T.PARTITIONED_METADATA:
-            if "partitions_refused" in armed and self._take("partitions_refused"):
-                self._refuse_partitions(wire, command)
-                return b""
-        elif kind == T.LOOKUP:
-            if "lookup_refused" in armed and self._take("lookup_refused"):
-                self._refuse_lookup(wire, command)
-                return b""
-            if "lookup_redirected" in armed and self._take("lookup_redirected"):
-                self._redirect(wire, command)
-                return b""
-            if "lookup_redirected_for_ever" in armed and self._take("lookup_redirected_for_ever"):
-                self._redirect(wire, command)
-                return b""
-        elif kind == T.PRODUCER:
-            if "producer_refused" in armed and self._take("producer_refused"):
-                self._refuse(wire, command.request_id)
-                return b""
-        elif kind == T.UNSUBSCRIBE:
-            if "closed_while_unsubscribing" in armed and self._take("closed_while_unsubscribing"):
-                gone = proto.CommandCloseConsumer(consumer_id=command.consumer_id, request_id=2**64 - 1)
-                self._say(wire, T.CLOSE_CONSUMER, gone)  # the broker answers too
-        elif kind == T.SUBSCRIBE:
-            if "subscribe_refused" in armed and self._take("subscribe_refused"):
-                self._refuse(wire, command.request_id)
-                return b""
-        elif kind == T.SEEK:
-            if "seek_refused" in armed and self._take("seek_refused"):
-                self._refuse(wire, command.request_id)
-                return b""
-        elif kind == T.GET_TOPICS_OF_NAMESPACE:
-            if "topics_refused" in armed and self._take("topics_refused"):
-                self._refuse(wire, command.request_id)
-                return b""
-        elif kind == T.WATCH_TOPIC_LIST:
-            if "watch_refused" in armed and self._take("watch_refused"):
-                self._refuse(wire, command.request_id)
-                return b""
-        elif kind == T.GET_LAST_MESSAGE_ID:
-            if "last_message_refused" in armed and self._take("last_message_refused"):
-                self._refuse(wire, command.request_id)
-                return b""
-        elif (
-            kind == T.ACK
-            and command.request_id is not None
-            and "acknowledgement_refused" in armed
-            and not self._lets_go(wire, command)
-            and self._take("acknowledgement_refused")
-        ):
-            answer = proto.CommandAckResponse(
-                consumer_id=command.consumer_id,
-                request_id=command.request_id,
-                error=proto.UnknownError,
-                message="not now",
-            )
-            self._say(wire, T.ACK_RESPONSE, answer)
-            return b""
-        if kind == self._unanswered and "request_unanswered" in armed and self._take("request_unanswered"):
-            return b""
+        for fault, applies, act in table.get(kind, ()):
+            if fault in armed and applies(self, wire, kind, command) and self._use(fault):
+                instead = act(self, wire, kind, command)
+                if instead is not None:
+                    return instead
         return None
 
     def _send(self, wire: Wire, command: Send) -> bytes | None:
@@ -165,54 +115,95 @@ class BrokerMisbehaviour:
         if self._not_allowed and (
             command.payload in self._not_allowed or self._message(wire, command) in self._messages_not_allowed
         ):
-            return self._does_not_allow(wire, command)
-        if self._armed:
-            verdict = self._on_armed_send(wire, command, key)
-            if verdict is not None:
-                return verdict
-        if "send_refused" in self._armed and self._take("send_refused"):
-            self._muted[key] = None
-            answer = proto.CommandSendError(
-                producer_id=command.producer_id,
-                sequence_id=command.sequence_id,
-                error=int(self._stream.choice(REFUSALS)),  # type: ignore[arg-type]
-                message="cannot store it",
-            )
-            self._say(wire, T.SEND_ERROR, answer)
-            return b""
-        return None
+            return self._refuse_for_good(wire, command)
+        return self._misbehave(TO_BROKER, wire, T.SEND, command)
 
-    def _lets_go(self, wire: Wire, command: Ack) -> bool:
+    def _has_useless_chunks(self, wire: Wire, command: Ack) -> bool:
         """True when useless chunks are among the acknowledged entries. If that were refused they would be
         redelivered, and chunks left by several deliveries would complete the message once more."""
         record = self._world.client_watch.ends[wire.number].consumers[command.consumer_id].record
-        return any(each[:2] in record.subscription.let_go for each in command.message_ids)
+        return any(each[:2] in record.subscription.useless_chunks for each in command.message_ids)
 
-    def _on_armed_send(self, wire: Wire, command: Send, key: tuple[int, int]) -> bytes | None:
-        """Refuse a message or fence its producer for good, or cut the connection between two chunks."""
-        armed = self._armed
-        if "message_not_allowed" in armed and self._take("message_not_allowed"):
-            self._world.model.refuses_sends = True
-            return self._does_not_allow(wire, command)
-        if "fenced_out" in armed:
-            record = self._world.client_watch.ends[wire.number].producers[command.producer_id].record
-            if record.topic.name in self._world.model.topics and self._take("fenced_out"):
-                record.contested = True
-                self._muted[key] = None
-                self._refuse_send(wire, command, ServerError.ProducerFenced)
-                self._world.clock.after(self._stream.spread(100 * MILLISECOND, SECOND), wire.reset)
-                return b""
-        if command.is_chunk and "cut_between_chunks" in armed and self._take("cut_between_chunks"):
-            self._muted[key] = None  # the chunks that follow
-            self._world.clock.after(self._stream.spread(MILLISECOND, SECOND), wire.reset)
-        return None
+    # --- conditions of misdeeds ---
+
+    def _always(self, wire: Wire, kind: int, command: Any) -> bool:
+        return True
+
+    def _is_unanswered(self, wire: Wire, kind: int, command: Any) -> bool:
+        return kind == self._unanswered
+
+    def _may_be_refused(self, wire: Wire, kind: int, command: Ack) -> bool:
+        return command.request_id is not None and not self._has_useless_chunks(wire, command)
+
+    def _may_be_fenced(self, wire: Wire, kind: int, command: Send) -> bool:
+        """True when the producer has a persistent topic without partitions."""
+        record = self._world.client_watch.ends[wire.number].producers[command.producer_id].record
+        return record.topic.name in self._world.model.topics
+
+    def _is_chunk(self, wire: Wire, kind: int, command: Send) -> bool:
+        return bool(command.is_chunk)
+
+    def _is_polled(self, wire: Wire, kind: int, command: Any) -> bool:
+        return self._world.profile.polls_all_patterns
+
+    def _has_partitions(self, wire: Wire, kind: int, command: Any) -> bool:
+        return bool(command.partitions > 1)
+
+    # --- misdeeds ---
+
+    def _drop(self, wire: Wire, kind: int, command: Any) -> bytes:
+        return b""
+
+    def _close_while_unsubscribing(self, wire: Wire, kind: int, command: Any) -> None:
+        """Close the consumer; the broker answers the UNSUBSCRIBE too."""
+        gone = proto.CommandCloseConsumer(consumer_id=command.consumer_id, request_id=2**64 - 1)
+        self._write(wire, T.CLOSE_CONSUMER, gone)
+
+    def _refuse_acknowledgement(self, wire: Wire, kind: int, command: Ack) -> bytes:
+        answer = proto.CommandAckResponse(
+            consumer_id=command.consumer_id,
+            request_id=command.request_id,
+            error=proto.UnknownError,
+            message="not now",
+        )
+        self._write(wire, T.ACK_RESPONSE, answer)
+        return b""
+
+    def _disallow(self, wire: Wire, kind: int, command: Send) -> bytes:
+        self._world.model.refuses_sends = True
+        return self._refuse_for_good(wire, command)
+
+    def _fence_out(self, wire: Wire, kind: int, command: Send) -> bytes:
+        """Refuse the SEND as of a fenced producer, and reset the connection soon."""
+        record = self._world.client_watch.ends[wire.number].producers[command.producer_id].record
+        record.contested = True
+        self._muted[wire.number, command.producer_id] = None
+        self._refuse_send(wire, command, ServerError.ProducerFenced)
+        self._world.clock.after(self._stream.spread(100 * MILLISECOND, SECOND), wire.reset)
+        return b""
+
+    def _cut_after_chunk(self, wire: Wire, kind: int, command: Send) -> None:
+        """Drop the chunks that follow, and reset the connection soon."""
+        self._muted[wire.number, command.producer_id] = None
+        self._world.clock.after(self._stream.spread(MILLISECOND, SECOND), wire.reset)
+
+    def _fail_to_store(self, wire: Wire, kind: int, command: Send) -> bytes:
+        self._muted[wire.number, command.producer_id] = None
+        answer = proto.CommandSendError(
+            producer_id=command.producer_id,
+            sequence_id=command.sequence_id,
+            error=int(self._stream.choice(REFUSALS)),  # type: ignore[arg-type]
+            message="cannot store it",
+        )
+        self._write(wire, T.SEND_ERROR, answer)
+        return b""
 
     @staticmethod
     def _message(wire: Wire, command: Send) -> tuple[int, int, int]:
         """Return what all chunks of the message have in common."""
         return wire.number, command.producer_id, command.sequence_id
 
-    def _does_not_allow(self, wire: Wire, command: Send) -> bytes:
+    def _refuse_for_good(self, wire: Wire, command: Send) -> bytes:
         """Refuse the payload now and whenever it is sent again. With deduplication also refuse the later
         chunks of its message: a broker that has stored the last chunk takes the message for a duplicate."""
         self._not_allowed.add(command.payload)
@@ -229,9 +220,9 @@ class BrokerMisbehaviour:
             error=int(code),  # type: ignore[arg-type]
             message="refused",
         )
-        self._say(wire, T.SEND_ERROR, answer)
+        self._write(wire, T.SEND_ERROR, answer)
 
-    def _refuse_partitions(self, wire: Wire, command: Any) -> None:
+    def _refuse_partitions(self, wire: Wire, kind: int, command: Any) -> bytes:
         code = self._stream.choice(RETRYABLE)
         answer = proto.CommandPartitionedTopicMetadataResponse(
             request_id=command.request_id,
@@ -239,26 +230,29 @@ class BrokerMisbehaviour:
             error=int(code),  # type: ignore[arg-type]
             message="try again",
         )
-        self._say(wire, T.PARTITIONED_METADATA_RESPONSE, answer)
+        self._write(wire, T.PARTITIONED_METADATA_RESPONSE, answer)
+        return b""
 
-    def _fewer_partitions(self, wire: Wire, command: Any) -> None:
+    def _fewer_partitions(self, wire: Wire, kind: int, command: Any) -> bytes:
         """Answer with a number of partitions that is out of date, or was never true."""
         count = self._stream.between(1, command.partitions - 1)
         for topic in self._world.model.partitioned.values():
-            topic.rumours.append(count)
+            topic.wrong_counts.append(count)
         answer = proto.CommandPartitionedTopicMetadataResponse(
             request_id=command.request_id,
             response=proto.CommandPartitionedTopicMetadataResponse.Success,
             partitions=count,
         )
-        self._say(wire, T.PARTITIONED_METADATA_RESPONSE, answer)
+        self._write(wire, T.PARTITIONED_METADATA_RESPONSE, answer)
+        return b""
 
-    def _refuse(self, wire: Wire, request_id: int) -> None:
+    def _refuse(self, wire: Wire, kind: int, command: Any) -> bytes:
         code = self._stream.choice(RETRYABLE)
-        answer = proto.CommandError(request_id=request_id, error=int(code), message="try again")  # type: ignore[arg-type]
-        self._say(wire, T.ERROR, answer)
+        answer = proto.CommandError(request_id=command.request_id, error=int(code), message="try again")  # type: ignore[arg-type]
+        self._write(wire, T.ERROR, answer)
+        return b""
 
-    def _refuse_lookup(self, wire: Wire, command: Any) -> None:
+    def _refuse_lookup(self, wire: Wire, kind: int, command: Any) -> bytes:
         code = self._stream.choice(RETRYABLE)
         answer = proto.CommandLookupTopicResponse(
             request_id=command.request_id,
@@ -266,65 +260,45 @@ class BrokerMisbehaviour:
             error=int(code),  # type: ignore[arg-type]
             message="try again",
         )
-        self._say(wire, T.LOOKUP_RESPONSE, answer)
+        self._write(wire, T.LOOKUP_RESPONSE, answer)
+        return b""
 
-    def _redirect(self, wire: Wire, command: Any) -> None:
+    def _redirect(self, wire: Wire, kind: int, command: Any) -> bytes:
         answer = proto.CommandLookupTopicResponse(
             request_id=command.request_id,
             response=proto.CommandLookupTopicResponse.Redirect,
             brokerServiceUrl=f"pulsar://{wire.broker.name}:6650",
             authoritative=self._stream.chance(500),
         )
-        self._say(wire, T.LOOKUP_RESPONSE, answer)
+        self._write(wire, T.LOOKUP_RESPONSE, answer)
+        return b""
 
-    def _say(self, wire: Wire, kind: int, command: Any) -> None:
+    def _write(self, wire: Wire, kind: int, command: Any) -> None:
         wire.to_client.inject(encode_command(kind, command), kind, command)
 
     # --- frames of brokers ---
 
     def to_client(self, wire: Wire, kind: int, command: Any) -> bytes | None:
-        armed = self._armed
-        if not armed:
-            return None
-        if kind == T.TOPIC_MIGRATED:
-            if "cut_at_migration" in armed and self._take("cut_at_migration"):
-                self._world.clock.after(self._stream.below(2 * MILLISECOND), wire.reset)
-            return None
-        if kind == T.WATCH_TOPIC_UPDATE:
-            lost = "watch_update_lost" in armed and self._world.profile.polls_all_patterns
-            return b"" if lost and self._take("watch_update_lost") else None
-        if kind == T.PONG:
-            return b"" if "pong_lost" in armed and self._take("pong_lost") else None
-        if (
-            kind == T.PARTITIONED_METADATA_RESPONSE
-            and command.partitions > 1
-            and "partitions_out_of_date" in armed
-            and self._take("partitions_out_of_date")
-        ):
-            self._fewer_partitions(wire, command)
-            return b""
-        if kind in OPENED and "opened_too_late" in armed and self._take("opened_too_late"):
-            limit = round(self._world.profile.operation_timeout * SECOND)
-            self._world.clock.after(limit + self._stream.below(SECOND), self._say_late, wire, kind, command)
-            return b""
-        if (
-            kind == T.SUCCESS == self._unanswered
-            and "request_unanswered" in armed
-            and self._take("request_unanswered")
-        ):
-            return b""
-        if kind in LATE_REPLIES:
-            if "reply_late" in armed and self._take("reply_late"):
-                delay = self._stream.spread(100 * MILLISECOND, 15 * SECOND)
-                self._world.clock.after(delay, self._say_late, wire, kind, command)
-                return b""
-        elif kind == T.SEND_RECEIPT and "receipt_lost" in armed and self._take("receipt_lost"):
-            return self._lose_receipt(wire)
-        elif kind == T.SEND_RECEIPT and "receipt_repeated" in armed and self._take("receipt_repeated"):
-            self._world.clock.after(self._stream.spread(1000, SECOND), self._repeat, wire, command)
-        return None
+        """Return b"" when the client must not see the frame."""
+        return self._misbehave(TO_CLIENT, wire, kind, command)
 
-    def _lose_receipt(self, wire: Wire) -> bytes:
+    def _cut_soon(self, wire: Wire, kind: int, command: Any) -> None:
+        self._world.clock.after(self._stream.below(2 * MILLISECOND), wire.reset)
+
+    def _answer_too_late(self, wire: Wire, kind: int, command: Any) -> bytes:
+        limit = round(self._world.profile.operation_timeout * SECOND)
+        self._world.clock.after(limit + self._stream.below(SECOND), self._write_late, wire, kind, command)
+        return b""
+
+    def _answer_late(self, wire: Wire, kind: int, command: Any) -> bytes:
+        delay = self._stream.spread(100 * MILLISECOND, 15 * SECOND)
+        self._world.clock.after(delay, self._write_late, wire, kind, command)
+        return b""
+
+    def _repeat_later(self, wire: Wire, kind: int, command: SendReceipt) -> None:
+        self._world.clock.after(self._stream.spread(1000, SECOND), self._repeat, wire, command)
+
+    def _lose_receipt(self, wire: Wire, kind: int, command: SendReceipt) -> bytes:
         """Drop the receipt. A broker in such a state does not live long: the next receipt is out of order,
         which may end the connection even earlier."""
         self._world.client_watch.ends[wire.number].refused = True
@@ -332,9 +306,9 @@ class BrokerMisbehaviour:
         self._world.clock.after(self._stream.spread(100 * MILLISECOND, 5 * SECOND), wire.reset)
         return b""
 
-    def _say_late(self, wire: Wire, kind: int, command: Any) -> None:
+    def _write_late(self, wire: Wire, kind: int, command: Any) -> None:
         if wire.broker_open:
-            self._say(wire, kind, command)
+            self._write(wire, kind, command)
 
     def _repeat(self, wire: Wire, receipt: SendReceipt) -> None:
         if wire.broker_open:
@@ -346,18 +320,18 @@ class BrokerMisbehaviour:
         """Send an answer to a request that does not exist."""
         if wire is None or not self._ready(wire):
             return False
-        request_id = NOBODY + self._stream.below(1000)
+        request_id = UNKNOWN_ID + self._stream.below(1000)
         choice = self._stream.below(3)
         if choice == 0:
-            self._say(wire, T.SUCCESS, proto.CommandSuccess(request_id=request_id))
+            self._write(wire, T.SUCCESS, proto.CommandSuccess(request_id=request_id))
         elif choice == 1:
             error = proto.CommandError(request_id=request_id, error=proto.UnknownError, message="")
-            self._say(wire, T.ERROR, error)
+            self._write(wire, T.ERROR, error)
         else:
             success = proto.CommandProducerSuccess(
                 request_id=request_id, producer_name="nobody", last_sequence_id=7, schema_version=b""
             )
-            self._say(wire, T.PRODUCER_SUCCESS, success)
+            self._write(wire, T.PRODUCER_SUCCESS, success)
         return True
 
     def stray_push(self, wire: Wire | None) -> bool:
@@ -366,16 +340,16 @@ class BrokerMisbehaviour:
             return False
         choice = self._stream.below(4)
         if choice == 0:
-            close = proto.CommandCloseProducer(producer_id=NOBODY, request_id=2**64 - 1)
-            self._say(wire, T.CLOSE_PRODUCER, close)
+            close = proto.CommandCloseProducer(producer_id=UNKNOWN_ID, request_id=2**64 - 1)
+            self._write(wire, T.CLOSE_PRODUCER, close)
         elif choice == 1:
-            gone = proto.CommandCloseConsumer(consumer_id=NOBODY, request_id=2**64 - 1)
-            self._say(wire, T.CLOSE_CONSUMER, gone)
+            gone = proto.CommandCloseConsumer(consumer_id=UNKNOWN_ID, request_id=2**64 - 1)
+            self._write(wire, T.CLOSE_CONSUMER, gone)
         elif choice == 2:
-            change = proto.CommandActiveConsumerChange(consumer_id=NOBODY, is_active=True)
-            self._say(wire, T.ACTIVE_CONSUMER_CHANGE, change)
+            change = proto.CommandActiveConsumerChange(consumer_id=UNKNOWN_ID, is_active=True)
+            self._write(wire, T.ACTIVE_CONSUMER_CHANGE, change)
         else:
-            receipt = SendReceipt(NOBODY, 3, 1, 1)
+            receipt = SendReceipt(UNKNOWN_ID, 3, 1, 1)
             wire.to_client.inject(receipt.encode(), T.SEND_RECEIPT, receipt)
         return True
 
@@ -407,3 +381,66 @@ class BrokerMisbehaviour:
     def _ready(self, wire: Wire) -> bool:
         """True when the wire is past its handshake."""
         return self._world.client_watch.ends[wire.number].connected
+
+
+class Misdeed(NamedTuple):
+    """A fault that can be done to frames of one type."""
+
+    fault: str
+    applies: Callable[[BrokerMisbehaviour, Wire, int, Any], bool]
+    act: Callable[[BrokerMisbehaviour, Wire, int, Any], bytes | None]
+    """Does it, and returns the bytes in place of the frame; None lets the frame pass."""
+
+
+B = BrokerMisbehaviour
+
+_REQUEST_LOST = Misdeed("request_unanswered", B._is_unanswered, B._drop)
+
+TO_BROKER: dict[int, tuple[Misdeed, ...]] = {
+    T.PARTITIONED_METADATA: (Misdeed("partitions_refused", B._always, B._refuse_partitions),),
+    T.LOOKUP: (
+        Misdeed("lookup_refused", B._always, B._refuse_lookup),
+        Misdeed("lookup_redirected", B._always, B._redirect),
+        Misdeed("lookup_redirected_for_ever", B._always, B._redirect),
+        _REQUEST_LOST,
+    ),
+    T.PRODUCER: (Misdeed("producer_refused", B._always, B._refuse), _REQUEST_LOST),
+    T.SUBSCRIBE: (Misdeed("subscribe_refused", B._always, B._refuse), _REQUEST_LOST),
+    T.UNSUBSCRIBE: (Misdeed("closed_while_unsubscribing", B._always, B._close_while_unsubscribing),),
+    T.SEEK: (Misdeed("seek_refused", B._always, B._refuse),),
+    T.GET_TOPICS_OF_NAMESPACE: (Misdeed("topics_refused", B._always, B._refuse),),
+    T.WATCH_TOPIC_LIST: (Misdeed("watch_refused", B._always, B._refuse),),
+    T.GET_LAST_MESSAGE_ID: (Misdeed("last_message_refused", B._always, B._refuse),),
+    T.ACK: (Misdeed("acknowledgement_refused", B._may_be_refused, B._refuse_acknowledgement),),
+    T.SEND: (
+        Misdeed("message_not_allowed", B._always, B._disallow),
+        Misdeed("fenced_out", B._may_be_fenced, B._fence_out),
+        Misdeed("cut_between_chunks", B._is_chunk, B._cut_after_chunk),
+        Misdeed("send_refused", B._always, B._fail_to_store),
+    ),
+}
+"""Misdeeds to frames of clients, by type of frame, in the order in which they are tried."""
+
+TO_CLIENT: dict[int, tuple[Misdeed, ...]] = {
+    T.TOPIC_MIGRATED: (Misdeed("cut_at_migration", B._always, B._cut_soon),),
+    T.WATCH_TOPIC_UPDATE: (Misdeed("watch_update_lost", B._is_polled, B._drop),),
+    T.PONG: (Misdeed("pong_lost", B._always, B._drop),),
+    T.PARTITIONED_METADATA_RESPONSE: (
+        Misdeed("partitions_out_of_date", B._has_partitions, B._fewer_partitions),
+    ),
+    T.SUCCESS: (
+        Misdeed("opened_too_late", B._always, B._answer_too_late),
+        _REQUEST_LOST,
+        Misdeed("reply_late", B._always, B._answer_late),
+    ),
+    T.PRODUCER_SUCCESS: (
+        Misdeed("opened_too_late", B._always, B._answer_too_late),
+        Misdeed("reply_late", B._always, B._answer_late),
+    ),
+    T.LOOKUP_RESPONSE: (Misdeed("reply_late", B._always, B._answer_late),),
+    T.SEND_RECEIPT: (
+        Misdeed("receipt_lost", B._always, B._lose_receipt),
+        Misdeed("receipt_repeated", B._always, B._repeat_later),
+    ),
+}
+"""Misdeeds to frames of brokers, by type of frame, in the order in which they are tried."""

@@ -241,7 +241,7 @@ def topic_stolen(world: "World", stream: Stream) -> bool:
 
 @fault
 def slow_store(world: "World", stream: Stream) -> bool:
-    world.weather.slow_store_until = world.clock.now + stream.spread(100 * MILLISECOND, 5 * SECOND)
+    world.timing.slow_store_until = world.clock.now + stream.spread(100 * MILLISECOND, 5 * SECOND)
     return True
 
 
@@ -279,7 +279,7 @@ def producer_abandoned(world: "World", stream: Stream) -> bool:
 @fault
 def opening_abandoned(world: "World", stream: Stream) -> bool:
     """Let the next applications that open a handle abandon it before it is open."""
-    world.injector.hasty = stream.between(1, 3)
+    world.fault_schedule.abandon_next = stream.between(1, 3)
     return False  # counted when it happens
 
 
@@ -291,7 +291,7 @@ def redeliver_all(world: "World", stream: Stream) -> bool:
 @fault
 def nack_everything(world: "World", stream: Stream) -> bool:
     """Let the next application that takes messages negatively acknowledge all of them at once."""
-    world.injector.refusing = stream.between(1, 2)
+    world.fault_schedule.nack_next = stream.between(1, 2)
     return False  # counted when it happens
 
 
@@ -311,7 +311,7 @@ def client_crashed(world: "World", stream: Stream) -> bool:
 
 @fault
 def wall_clock_set(world: "World", stream: Stream) -> bool:
-    world.weather.wall_offset += stream.between(-3_600_000, 3_600_000)
+    world.timing.wall_offset += stream.between(-3_600_000, 3_600_000)
     return True
 
 
@@ -320,7 +320,7 @@ def wall_clock_set(world: "World", stream: Stream) -> bool:
 
 def _armed(name: str) -> None:
     def arm(world: "World", stream: Stream) -> bool:
-        world.mischief.arm(name, stream.between(1, 3))
+        world.misbehaviour.arm(name, stream.between(1, 3))
         return False  # counted when it happens
 
     FAULTS[name] = arm
@@ -367,35 +367,35 @@ for _name in GROUP_FAULTS:
 @fault
 def lookup_redirected_for_ever(world: "World", stream: Stream) -> bool:
     """Let brokers redirect a client to each other."""
-    world.mischief.arm("lookup_redirected_for_ever", stream.between(20, 60))
+    world.misbehaviour.arm("lookup_redirected_for_ever", stream.between(20, 60))
     return False  # counted when it happens
 
 
 @fault
 def stray_reply(world: "World", stream: Stream) -> bool:
-    return world.mischief.stray_reply(_wire(world, stream))
+    return world.misbehaviour.stray_reply(_wire(world, stream))
 
 
 @fault
 def stray_push(world: "World", stream: Stream) -> bool:
-    return world.mischief.stray_push(_wire(world, stream))
+    return world.misbehaviour.stray_push(_wire(world, stream))
 
 
 @fault
 def unknown_command(world: "World", stream: Stream) -> bool:
-    return world.mischief.unknown_command(_wire(world, stream))
+    return world.misbehaviour.unknown_command(_wire(world, stream))
 
 
 @fault
 def extra_ping(world: "World", stream: Stream) -> bool:
-    return world.mischief.ping(_wire(world, stream))
+    return world.misbehaviour.ping(_wire(world, stream))
 
 
 @fault
 def malformed_to_client(world: "World", stream: Stream) -> bool:
-    return world.mischief.malformed(_wire(world, stream), to_broker=False)
+    return world.misbehaviour.malformed(_wire(world, stream), to_broker=False)
 
 
 @fault
 def malformed_to_broker(world: "World", stream: Stream) -> bool:
-    return world.mischief.malformed(_wire(world, stream), to_broker=True)
+    return world.misbehaviour.malformed(_wire(world, stream), to_broker=True)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pulsar_sansio.model.config import SubscriptionType
 
 from ..engine.clock import MILLISECOND, SECOND
-from ..engine.profile import AppearancePlan, Profile, RoamerPlan
+from ..engine.profile import AppearancePlan, Profile, SingleTopicSeekerPlan
 from ..engine.randomness import Stream, Streams
 from .rare_worlds import busy, trouble
 
@@ -25,7 +25,7 @@ MOST_TO_COME = 6
 """Topics that appear, for each of which a consumer may have to wait."""
 
 
-def draw_misfortunes(streams: Streams, profile: Profile) -> None:
+def draw_combined_faults(streams: Streams, profile: Profile) -> None:
     """Draw each combination, perhaps."""
     draw = streams.stream("refused while a topic comes")
     if draw.chance(500):
@@ -90,8 +90,8 @@ def _a_chunk_and_no_more(draw: Stream, profile: Profile) -> None:
         plan.client, plan.burst = sender.client, 1
         plan.pause = max(plan.pause, SECOND)
     profile.connections_per_broker = 1
-    profile.roamers += [
-        RoamerPlan(
+    profile.single_topic_seekers += [
+        SingleTopicSeekerPlan(
             client=sender.client,
             topic=sender.topic,
             durable=False,

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pulsar_sansio.model.config import BatchingPolicy, SubscriptionType
 
 from ..engine.clock import MILLISECOND, SECOND
-from ..engine.profile import Profile, RoamerPlan, WhisperPlan
+from ..engine.profile import NonPersistentPlan, Profile, SingleTopicSeekerPlan
 from ..engine.randomness import Stream
 from ..model.key_ranges import HASHES
 from .producers import keep_entries, largest_usual_batch, usual_batch
@@ -102,7 +102,7 @@ def draw_dead_letters_of_chunks(draw: Stream, profile: Profile) -> None:
         _give_up(draw, profile)
 
 
-def draw_roamers(draw: Stream, profile: Profile) -> None:
+def draw_single_topic_seekers(draw: Stream, profile: Profile) -> None:
     """One or two applications that read and seek in a topic that does not migrate, without chunks."""
     if not draw.chance(120):
         return
@@ -110,7 +110,9 @@ def draw_roamers(draw: Stream, profile: Profile) -> None:
     gone |= {plan.topic for plan in profile.producers if plan.chunk_size}
     used = {plan.topic for plan in profile.producers if plan.partitioned is None} - gone
     for _ in range(draw.between(1, 2) if used else 0):
-        profile.roamers.append(_roamer(draw, profile, draw.below(profile.clients), draw.choice(sorted(used))))
+        profile.single_topic_seekers.append(
+            _roamer(draw, profile, draw.below(profile.clients), draw.choice(sorted(used)))
+        )
     may_be_refused(draw, profile)
 
 
@@ -120,9 +122,9 @@ def may_be_refused(draw: Stream, profile: Profile) -> None:
         profile.faults = sorted({*profile.faults[::2], "seek_refused", "last_message_refused"})
 
 
-def _roamer(draw: Stream, profile: Profile, client: int, topic: int) -> RoamerPlan:
+def _roamer(draw: Stream, profile: Profile, client: int, topic: int) -> SingleTopicSeekerPlan:
     batch = largest_usual_batch(profile, topic)
-    return RoamerPlan(
+    return SingleTopicSeekerPlan(
         client=client,
         topic=topic,
         durable=draw.chance(500),
@@ -138,14 +140,14 @@ def _roamer(draw: Stream, profile: Profile, client: int, topic: int) -> RoamerPl
     )
 
 
-def draw_roamers_among_chunks(draw: Stream, profile: Profile) -> None:
+def draw_seekers_among_chunks(draw: Stream, profile: Profile) -> None:
     """An application that seeks among messages in chunks."""
     topics = {plan.topic for plan in profile.producers if plan.chunk_size and plan.partitioned is None}
     if not topics or profile.migrations or not draw.chance(300):
         return
-    roamer = _roamer(draw, profile, draw.below(profile.clients), draw.choice(sorted(topics)))
-    roamer.times = False
-    profile.roamers.append(roamer)
+    seeker = _roamer(draw, profile, draw.below(profile.clients), draw.choice(sorted(topics)))
+    seeker.times = False
+    profile.single_topic_seekers.append(seeker)
 
 
 def draw_sticky_keys(draw: Stream, profile: Profile) -> None:
@@ -180,13 +182,13 @@ def draw_sticky_keys(draw: Stream, profile: Profile) -> None:
             keep_entries(producer, before)
 
 
-def draw_whispers(draw: Stream, profile: Profile) -> None:
+def draw_nonpersistent_apps(draw: Stream, profile: Profile) -> None:
     """One or two applications with a non-persistent topic, where no producer waits for memory."""
     if not draw.chance(60) or profile.memory_limit is not None:
         return
     for _ in range(draw.weighted([(1, 3), (2, 1)])):
-        profile.whispers.append(
-            WhisperPlan(
+        profile.nonpersistent_apps.append(
+            NonPersistentPlan(
                 client=draw.below(profile.clients),
                 reads=draw.chance(600),
                 queue=draw.choice([1, 10, 100]),

@@ -3,7 +3,7 @@
 from pulsar_sansio.model.config import SubscriptionType
 
 from ..engine.clock import MILLISECOND, SECOND
-from ..engine.profile import ConsumerPlan, Profile, SubscriptionPlan, VisitorPlan
+from ..engine.profile import ConsumerPlan, Profile, SubscriptionPlan, TransientSubscriberPlan
 from ..engine.randomness import Stream
 from .producers import largest_usual_batch
 
@@ -80,13 +80,13 @@ def _consumer(draw: Stream, profile: Profile, subscription: int) -> ConsumerPlan
     )
 
 
-def draw_visitors(draw: Stream, profile: Profile) -> None:
+def draw_transient_subscribers(draw: Stream, profile: Profile) -> None:
     """Draw applications that leave no subscription behind."""
     for _ in range(draw.weighted([(0, 8), (1, 2), (2, 1)])):
         topic = draw.below(profile.topics)
         batch = largest_usual_batch(profile, topic)
-        profile.visitors.append(
-            VisitorPlan(
+        profile.transient_subscribers.append(
+            TransientSubscriberPlan(
                 client=draw.below(profile.clients),
                 topic=topic,
                 durable=draw.chance(500),

@@ -119,7 +119,9 @@ def draw_batches_by_key(draw: Stream, profile: Profile) -> None:
 
 def draw_creation(draw: Stream, profile: Profile) -> None:
     """Clients that create no topics, where every topic exists and stays on one broker."""
-    come_and_go = profile.appearances or profile.whispers or any(plan.deleted for plan in profile.ends)
+    come_and_go = (
+        profile.appearances or profile.nonpersistent_apps or any(plan.deleted for plan in profile.ends)
+    )
     moves = len(profile.brokers) > 1 or profile.migrations
     if draw.chance(400) and not (come_and_go or moves):
         profile.create_topics = False

@@ -14,10 +14,10 @@ from ..engine.profile import (
     ConsumerPlan,
     GroupPlan,
     GrowthPlan,
+    MultiTopicsSeekerPlan,
     PartitionedPlan,
     ProducerPlan,
     Profile,
-    TouristPlan,
 )
 from ..engine.randomness import Stream
 from ..faults.catalogue import GROUP_FAULTS
@@ -67,7 +67,7 @@ def _draw_group(draw: Stream, profile: Profile) -> None:
     profile.groups.append(group)
 
 
-def draw_tourists(draw: Stream, profile: Profile) -> None:
+def draw_multi_topics_seekers(draw: Stream, profile: Profile) -> None:
     """An application that seeks in several topics, which do not migrate, without chunks."""
     if not draw.chance(90):
         return
@@ -77,8 +77,8 @@ def draw_tourists(draw: Stream, profile: Profile) -> None:
         return
     group = GroupPlan(SubscriptionType.EXCLUSIVE, [])
     _draw_topics(draw, profile, group)
-    profile.tourists.append(
-        TouristPlan(
+    profile.multi_topics_seekers.append(
+        MultiTopicsSeekerPlan(
             client=draw.below(profile.clients),
             group=group,
             times="wall_clock_set" not in profile.faults and draw.chance(500),
@@ -91,9 +91,9 @@ def draw_tourists(draw: Stream, profile: Profile) -> None:
             close_permille=draw.choice([0, 0, 20]),
         )
     )
-    tourist = profile.tourists[-1]
+    seeker = profile.multi_topics_seekers[-1]
     if not group.pattern and draw.chance(500):
-        tourist.reads, tourist.leave_permille, group.twice = True, 0, 0
+        seeker.reads, seeker.leave_permille, group.twice = True, 0, 0
     may_be_refused(draw, profile)
 
 
@@ -234,7 +234,7 @@ def draw_retries(draw: Stream, profile: Profile) -> None:
     consumers = [_receiver(draw, profile) for _ in range(count)]
     for plan in consumers:
         plan.timeout, plan.forget_permille, plan.growing = 0.0, 0, False
-        plan.put_off_permille = draw.choice([100, 300])
+        plan.reconsume_permille = draw.choice([100, 300])
         if kind.cumulative:
             plan.keep_permille = draw.choice([0, 100, 500])
             plan.cumulative_permille = draw.choice([0, 0, 500])

@@ -17,7 +17,7 @@ from ..engine.profile import (
     MigrationPlan,
     PartitionedPlan,
     Profile,
-    VisitorPlan,
+    TransientSubscriberPlan,
 )
 from ..engine.randomness import Stream, Streams
 from .faults import MOST_FAULTS
@@ -63,7 +63,9 @@ def draw_migrations(draw: Stream, profile: Profile, always: bool = False) -> Non
         profile.migrations.append(MigrationPlan(topic, after))
         if draw.chance(500):
             after += draw.spread(MILLISECOND, SECOND)
-    profile.visitors = [plan for plan in profile.visitors if plan.topic not in found]
+    profile.transient_subscribers = [
+        plan for plan in profile.transient_subscribers if plan.topic not in found
+    ]
     for broker in profile.brokers:
         broker.protocol_version = max(broker.protocol_version, MIGRATION_VERSION)
 
@@ -147,8 +149,10 @@ def many_rejections(draw: Stream, profile: Profile) -> None:
 @rarity
 def unsubscribed_on_the_move(draw: Stream, profile: Profile) -> None:
     """A topic is unloaded between UNSUBSCRIBE and its answer: the broker closes the consumer, and answers."""
-    profile.visitors = [
-        VisitorPlan(draw.below(profile.clients), draw.below(profile.topics), True, 200 * MILLISECOND, 10)
+    profile.transient_subscribers = [
+        TransientSubscriberPlan(
+            draw.below(profile.clients), draw.below(profile.topics), True, 200 * MILLISECOND, 10
+        )
         for _ in range(2)
     ]
     profile.migrations.clear()

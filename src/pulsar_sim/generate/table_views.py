@@ -6,7 +6,7 @@ Each function draws one feature, perhaps, from a stream of its own, and changes 
 from pulsar_sansio.model.config import HashingScheme
 
 from ..engine.clock import MILLISECOND, SECOND
-from ..engine.profile import CompactionPlan, Profile, TablePlan
+from ..engine.profile import CompactionPlan, Profile, TableViewPlan
 from ..engine.randomness import Stream
 from .producers import keep_entries, usual_batch
 
@@ -28,7 +28,7 @@ def draw_tables(draw: Stream, profile: Profile) -> None:
     } - gone
     if not used:
         return
-    roamed = {plan.topic for plan in profile.roamers}
+    roamed = {plan.topic for plan in profile.single_topic_seekers}
     topic = draw.choice(sorted((used & roamed) or used))
     for plan in profile.producers:
         if plan.topic == topic and plan.partitioned is None and plan.appearing is None:
@@ -37,7 +37,7 @@ def draw_tables(draw: Stream, profile: Profile) -> None:
             keep_entries(plan, before)
     for _ in range(draw.weighted([(1, 3), (2, 1)])):
         profile.tables.append(
-            TablePlan(
+            TableViewPlan(
                 client=draw.below(profile.clients),
                 topic=topic,
                 queue=draw.choice([1, 2, 10, 100, 1000]),
@@ -49,8 +49,8 @@ def draw_tables(draw: Stream, profile: Profile) -> None:
     for _ in range(draw.below(MOST_COMPACTIONS + 1)):
         after = draw.spread(10 * MILLISECOND, min(profile.run_time, 20 * SECOND))
         profile.compactions.append(CompactionPlan(topic, after))
-    for roamer in profile.roamers:
-        roamer.compacted = roamer.topic == topic and draw.chance(700)
+    for seeker in profile.single_topic_seekers:
+        seeker.compacted = seeker.topic == topic and draw.chance(700)
 
 
 def draw_tables_of_partitions(draw: Stream, profile: Profile) -> None:
@@ -69,7 +69,7 @@ def draw_tables_of_partitions(draw: Stream, profile: Profile) -> None:
             plan.routing = "round_robin"
         keep_entries(plan, before)
     profile.tables.append(
-        TablePlan(
+        TableViewPlan(
             client=draw.below(profile.clients),
             topic=0,
             queue=draw.choice([1, 10, 100, 1000]),

@@ -12,19 +12,19 @@ from ..engine.clock import MICROSECOND, MILLISECOND, SECOND
 from ..engine.profile import EndPlan, Profile
 from ..engine.randomness import Stream, Streams
 from .brokers import broker_config, draw_brokers, draw_options
-from .combined_faults import draw_misfortunes
+from .combined_faults import draw_combined_faults
 from .consumer_features import (
     draw_bad_messages,
     draw_dead_letters,
     draw_dead_letters_of_chunks,
     draw_flow,
-    draw_roamers,
-    draw_roamers_among_chunks,
+    draw_nonpersistent_apps,
+    draw_seekers_among_chunks,
+    draw_single_topic_seekers,
     draw_sticky_keys,
     draw_timeouts,
-    draw_whispers,
 )
-from .consumers import draw_consumers, draw_subscriptions, draw_visitors
+from .consumers import draw_consumers, draw_subscriptions, draw_transient_subscribers
 from .faults import draw_faults
 from .features import (
     draw_access,
@@ -35,7 +35,7 @@ from .features import (
     draw_identities,
     draw_partitions,
 )
-from .multi_topics import draw_groups, draw_retries, draw_tourists
+from .multi_topics import draw_groups, draw_multi_topics_seekers, draw_retries
 from .producers import draw_producers, usual_batch
 from .rare_worlds import draw_special
 from .table_views import draw_tables, draw_tables_of_partitions
@@ -67,7 +67,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     if faults:
         draw_faults(streams, profile, small)
     draw_brokers(streams.stream("brokers"), profile)
-    may(draw_visitors, "visitors", profile)
+    may(draw_transient_subscribers, "visitors", profile)
     may(_ends, "ends", profile)
     if not any(plan.deleted for plan in profile.ends):  # after a deletion the former contents are unknown
         may(draw_partitions, "partitions", profile, large=True)
@@ -83,21 +83,21 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     may(draw_timeouts, "timeouts", profile)
     may(draw_flow, "flow", profile)
     may(draw_dead_letters, "dead letters", profile)
-    may(draw_roamers, "roamers", profile)
+    may(draw_single_topic_seekers, "roamers", profile)
     may(draw_groups, "groups", profile, large=True)
     may(draw_tables, "tables", profile)
     may(draw_sticky_keys, "sticky keys", profile)
-    may(draw_tourists, "tourists", profile, large=True)
+    may(draw_multi_topics_seekers, "tourists", profile, large=True)
     may(draw_retries, "retries", profile)
-    may(draw_roamers_among_chunks, "roamers among chunks", profile)
+    may(draw_seekers_among_chunks, "roamers among chunks", profile)
     may(draw_dead_letters_of_chunks, "dead letters of chunks", profile)
-    may(draw_whispers, "whispers", profile)
+    may(draw_nonpersistent_apps, "whispers", profile)
     may(draw_tables_of_partitions, "tables of partitions", profile)
     may(draw_bad_messages, "bad messages", profile)
     draw_options(streams.stream("broker options"), profile)
     draw_creation(streams.stream("creation of topics"), profile)
     if faults:
-        draw_misfortunes(streams, profile)
+        draw_combined_faults(streams, profile)
     return profile
 
 

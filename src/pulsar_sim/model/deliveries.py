@@ -113,7 +113,7 @@ class ConsumerDeliveries:
         perhaps = meant if vague and count > most else dead
         return sum(1 << index for index in perhaps)
 
-    def handed_out(self, place: Place, count: int, now: int) -> None:
+    def delivered(self, place: Place, count: int, now: int) -> None:
         """The application takes the message from a delivery with that redelivery count."""
         position, index = place[:2], place[2]
         if position in self._changed:

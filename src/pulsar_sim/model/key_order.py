@@ -61,7 +61,7 @@ class KeyOrder:
             or place in self._dropped
             or place[:2] in self._again
             or subscription.is_acknowledged(place)
-            or place[:2] in subscription.let_go
+            or place[:2] in subscription.useless_chunks
             or place[0] <= subscription.topic.gone
         )
 

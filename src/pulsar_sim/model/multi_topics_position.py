@@ -46,7 +46,7 @@ class MultiTopicsSoughtSubscription(SoughtSubscription):
             return
         self.perhaps_long_ago()
         for base in [*self._failed, *self._under_way.values()]:
-            where.perhaps_at(_whenever(base))
+            where.perhaps_at(_at_any_moment(base))
         where.perhaps_as_kept()
         where.back()
 
@@ -59,7 +59,7 @@ class MultiTopicsSoughtSubscription(SoughtSubscription):
                 base if base.since is None else Base(base.place, since=ANYWHERE) for base in where.bases
             ]
         for base in [*self._failed, *self._under_way.values()]:
-            where.unsettled(_whenever(base))
+            where.unsettled(_at_any_moment(base))
 
     def is_sought(self, request: int, base: Base, joined: bool = True) -> None:
         """`joined`: the client is subscribed to this topic. A topic that joins later may begin at its earlier
@@ -67,7 +67,7 @@ class MultiTopicsSoughtSubscription(SoughtSubscription):
         self._under_way[request] = base
         if not joined:
             self._not_joined.add(request)
-        self.where.unsettled(_whenever(base))
+        self.where.unsettled(_at_any_moment(base))
 
     def done(self, request: int, base: Base, now: int) -> None:
         """The seek is done, and the consumer may have read on already. Seeks of one topic are done in the
@@ -90,7 +90,7 @@ class MultiTopicsSoughtSubscription(SoughtSubscription):
         if came is not None:
             self.where.perhaps_at(Base(after(came)))
         for other in self._under_way.values():
-            self.where.unsettled(_whenever(other))
+            self.where.unsettled(_at_any_moment(other))
         self.sought = True
 
     def not_done(self, request: int) -> None:
@@ -99,7 +99,7 @@ class MultiTopicsSoughtSubscription(SoughtSubscription):
         self._came_since.pop(request, None)
         if sought is None:
             return
-        base = _whenever(sought)
+        base = _at_any_moment(sought)
         self._failed.append(base)
         self.where.unanswered(base)
 
@@ -119,9 +119,9 @@ class MultiTopicsSoughtSubscription(SoughtSubscription):
         if self._under_way:
             for request, base in self._under_way.items():
                 self._came_since[request] = place
-                self.where.unsettled(_whenever(base))
+                self.where.unsettled(_at_any_moment(base))
 
 
-def _whenever(base: Base) -> Base:
+def _at_any_moment(base: Base) -> Base:
     """Return the base with an unknown moment."""
     return base if base.since is None else Base(base.place, since=ANYWHERE)

@@ -41,12 +41,12 @@ class GroupTopics:
         kind: SubscriptionType,
         listed: Sequence[str],
         pattern: str,
-        toured: bool = False,
+        for_seekers: bool = False,
         retry: str = "",
     ) -> None:
         self.name = name
         """The name of the subscription."""
-        self.toured = toured
+        self.for_seekers = for_seekers
         """The consumers seek, and leave no subscription behind."""
         self.retry = retry
         """The retry topic; empty when the group has none."""
@@ -57,7 +57,7 @@ class GroupTopics:
     def named(self, name: str) -> "GroupTopics":
         """Return the topics for another subscription."""
         pattern = self._pattern.pattern if self._pattern is not None else ""
-        return GroupTopics(name, self.kind, self.listed, pattern, self.toured, self.retry)
+        return GroupTopics(name, self.kind, self.listed, pattern, self.for_seekers, self.retry)
 
     @property
     def by_pattern(self) -> bool:
@@ -184,7 +184,7 @@ class GroupRecord:
         known = self.members.get(name)
         if known is not None and self._ids[name] == consumer_id:
             known.rewinds += 1  # it begins again where the subscription is
-            known.unjudged.clear()
+            known.redelivery_timing.clear()
             return known
         if known is not None and is_open(known):
             raise ViolationError("INV-C16", f"{self.name} subscribes to {name} twice")

@@ -22,7 +22,7 @@ class PartitionedTopic:
         self.deduplication = deduplication
         self.counts: list[int] = []
         """The numbers of partitions, in order."""
-        self.rumours: list[int] = []
+        self.wrong_counts: list[int] = []
         """Wrong numbers of partitions that a broker has answered."""
         self.partitions: list[TopicRecord] = []
 
@@ -38,7 +38,7 @@ class PartitionedTopic:
     @property
     def believed(self) -> list[int]:
         """Return the numbers of partitions that a client may believe."""
-        return sorted({*self.counts, *self.rumours})
+        return sorted({*self.counts, *self.wrong_counts})
 
     def index_of(self, topic: "TopicRecord") -> int:
         """Return the index of a partition; -1 for another topic."""

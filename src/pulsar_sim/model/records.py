@@ -252,7 +252,7 @@ def identities(sent: Sent) -> list[bytes | str]:
 class SubscriptionRecord:
     """The deliveries of a subscription to applications, and their acknowledgements."""
 
-    made_up = False
+    named_by_client = False
     """True when the client chooses the name and announces it with SUBSCRIBE (`is_called`)."""
     reads_compacted = False
     """True when messages that compaction may remove need not come."""
@@ -263,7 +263,7 @@ class SubscriptionRecord:
         self.kind = kind
         self.delivered: dict[Place, int] = {}
         self.acknowledged: set[Place] = set()
-        self.let_go: set[Position] = set()
+        self.useless_chunks: set[Position] = set()
         """Useless chunks that a client acknowledged by itself, as it may."""
         self.keys = KeyOrder(self) if kind is SubscriptionType.KEY_SHARED else None
         self.copied: set[Place] = set()
@@ -295,29 +295,29 @@ class SubscriptionRecord:
         places = [(*position, index) for index in range(len(self.topic.log[position].messages))]
         return [each for each in places if each > cumulative and each not in acknowledged]
 
-    def bury(self, position: Position) -> None:
+    def acknowledge_copied(self, position: Position) -> None:
         """A client acknowledges an entry by itself: its copied messages are done."""
         for index in range(len(self.topic.log[position].messages)):
             if (*position, index) in self.copied:
                 self.acknowledged.add((*position, index))
-                self.let_go.add(position)
+                self.useless_chunks.add(position)
 
     def open_bits(self, position: Position) -> int:
         """Return the messages of an entry that the application did not acknowledge, as bits."""
         return sum(1 << index for _, _, index in self.left_of(position))
 
-    def is_beheaded(self, position: Position) -> bool:
+    def is_incomplete(self, position: Position) -> bool:
         """True when an earlier chunk of the message that ends here is acknowledged: by a cumulative
         acknowledgement of a message in between, or because another copy completed the message. A consumer
         that attaches again gets only the other chunks, which complete nothing, as in Pulsar."""
         before, earlier = self.cumulative[:2], self.topic.chunks_of(position)[:-1]
         if any(each <= before for each in earlier):
             return True
-        return not self.let_go.isdisjoint(earlier) and any(
+        return not self.useless_chunks.isdisjoint(earlier) and any(
             place in self.delivered for place in self.topic.log[position].source.places
         )
 
-    def made_again(self, position: Position, first: Position | None) -> tuple[Sent, ...]:
+    def reassembled(self, position: Position, first: Position | None) -> tuple[Sent, ...]:
         """Return the message that a client may assemble from left-over chunks although the application is
         done with it. Without deduplication a resent message lies in the log twice, and the acknowledgement of
         one of two chunks may be lost."""
@@ -351,7 +351,7 @@ class SubscriptionRecord:
             self._acknowledged, self._late = 0, topic.late
         while self._acknowledged < len(topic.order):
             position = topic.order[self._acknowledged]
-            if position[0] > topic.gone and self.left_of(position) and not self.is_beheaded(position):
+            if position[0] > topic.gone and self.left_of(position) and not self.is_incomplete(position):
                 return False
             self._acknowledged += 1
         return True
@@ -363,7 +363,7 @@ class SubscriptionRecord:
             for position in self.topic.log
             if position[0] > self.topic.gone
             for place in self.left_of(position)
-            if not self.is_beheaded(position)
+            if not self.is_incomplete(position)
         ]
 
     def check_order(self, consumer: "ConsumerRecord", place: Place) -> None:
@@ -387,7 +387,7 @@ class SubscriptionRecord:
                 if (
                     place not in self.delivered
                     and place[0] > self.topic.gone
-                    and not self.is_beheaded(before)
+                    and not self.is_incomplete(before)
                 ):
                     raise ViolationError(
                         "INV-C3", f"{self.topic.name}/{self.name}: {position} is delivered, {place} never was"
@@ -503,13 +503,13 @@ class ConsumerRecord:
     """Exclusive and Failover: causes to ask for everything again, other than negative acknowledgements."""
     copies_to_fail: int = 0
     """Exclusive and Failover: copies that may still fail, each of which is such a cause."""
-    given_back: set[Position] = field(default_factory=set)
+    asked_again: set[Position] = field(default_factory=set)
     """Entries asked for again that have not arrived since."""
     redeliver_all: int = 0
     """Requests for redelivery of everything that may still show on the wire."""
     sent_far: bool = False
     """A broker has told the consumer that its topic migrated to another cluster."""
-    farewell: bool = False
+    close_answered: bool = False
     """The broker answered the client's close, so it has all acknowledgements of that connection."""
     closed: bool = False
     removed: bool = False
@@ -527,12 +527,12 @@ class ConsumerRecord:
     when a seek fails once more."""
     chunks: dict[Position, int] = field(default_factory=dict)
     """Arrival time of each chunk, for a subscription that is not durable."""
-    unjudged: RedeliveryTiming = field(init=False)
-    given: ConsumerDeliveries = field(init=False)
+    redelivery_timing: RedeliveryTiming = field(init=False)
+    deliveries: ConsumerDeliveries = field(init=False)
 
     def __post_init__(self) -> None:
-        self.unjudged = RedeliveryTiming(self.spec)
-        self.given = ConsumerDeliveries(self.spec)
+        self.redelivery_timing = RedeliveryTiming(self.spec)
+        self.deliveries = ConsumerDeliveries(self.spec)
 
     @property
     def kind(self) -> SubscriptionType:

@@ -23,20 +23,20 @@ MOST_TICKS = 3
 
 
 @dataclass(slots=True)
-class HandedOut:
+class DeliveredEntry:
     """An entry with delivered messages that the application has not acknowledged."""
 
     due: int
     """Virtual time, in nanoseconds, from which the entry may be asked for."""
     left: set[int]
     """Messages not acknowledged since, by index in the batch."""
-    given: set[int]
+    taken: set[int]
     """Messages delivered and not negatively acknowledged, by index in the batch."""
 
     @property
     def silent(self) -> bool:
         """True when the application has a message without an acknowledgement of either kind."""
-        return not self.given.isdisjoint(self.left)
+        return not self.taken.isdisjoint(self.left)
 
 
 class RedeliveryTiming:
@@ -62,7 +62,7 @@ class RedeliveryTiming:
         negative = spec.negative_acknowledgement_backoff
         delay = spec.negative_acknowledgement_delay
         self._negative = negative or RedeliveryBackoff(delay, delay)
-        self._open: dict[Position, HandedOut] = {}
+        self._open: dict[Position, DeliveredEntry] = {}
         self._refused: dict[Position, dict[int, int]] = {}
         """The end of the delay of each negatively acknowledged message, by entry and index."""
         self._before: dict[Position, int] = {}
@@ -77,7 +77,7 @@ class RedeliveryTiming:
             if refused is not None:
                 self._before[position] = min(refused.values())
 
-    def handed_out(self, positions: list[Position], size: int, index: int, count: int, now: int) -> None:
+    def delivered(self, positions: list[Position], size: int, index: int, count: int, now: int) -> None:
         """The application took message `index` of `size` of these entries, which were redelivered `count`
         times; several entries are chunks."""
         if not self._timeout:
@@ -86,10 +86,10 @@ class RedeliveryTiming:
         for position in positions:
             known = self._open.get(position)
             if known is None:
-                self._open[position] = HandedOut(due, set(range(size)), {index})
+                self._open[position] = DeliveredEntry(due, set(range(size)), {index})
             else:
                 known.due = due
-                known.given.add(index)
+                known.taken.add(index)
                 known.left.add(index)
 
     def acknowledged(self, positions: list[Position], index: int) -> None:
@@ -111,7 +111,7 @@ class RedeliveryTiming:
         for position in positions:
             known = self._open.get(position)
             if known is not None:
-                known.given.discard(index)
+                known.taken.discard(index)
 
     def acknowledged_through(self, last: Position, index: int) -> None:
         """The message is acknowledged, with everything before it."""
@@ -120,13 +120,13 @@ class RedeliveryTiming:
         for each in range(index + 1):
             self.acknowledged([last], each)
 
-    def put_off(self, positions: list[Position], in_part: bool, cumulative: bool) -> None:
+    def reconsume_later(self, positions: list[Position], in_part: bool, cumulative: bool) -> None:
         """An entry, or a message of it, is copied: that counts as its acknowledgement, and cumulatively as
         that of all before it."""
-        judged = [] if in_part else positions
+        settled = [] if in_part else positions
         if cumulative:
-            judged = judged + [each for each in [*self._open, *self._refused] if each < min(positions)]
-        for position in judged:
+            settled = settled + [each for each in [*self._open, *self._refused] if each < min(positions)]
+        for position in settled:
             self._open.pop(position, None)
             self._refused.pop(position, None)
 
@@ -136,7 +136,7 @@ class RedeliveryTiming:
         for position in positions:
             known = self._open.get(position)
             if known is not None:
-                known.given.discard(index)
+                known.taken.discard(index)
             refused = self._refused.setdefault(position, {})
             refused[index] = min(due, refused.get(index, due))
 

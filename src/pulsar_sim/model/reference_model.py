@@ -39,7 +39,7 @@ from .records import (
     TopicRecord,
     identities,
 )
-from .retry_letters import Waiting
+from .retry_requests import RetryRequests
 
 DELAY_TICK = 1000 + 1
 """Milliseconds by which a delayed message may be delivered early: brokers count in seconds, and round the
@@ -67,15 +67,15 @@ class ReferenceModel:
         self.by_identity: dict[bytes | str, Sent] = {}
         self.producers: dict[str, ProducerRecord] = {}
         self.consumers: dict[str, ConsumerRecord] = {}
-        self.volatile: dict[str, TopicRecord] = {}
+        self.nonpersistent: dict[str, TopicRecord] = {}
         """Non-persistent topics."""
         self.groups: dict[str, GroupRecord] = {}
         """Consumers of several topics, by name."""
-        self.letters: set[str] = set()
+        self.copy_topics: set[str] = set()
         """Dead-letter and retry topics."""
-        self.retries: dict[str, None] = {}
+        self.retry_topics: dict[str, None] = {}
         """Retry topics alone."""
-        self.waiting = Waiting()
+        self.retry_requests = RetryRequests()
         """Messages that applications reconsume later."""
         self.confirmed = 0
         self.failed = 0
@@ -267,7 +267,7 @@ class ReferenceModel:
         ledger, entry_id, _, index, _, first_chunk = message_id
         place = (ledger, entry_id, max(index, 0))
         entry = topic.log.get((ledger, entry_id))
-        messages = entry and (entry.messages or subscription.made_again(place[:2], first_chunk))
+        messages = entry and (entry.messages or subscription.reassembled(place[:2], first_chunk))
         if entry is None or not messages or place[2] >= len(messages):
             raise ViolationError("INV-C2", f"{consumer.name}: {place} is not in the log of {topic.name}")
         sent = messages[place[2]]
@@ -279,13 +279,13 @@ class ReferenceModel:
             self._compare_fields(consumer, message, sent)
         elif message.header.partition_key is not None or message.header.properties:
             raise ViolationError("INV-C2", f"{consumer.name}: {sent} was given a key or properties")
-        given, count = consumer.given, message.redelivery_count
-        if given.is_dead(place, count):
+        deliveries, count = consumer.deliveries, message.redelivery_count
+        if deliveries.is_dead(place, count):
             raise ViolationError("INV-C10", f"{consumer.name}: {place} is delivered, and is a dead letter")
-        if given.is_known(place):
+        if deliveries.is_known(place):
             raise ViolationError("INV-C19", f"{consumer.name}: {place} is delivered, and is acknowledged")
-        given.handed_out(place, count, now)
-        if consumer.given_back and place[:2] in consumer.given_back:
+        deliveries.delivered(place, count, now)
+        if consumer.asked_again and place[:2] in consumer.asked_again:
             raise ViolationError(
                 "INV-C9", f"{consumer.name}: {place} is delivered although it was given back"
             )
@@ -320,8 +320,8 @@ class ReferenceModel:
     def acknowledge(self, consumer: ConsumerRecord, place: Place, now: int) -> None:
         if consumer.refused:
             self._no_longer_refused(consumer, place[:2])
-        consumer.unjudged.acknowledged(consumer.subscription.topic.chunks_of(place[:2]), place[2])
-        consumer.given.acknowledged(place, now)
+        consumer.redelivery_timing.acknowledged(consumer.subscription.topic.chunks_of(place[:2]), place[2])
+        consumer.deliveries.acknowledged(place, now)
         acknowledged = consumer.subscription.acknowledged
         if place not in acknowledged:
             acknowledged.add(place)
@@ -343,7 +343,7 @@ class ReferenceModel:
                 if position < place[:2] or subscription.topic.log[position].chunk is not None:
                     consumer.refused.remove(position)
             self._no_longer_refused(consumer, place[:2])
-        consumer.unjudged.acknowledged_through(place[:2], place[2])
+        consumer.redelivery_timing.acknowledged_through(place[:2], place[2])
 
     @staticmethod
     def _no_longer_refused(consumer: ConsumerRecord, position: Position) -> None:
@@ -357,8 +357,8 @@ class ReferenceModel:
     def negative_acknowledge(self, consumer: ConsumerRecord, place: Place, count: int, now: int) -> None:
         """`count`: the redelivery count of the message, as far as the call tells it."""
         positions = consumer.subscription.topic.chunks_of(place[:2])
-        consumer.unjudged.refused(positions, place[2], count, now)
-        consumer.given.settled(place, now)
+        consumer.redelivery_timing.refused(positions, place[2], count, now)
+        consumer.deliveries.settled(place, now)
         consumer.nacked.update(positions)
         consumer.refused.update(positions)
         consumer.rewinds += 1
@@ -396,8 +396,8 @@ class ReferenceModel:
                 if (
                     place not in subscription.delivered
                     and place[0] > topic.gone
-                    and place[:2] not in subscription.let_go
-                    and not subscription.is_beheaded(place[:2])
+                    and place[:2] not in subscription.useless_chunks
+                    and not subscription.is_incomplete(place[:2])
                 ):
                     raise ViolationError(
                         "INV-C1", f"{topic.name}/{subscription.name}: {place} never delivered"

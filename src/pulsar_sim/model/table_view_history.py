@@ -28,7 +28,7 @@ class TableViewHistory:
     def ways(self, key: str) -> Sequence[Way]:
         return self._ways.get(key, [{}])
 
-    def hears(
+    def record_change(
         self,
         key: str,
         value: bytes | None,

@@ -116,16 +116,16 @@ class Case:
     def run(self, keep_trace: bool = False) -> SeedReport:
         world = World(self.seed, self.profile, keep_trace)
         if self.strikes is not None:
-            world.injector = RepeatingInjector(world, self.strikes)
+            world.fault_schedule = RepeatingInjector(world, self.strikes)
         return world.run()
 
     def recorded(self) -> tuple["Case", SeedReport]:
         """Run it, and give the same world with its faults written down."""
         world = World(self.seed, self.profile)
-        injector = RecordingInjector(world, self.profile.faults, self.profile.fault_gap)
-        world.injector = injector
+        fault_schedule = RecordingInjector(world, self.profile.faults, self.profile.fault_gap)
+        world.fault_schedule = fault_schedule
         report = world.run()
-        return replace(self, strikes=injector.strikes), report
+        return replace(self, strikes=fault_schedule.strikes), report
 
     # --- as plain values ---
 

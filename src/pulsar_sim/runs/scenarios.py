@@ -24,7 +24,7 @@ from ..engine.profile import (
     ProducerPlan,
     Profile,
     SubscriptionPlan,
-    VisitorPlan,
+    TransientSubscriberPlan,
 )
 from ..engine.randomness import Streams
 from ..generate import draw
@@ -58,8 +58,8 @@ def quiet_profile(
     )
     profile.brokers, profile.all_addresses = [], False
     profile.redirect_permille = profile.stale_lookup_permille = 0
-    profile.visitors, profile.ends, profile.partitioned, profile.migrations = [], [], [], []
-    profile.roamers = []
+    profile.transient_subscribers, profile.ends, profile.partitioned, profile.migrations = [], [], [], []
+    profile.single_topic_seekers = []
     profile.deduplication = False
     profile.keepalive, profile.operation_timeout, profile.max_backoff = 1.0, 2.0, 0.2
     profile.connections_per_broker = 1
@@ -204,7 +204,7 @@ def _unload_at_second_message(world: ScenarioWorld) -> None:
 
 
 def _redirect_twice(world: ScenarioWorld) -> None:
-    world.mischief.arm("lookup_redirected", 2)
+    world.misbehaviour.arm("lookup_redirected", 2)
 
 
 def _close_both(world: ScenarioWorld) -> None:
@@ -415,7 +415,9 @@ def reset_while_acknowledging() -> Profile:
 def unsubscribe() -> Profile:
     """A subscription is made, read from, and removed by its consumer."""
     profile = quiet_profile(messages=3)
-    profile.visitors = [VisitorPlan(client=0, topic=0, durable=True, stay=20 * MILLISECOND, queue=2)]
+    profile.transient_subscribers = [
+        TransientSubscriberPlan(client=0, topic=0, durable=True, stay=20 * MILLISECOND, queue=2)
+    ]
     return profile
 
 
@@ -423,7 +425,9 @@ def unsubscribe() -> Profile:
 def read_without_a_subscription() -> Profile:
     """A consumer reads everything, and nothing is kept of it."""
     profile = quiet_profile(messages=4)
-    profile.visitors = [VisitorPlan(client=0, topic=0, durable=False, stay=SECOND, queue=2)]
+    profile.transient_subscribers = [
+        TransientSubscriberPlan(client=0, topic=0, durable=False, stay=SECOND, queue=2)
+    ]
     return profile
 
 

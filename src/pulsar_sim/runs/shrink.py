@@ -29,9 +29,9 @@ FEW = (1, 2, 3, 6, 12)
 
 LONGEST_LINE = 150
 
-GUESTS = ("visitors", "roamers", "tables")
+GUESTS = ("transient_subscribers", "single_topic_seekers", "tables")
 
-OF_SEVERAL = ("tourists", "groups", "whispers")
+OF_SEVERAL = ("multi_topics_seekers", "groups", "nonpersistent_apps")
 """Those who receive from several topics, or from one of their own."""
 
 EVENTS = ("compactions", "ends", "migrations")
@@ -238,7 +238,7 @@ class Shrinker:
             for group in profile.groups
         ]
         if profile.clients > 1:
-            names = ("producers", "consumers", *GUESTS, "tourists", "whispers")
+            names = ("producers", "consumers", *GUESTS, "multi_topics_seekers", "nonpersistent_apps")
             users_of_one = {
                 name: [replace(plan, client=0) for plan in getattr(profile, name)] for name in names
             }
@@ -249,7 +249,7 @@ class Shrinker:
         for name in (*GUESTS, *EVENTS):
             users += getattr(profile, name)
         used = {plan.topic for plan in users if plan.topic < profile.topics}
-        for group in [*profile.groups, *(plan.group for plan in profile.tourists)]:
+        for group in [*profile.groups, *(plan.group for plan in profile.multi_topics_seekers)]:
             used |= set(range(profile.topics)) if group.pattern else set(group.topics)
         if len(used) <= 1 and profile.topics > 1:
             self._try(self._moved(0, 1))

@@ -125,8 +125,8 @@ class Administrator:
         self.world.count_fault("partitions_added")
         self.world.trace.add(self.world.clock.now, "administrator", f"{name} has {partitions} partitions")
         self.world.add_partitions(name, partitions)
-        for guest in self.world.guests:
-            guest.expect_partitions()
+        for app in self.world.transient_apps:
+            app.expect_partitions()
         self.world.cluster.set_partitions(name, partitions)
 
     def _appear(self, index: int) -> None:

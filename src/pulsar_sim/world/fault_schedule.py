@@ -25,11 +25,11 @@ class FaultSchedule:
         self._gap = gap
         self._deck: list[str] = []
         """Kinds still to strike in this round: none strikes twice before all have struck."""
-        self._second_thoughts = world.streams.stream("second thoughts")
+        self._abandon_stream = world.streams.stream("second thoughts")
         self._active = False
-        self.hasty = 0
+        self.abandon_next = 0
         """The number of next openings that are abandoned at once."""
-        self.refusing = 0
+        self.nack_next = 0
         """The number of next takes whose messages are all negatively acknowledged."""
 
     def start(self) -> None:
@@ -39,21 +39,21 @@ class FaultSchedule:
 
     def stop(self) -> None:
         self._active = False
-        self.hasty = self.refusing = 0
+        self.abandon_next = self.nack_next = 0
 
     def refuses(self) -> bool:
         """True when the application that has just taken messages must negatively acknowledge all of them."""
-        if not self.refusing:
+        if not self.nack_next:
             return False
-        self.refusing -= 1
+        self.nack_next -= 1
         self._world.count_fault("nack_everything")
         return True
 
     def opened(self, app: "ProducerApp | ConsumerApp") -> None:
         """An application has begun to open a handle, and may abandon it."""
-        if self.hasty:
-            self.hasty -= 1
-            soon = self._second_thoughts.below(8 * self._world.network.conditions.latency + 2 * MILLISECOND)
+        if self.abandon_next:
+            self.abandon_next -= 1
+            soon = self._abandon_stream.below(8 * self._world.network.conditions.latency + 2 * MILLISECOND)
             self._world.clock.after(soon, self._give_up, app, app.handle)
 
     def _give_up(self, app: "ProducerApp | ConsumerApp", handle: int) -> None:

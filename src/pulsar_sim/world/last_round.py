@@ -100,7 +100,7 @@ class _Round:
         if topics:
             topic = self._stream.choice(topics)
             self._use(topic)
-        self._found_a_namespace()
+        self._create_namespace()
         self._start_again()
 
     def _may_be_moved(self, topic: str) -> bool:
@@ -232,7 +232,7 @@ class _Round:
 
     # --- creating and deleting --------------------------------------------------------------------------
 
-    def _found_a_namespace(self) -> None:
+    def _create_namespace(self) -> None:
         """Create a tenant, a namespace and a topic; they stay for the restart."""
         broker, tenant = self._broker, f"of-{self._node.name}"
         namespace = f"{tenant}/last"
@@ -259,9 +259,9 @@ class _Round:
                 wanted = FRESH.get(name, found if name in NOT_TOLD else 0)
                 wanted = wanted.replace("first", f"{first}") if isinstance(wanted, str) else wanted
                 self._agree_fresh(name, found, wanted)
-        self._make_a_volatile_topic(f"non-{topic}")
+        self._make_a_nonpersistent_topic(f"non-{topic}")
 
-    def _make_a_volatile_topic(self, topic: str) -> None:
+    def _make_a_nonpersistent_topic(self, topic: str) -> None:
         broker = self._broker
         self._do(broker.topic_administration.create_topic, topic)
         for statistics in (

@@ -20,7 +20,7 @@ from ..apps.client_process import CLOSED, ClientProcess, User, check_quiet
 from ..apps.consumer_app import ConsumerApp, dead_letters
 from ..apps.multi_topics_app import MultiTopicsApp
 from ..apps.multi_topics_seeker import MultiTopicsSeeker
-from ..apps.nonpersistent_app import NonPersistentApp, whispered
+from ..apps.nonpersistent_app import NonPersistentApp, nonpersistent_topic
 from ..apps.producer_app import ProducerApp
 from ..apps.single_topic_seeker import SingleTopicSeeker
 from ..apps.table_view_app import TableViewApp
@@ -32,12 +32,12 @@ from ..checks.quiescence import (
     brokers_are_alone,
     check_alone,
     check_attachments,
-    check_farewells,
+    check_closes,
     check_leftovers,
     check_memory,
     check_permits,
+    describe_rest,
     drained,
-    what_is_left,
 )
 from ..checks.statistics import check_tallies
 from ..engine.broker_node import BrokerNode
@@ -116,13 +116,13 @@ class World:
         self.rules = RuleWatch(client_process, broker_process)
         self.client_watch = ClientWireObserver(self)
         self.broker_watch = BrokerWireObserver(self)
-        self.weather = Timing(self, self.streams.stream("weather"), self.profile.store_delay)
-        self.mischief = BrokerMisbehaviour(self, self.streams.stream("mischief"))
+        self.timing = Timing(self, self.streams.stream("weather"), self.profile.store_delay)
+        self.misbehaviour = BrokerMisbehaviour(self, self.streams.stream("mischief"))
         conditions = Conditions(self.profile.latency, self.profile.jitter, self.profile.cut_permille)
         network_stream = self.streams.stream("network")
         self.network = Network(self.clock, network_stream, self.trace, conditions, self._wrote, self._garbage)
-        injector_stream = self.streams.stream("faults")
-        self.injector = FaultSchedule(self, injector_stream, self.profile.faults, self.profile.fault_gap)
+        fault_stream = self.streams.stream("faults")
+        self.fault_schedule = FaultSchedule(self, fault_stream, self.profile.faults, self.profile.fault_gap)
         self.phase = "boot"
         self.rash = True
         """Applications still act at random; later they only finish their work."""
@@ -149,8 +149,8 @@ class World:
         self.groups_topics = [
             *(self._group_topics(f"group-{index}", group) for index, group in enumerate(self.profile.groups)),
             *(
-                self._group_topics(f"tour-{index}", tourist.group, toured=True)
-                for index, tourist in enumerate(self.profile.tourists)
+                self._group_topics(f"tour-{index}", seeker.group, for_seekers=True)
+                for index, seeker in enumerate(self.profile.multi_topics_seekers)
             ),
         ]
         """The topics of the groups that must receive everything, then those of the groups that seek."""
@@ -167,38 +167,38 @@ class World:
             topic.subscriptions[f"sub-{index}"] = SubscriptionRecord(topic, f"sub-{index}", subscription.kind)
         for index in sorted({plan.subscription for plan in self.profile.consumers if plan.dead_letters}):
             name = dead_letters(index)
-            self.model.letters.add(name)
+            self.model.copy_topics.add(name)
             self.model.topics[name] = TopicRecord(name, self.profile.deduplication)
             self.topics.append(name)
         for topics in self.groups_topics:
             if topics.retry:
-                self.model.retries[topics.retry] = None
+                self.model.retry_topics[topics.retry] = None
                 for name in (topics.retry, dead_topic(topics.name)):
-                    self.model.letters.add(name)
+                    self.model.copy_topics.add(name)
                     self._remember_topic(name)
                     self.topics.append(name)
         for topic in self.model.topics.values():
             topic.subscriptions[AUDIT] = SubscriptionRecord(topic, AUDIT, SubscriptionType.EXCLUSIVE)
         self.cluster = Cluster(self)
-        for index in range(len(self.profile.whispers)):
-            self.cluster.own(whispered(index))
+        for index in range(len(self.profile.nonpersistent_apps)):
+            self.cluster.own(nonpersistent_topic(index))
         self.clusters = [self.cluster, FarCluster(self)] if self.profile.migrations else [self.cluster]
         self.hosts: list[ClientProcess] = []
         self.producers: list[ProducerApp] = []
         self.consumers: list[ConsumerApp] = []
         self.groups: list[MultiTopicsApp] = []
-        self.visitors: list[TransientSubscriber] = []
-        self.roamers: list[SingleTopicSeeker] = []
+        self.transient_subscribers: list[TransientSubscriber] = []
+        self.single_topic_seekers: list[SingleTopicSeeker] = []
         self.tables: list[TableViewApp] = []
-        self.tourists: list[MultiTopicsSeeker] = []
-        self.whisperers: list[NonPersistentApp] = []
+        self.multi_topics_seekers: list[MultiTopicsSeeker] = []
+        self.nonpersistent_apps: list[NonPersistentApp] = []
         self.administrator = Administrator(self)
 
-    def _group_topics(self, name: str, group: GroupPlan, toured: bool = False) -> GroupTopics:
+    def _group_topics(self, name: str, group: GroupPlan, for_seekers: bool = False) -> GroupTopics:
         listed = [f"{BEFORE_THE_NAME}t{topic}" for topic in group.topics]
         listed += [f"{BEFORE_THE_NAME}p{topic}" for topic in group.partitioned]
         retry = retry_topic(name) if group.retry else ""
-        return GroupTopics(name, group.kind, listed, group.pattern, toured, retry)
+        return GroupTopics(name, group.kind, listed, group.pattern, for_seekers, retry)
 
     def _remember_topic(self, name: str) -> TopicRecord:
         """Record a topic or partition, with the groups' subscriptions to it."""
@@ -207,7 +207,7 @@ class World:
             if group.means(name):
                 record.subscriptions[group.name] = (
                     MultiTopicsSoughtSubscription(record, group.name)
-                    if group.toured
+                    if group.for_seekers
                     else SubscriptionRecord(record, group.name, group.kind)
                 )
         return record
@@ -265,18 +265,24 @@ class World:
         return "pulsar://" + ",".join(f"broker-{index}:6650" for index in range(max(1, count)))
 
     @property
-    def guests(self) -> list[TransientApp[Any]]:
+    def transient_apps(self) -> list[TransientApp[Any]]:
         """The applications that leave no subscription behind."""
-        return [*self.visitors, *self.roamers, *self.tables, *self.tourists, *self.whisperers]
+        return [
+            *self.transient_subscribers,
+            *self.single_topic_seekers,
+            *self.tables,
+            *self.multi_topics_seekers,
+            *self.nonpersistent_apps,
+        ]
 
     @property
     def users(self) -> list[User]:
         """All applications that use a client."""
-        return [*self.producers, *self.receivers, *self.guests]
+        return [*self.producers, *self.receivers, *self.transient_apps]
 
     def wall_time(self) -> int:
         """Return milliseconds since 1970, as the machines' hosts believe."""
-        return WALL_CLOCK_AT_START + self.clock.elapsed // MILLISECOND + self.weather.wall_offset
+        return WALL_CLOCK_AT_START + self.clock.elapsed // MILLISECOND + self.timing.wall_offset
 
     def count_fault(self, name: str) -> None:
         self.faults[name] = self.faults.get(name, 0) + 1
@@ -291,10 +297,10 @@ class World:
         if to_broker:
             self.rules.clients.wrote(wire, kind, command)
             self.client_watch.wrote(wire, kind, command)
-            return self.mischief.to_broker(wire, kind, command) if self.mischief.active else None
+            return self.misbehaviour.to_broker(wire, kind, command) if self.misbehaviour.active else None
         self.rules.brokers.wrote(wire, kind, command)
         self.broker_watch.wrote(wire, kind, command)
-        return self.mischief.to_client(wire, kind, command) if self.mischief.active else None
+        return self.misbehaviour.to_client(wire, kind, command) if self.misbehaviour.active else None
 
     def _garbage(self, pipe: Pipe) -> None:
         who = pipe.wire.client.name if pipe.to_broker else pipe.wire.broker.name
@@ -367,9 +373,9 @@ class World:
 
         self._set_phase("run")
         profile = self.profile
-        self.weather.timers_late_permille = profile.timers_late_permille
-        self.weather.timers_early_permille = profile.timers_early_permille
-        self.weather.stale_permille = profile.stale_permille
+        self.timing.timers_late_permille = profile.timers_late_permille
+        self.timing.timers_early_permille = profile.timers_early_permille
+        self.timing.stale_permille = profile.stale_permille
         self.hosts = [ClientProcess(self, index) for index in range(profile.clients)]
         self.producers = [ProducerApp(self, index, plan) for index, plan in enumerate(profile.producers)]
         self.consumers = [ConsumerApp(self, index, plan) for index, plan in enumerate(profile.consumers)]
@@ -378,17 +384,23 @@ class World:
             for group, each in enumerate(profile.groups)
             for index, plan in enumerate(each.consumers)
         ]
-        self.visitors = [
-            TransientSubscriber(self, index, plan) for index, plan in enumerate(profile.visitors)
+        self.transient_subscribers = [
+            TransientSubscriber(self, index, plan) for index, plan in enumerate(profile.transient_subscribers)
         ]
-        self.roamers = [SingleTopicSeeker(self, index, plan) for index, plan in enumerate(profile.roamers)]
+        self.single_topic_seekers = [
+            SingleTopicSeeker(self, index, plan) for index, plan in enumerate(profile.single_topic_seekers)
+        ]
         self.tables = [TableViewApp(self, index, plan) for index, plan in enumerate(profile.tables)]
-        self.whisperers = [NonPersistentApp(self, index, plan) for index, plan in enumerate(profile.whispers)]
-        self.tourists = [MultiTopicsSeeker(self, index, plan) for index, plan in enumerate(profile.tourists)]
+        self.nonpersistent_apps = [
+            NonPersistentApp(self, index, plan) for index, plan in enumerate(profile.nonpersistent_apps)
+        ]
+        self.multi_topics_seekers = [
+            MultiTopicsSeeker(self, index, plan) for index, plan in enumerate(profile.multi_topics_seekers)
+        ]
         for user in self.users:
             user.start()
         self.administrator.start()
-        self.injector.start()
+        self.fault_schedule.start()
         end = self.clock.now + profile.run_time
         self._until(
             lambda: self.clock.now >= end or (not profile.lingers and all_sent(self)),
@@ -400,12 +412,12 @@ class World:
         self._set_phase("heal")
         self._heal()
         self._set_phase("drain")
-        self._until(lambda: drained(self), profile.patience, lambda: what_is_left(self))
+        self._until(lambda: drained(self), profile.patience, lambda: describe_rest(self))
         check_permits(self)
         check_attachments(self)
         check_memory(self)
         check_tallies(self)
-        check_farewells(self)
+        check_closes(self)
         check_leftovers(self)
 
         self._set_phase("close")
@@ -458,18 +470,18 @@ class World:
         return 2 * SECOND
 
     def _heal(self) -> None:
-        self.injector.stop()
-        self.mischief.heal()
+        self.fault_schedule.stop()
+        self.misbehaviour.heal()
         self.network.heal()
-        self.weather.heal()
+        self.timing.heal()
         self.rash = False
         self.healed = True
         for cluster in self.clusters:
             cluster.heal()
         for consumer in self.receivers:
             consumer.wake()
-        for guest in self.guests:
-            guest.wake()
+        for app in self.transient_apps:
+            app.wake()
         self.administrator.heal()
         if "acknowledgement_refused" in self.faults:
             self.clock.after(3 * SECOND, self._ask_again)

@@ -10,7 +10,7 @@ from pulsar_sansio.model.config import (
 )
 from pulsar_sansio.wire import MessageMetadata, Send, pack_payload
 from pulsar_sim import Streams, draw
-from pulsar_sim.checks.letter_frames import LetterEnd, LetterWatch
+from pulsar_sim.checks.copy_frames import CopyProducerEnd, CopyWatch
 from pulsar_sim.engine.failures import ViolationError
 from pulsar_sim.model.records import (
     ConsumerRecord,
@@ -32,15 +32,15 @@ ORIGIN = {
 def test_every_feature_is_drawn() -> None:
     profiles = [draw(Streams(seed)) for seed in range(200)]
     consumers = [plan for profile in profiles for plan in profile.consumers]
-    roamers = [plan for profile in profiles for plan in profile.roamers]
+    single_topic_seekers = [plan for profile in profiles for plan in profile.single_topic_seekers]
     for found in (
         [plan for plan in consumers if plan.timeout],
         [plan for plan in consumers if plan.forget_permille],
         [plan for plan in consumers if plan.halt_permille],
         [plan for plan in consumers if not plan.queue],
         [plan for plan in consumers if plan.dead_letters],
-        [plan for plan in roamers if plan.durable],
-        [plan for plan in roamers if not plan.durable],
+        [plan for plan in single_topic_seekers if plan.durable],
+        [plan for plan in single_topic_seekers if not plan.durable],
     ):
         assert 0 < len(found) < len(consumers) / 4
 
@@ -58,8 +58,8 @@ class LetterTopics:
         self.consumer.too_often[5, 0] = 1
         producer = ProducerRecord("p", topic, ProducerSpec(topic=topic.name))
         topic.stored((5, 0), Entry(b"entry", (Sent(producer, 0, b"payload", "key", {"n": "1"}, 7),)))
-        self.watch = LetterWatch(self.model)
-        self.end: LetterEnd = self.watch.opened(dead, f"{topic.name}-s-c-abcde-DLQ")
+        self.watch = CopyWatch(self.model)
+        self.end: CopyProducerEnd = self.watch.opened(dead, f"{topic.name}-s-c-abcde-DLQ")
 
     def copy(self, payload: bytes = b"payload", key: str = "key", **properties: str) -> None:
         said = {"n": "1", **ORIGIN, **properties}
@@ -79,10 +79,10 @@ def test_a_copy_is_safe_with_its_receipt() -> None:
     letters = LetterTopics()
     letters.copy()
     assert not letters.subscription.copied
-    letters.subscription.bury((5, 0))
+    letters.subscription.acknowledge_copied((5, 0))
     assert not letters.subscription.is_acknowledged((5, 0, 0))
     letters.watch.got_receipt(letters.end, Send(0, 3), 0)
-    letters.subscription.bury((5, 0))
+    letters.subscription.acknowledge_copied((5, 0))
     assert letters.subscription.is_acknowledged((5, 0, 0))
 
 

@@ -7,7 +7,7 @@ import pytest
 from pulsar_sansio.client.consuming.arrival import Arrival
 from pulsar_sim import Streams, World, draw
 from pulsar_sim.engine.failures import Outcome, ViolationError
-from pulsar_sim.engine.profile import Profile, WhisperPlan
+from pulsar_sim.engine.profile import NonPersistentPlan, Profile
 from pulsar_sim.runs.scenarios import quiet_profile
 
 MILLISECOND = 10**6
@@ -19,7 +19,7 @@ def whispering(**plan: Any) -> Profile:
     profile.run_time = 2_000 * MILLISECOND
     profile.lingers = True
     found = {"client": 0, "reads": True, "queue": 10, "pause": 50 * MILLISECOND, "close_permille": 0, **plan}
-    profile.whispers = [WhisperPlan(**found)]
+    profile.nonpersistent_apps = [NonPersistentPlan(**found)]
     return profile
 
 
@@ -37,7 +37,7 @@ def test_what_is_said_is_heard(reads: bool, queue: int) -> None:
 
 
 def test_they_are_drawn_and_pass() -> None:
-    found = [(seed, profile) for seed in range(200) if (profile := draw(Streams(seed))).whispers]
+    found = [(seed, profile) for seed in range(200) if (profile := draw(Streams(seed))).nonpersistent_apps]
     assert len(found) > 4
     for seed, profile in found[:2]:
         report = World(seed, profile).run()
@@ -54,19 +54,19 @@ def test_who_hears_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_was_not_said_and_what_comes_again_are_noticed() -> None:
     world = World(3, whispering())
     assert world.run().outcome is Outcome.PASSED
-    (whisperer,) = world.whisperers
+    (app,) = world.nonpersistent_apps
     with pytest.raises(ViolationError, match="hears 1000000"):
-        whisperer._check(1_000_000)
+        app._check(1_000_000)
     with pytest.raises(ViolationError, match="hears 1 after"):
-        whisperer._check(1)
-    whisperer.may_repeat_itself()
-    whisperer._said += 1
-    for number in (whisperer._said, 1, 2):
-        whisperer._check(number)
+        app._check(1)
+    app.may_repeat_itself()
+    app._sent += 1
+    for number in (app._sent, 1, 2):
+        app._check(number)
     with pytest.raises(ViolationError, match="hears 2 after 2"):
-        whisperer._check(2)
-    whisperer.may_repeat_itself()
-    whisperer._said = later = whisperer._said + 1
-    whisperer._check(later)
+        app._check(2)
+    app.may_repeat_itself()
+    app._sent = later = app._sent + 1
+    app._check(later)
     with pytest.raises(ViolationError, match=f"hears {later} after {later}"):
-        whisperer._check(later)  # it was sent after the messages that may arrive again
+        app._check(later)  # it was sent after the messages that may arrive again

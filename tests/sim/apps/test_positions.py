@@ -1,7 +1,7 @@
 """Readers, seeks and table views over a network that is cut, with topics that are unloaded and compacted.
 
-The test runs both cores with bytes in between that arrive in random pieces. The model is the list of published
-messages; a reader has one position in it, which determines its next message.
+The test runs both cores with bytes in between that arrive in random pieces. The model is the list of
+published messages; a reader has one position in it, which determines its next message.
 """
 
 from collections.abc import Callable

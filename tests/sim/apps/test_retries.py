@@ -15,7 +15,7 @@ from pulsar_sansio.model.config import (
     SubscriptionType,
 )
 from pulsar_sansio.wire import MessageMetadata
-from pulsar_sim.checks.letter_frames import LetterWatch
+from pulsar_sim.checks.copy_frames import CopyWatch
 from pulsar_sim.engine.failures import Outcome
 from pulsar_sim.engine.profile import Profile
 from pulsar_sim.engine.randomness import Streams
@@ -28,7 +28,7 @@ from pulsar_sim.model.records import (
     TopicRecord,
 )
 from pulsar_sim.model.reference_model import ReferenceModel
-from pulsar_sim.model.retry_letters import DELAY, TIMES, Copy, RetryLetters
+from pulsar_sim.model.retry_requests import DELAY, TIMES, Copy, RetryRequest
 from pulsar_sim.world.world import World
 
 
@@ -39,17 +39,17 @@ def with_retries(count: int) -> list[tuple[int, Profile]]:
 
 
 def test_they_pass() -> None:
-    put_off = letters_dead = 0
+    reconsume_later = letters_dead = 0
     for seed, profile in with_retries(12)[:6]:
         world = World(seed, profile)
         report = world.run()
         assert report.outcome is Outcome.PASSED, str(report)
-        for name in world.model.letters:
-            if name in world.model.retries:
-                put_off += len(world.model.topics[name].order)
+        for name in world.model.copy_topics:
+            if name in world.model.retry_topics:
+                reconsume_later += len(world.model.topics[name].order)
             else:
                 letters_dead += len(world.model.topics[name].order)
-    assert put_off > 5
+    assert reconsume_later > 5
     assert letters_dead > 0
 
 
@@ -91,22 +91,22 @@ def test_a_copy_is_of_what_was_put_off_by_as_much() -> None:
     subscription = SubscriptionRecord(topic, "s", SubscriptionType.FAILOVER)
     sent = Sent(ProducerRecord("p", topic, ProducerSpec("t")), 0, b"1", None, {}, 0)
     at_once, in_time = (
-        RetryLetters(ConsumerRecord(name, subscription, spec), (1, 0, 0), sent, delay, cumulative=True)
+        RetryRequest(ConsumerRecord(name, subscription, spec), (1, 0, 0), sent, delay, cumulative=True)
         for name, delay in (("a", 0), ("b", 300))
     )
-    watch = LetterWatch(ReferenceModel())
+    watch = CopyWatch(ReferenceModel())
     said = [(TIMES, "1"), (DELAY, "0")]
     metadata = MessageMetadata(producer_name="q", sequence_id=0, publish_time=5, properties=said)
-    sources = watch._put_off(watch.opened(later, "q"), metadata, [in_time, at_once])
-    assert [source.put_off for source in sources] == [at_once]
+    sources = watch._retry_sources(watch.opened(later, "q"), metadata, [in_time, at_once])
+    assert [source.requested for source in sources] == [at_once]
 
 
-def put_off_twice() -> tuple[RetryLetters, RetryLetters]:
+def put_off_twice() -> tuple[RetryRequest, RetryRequest]:
     topic = TopicRecord("t", False)
     spec = ConsumerSpec("t", "s", subscription_type=SubscriptionType.SHARED, retry=True)
     record = ConsumerRecord("c", SubscriptionRecord(topic, "s", SubscriptionType.SHARED), spec)
     sent = Sent(ProducerRecord("p", topic, ProducerSpec("t")), 0, b"1", None, {}, 0)
-    first, second = (RetryLetters(record, (1, 0, 0), sent, 0, cumulative=False) for _ in range(2))
+    first, second = (RetryRequest(record, (1, 0, 0), sent, 0, cumulative=False) for _ in range(2))
     return first, second
 
 

@@ -28,7 +28,7 @@ def test_they_are_drawn() -> None:
     tables = [profile for _, profile in with_tables(80)]
     assert len(tables) > 40
     assert any(profile.compactions for profile in tables)
-    assert any(roamer.compacted for profile in tables for roamer in profile.roamers)
+    assert any(seeker.compacted for profile in tables for seeker in profile.single_topic_seekers)
 
 
 def test_they_pass() -> None:

@@ -26,7 +26,7 @@ def reading(world: ScenarioWorld) -> None:
 
 def read() -> Profile:
     profile = SCENARIOS["read-without-a-subscription"].profile()
-    profile.visitors[0] = replace(profile.visitors[0], stay=1, queue=1)
+    profile.transient_subscribers[0] = replace(profile.transient_subscribers[0], stay=1, queue=1)
     return profile
 
 
@@ -98,7 +98,7 @@ def test_a_topic_ends() -> None:
     assert 0 < report.messages < 12
     assert report.faults["topic_terminated"] == 1
     assert world.producers[0].ended
-    assert world.consumers[0].told_end
+    assert world.consumers[0].reached_end
 
 
 def test_a_broker_that_goes_on_behind_the_end_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

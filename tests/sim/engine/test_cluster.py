@@ -45,7 +45,10 @@ def test_what_is_drawn() -> None:
     assert {plan.feature_flags for plan in plans} == {False, True}
     assert any(plan.slowness for plan in plans)
     assert any(profile.ends for profile in profiles)
-    assert {visitor.durable for profile in profiles for visitor in profile.visitors} == {False, True}
+    assert {visitor.durable for profile in profiles for visitor in profile.transient_subscribers} == {
+        False,
+        True,
+    }
 
 
 def test_the_number_of_brokers_shifts_no_other_draw() -> None:
@@ -214,7 +217,7 @@ def test_what_moving_topics_reaches() -> None:
         def when_written() -> None:
             node = world.cluster.node_of(world.topics[0])
             world.cluster.steal(world.topics[0], stream)
-            node.face_the_truth()
+            node.learn_owners()
 
         world.when_written(T.SEND_RECEIPT, 2, when_written)
 

@@ -27,25 +27,25 @@ def standing_between() -> tuple[BrokerMisbehaviour, Any, list[Any]]:
 def test_a_refused_producer_that_is_opened_anew_is_heard_again() -> None:
     """The refusal may cross the broker's CLOSE_PRODUCER: the client opens the producer again on that wire, by
     its id."""
-    mischief, wire, said = standing_between()
-    mischief.arm("send_refused", 1)
-    assert mischief.to_broker(wire, T.SEND, Send(0, 5)) == b""
+    misbehaviour, wire, said = standing_between()
+    misbehaviour.arm("send_refused", 1)
+    assert misbehaviour.to_broker(wire, T.SEND, Send(0, 5)) == b""
     assert said == [T.SEND_ERROR]
-    assert mischief.to_broker(wire, T.SEND, Send(0, 6)) == b""
-    assert mischief.to_broker(wire, T.SEND, Send(1, 6)) is None
+    assert misbehaviour.to_broker(wire, T.SEND, Send(0, 6)) == b""
+    assert misbehaviour.to_broker(wire, T.SEND, Send(1, 6)) is None
     again = proto.CommandProducer(topic="t", producer_id=0, request_id=1)
-    assert mischief.to_broker(wire, T.PRODUCER, again) is None
-    assert mischief.to_broker(wire, T.SEND, Send(0, 5)) is None
+    assert misbehaviour.to_broker(wire, T.PRODUCER, again) is None
+    assert misbehaviour.to_broker(wire, T.SEND, Send(0, 5)) is None
 
 
 def test_what_is_refused_for_what_it_is_is_refused_again() -> None:
     """The client may have missed the refusal. Among later stored messages the broker would take it for a
     duplicate and confirm a message that it does not have: a hole that TCP cannot make."""
-    mischief, wire, said = standing_between()
-    mischief.arm("message_not_allowed", 1)
-    assert mischief.to_broker(wire, T.SEND, Send(0, 5, payload=b"wrong")) == b""
-    assert mischief.to_broker(wire, T.SEND, Send(0, 6, payload=b"right")) is None
-    mischief.heal()
-    assert mischief.to_broker(wire, T.SEND, Send(0, 5, payload=b"wrong")) == b""
-    assert mischief.to_broker(wire, T.SEND, Send(0, 6, payload=b"right")) is None
+    misbehaviour, wire, said = standing_between()
+    misbehaviour.arm("message_not_allowed", 1)
+    assert misbehaviour.to_broker(wire, T.SEND, Send(0, 5, payload=b"wrong")) == b""
+    assert misbehaviour.to_broker(wire, T.SEND, Send(0, 6, payload=b"right")) is None
+    misbehaviour.heal()
+    assert misbehaviour.to_broker(wire, T.SEND, Send(0, 5, payload=b"wrong")) == b""
+    assert misbehaviour.to_broker(wire, T.SEND, Send(0, 6, payload=b"right")) is None
     assert said == [T.SEND_ERROR, T.SEND_ERROR]

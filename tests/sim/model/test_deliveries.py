@@ -61,7 +61,7 @@ def test_what_has_to_be_settled_before_it_is_asked_for() -> None:
     record.acknowledged((*BATCH, 1), 0)
     assert record.blocking(BATCH, 1) == {2}
     assert record.may_wait(BATCH, 1)
-    record.handed_out((*BATCH, 2), 0, 10)
+    record.delivered((*BATCH, 2), 0, 10)
     assert record.blocking(BATCH, 10 + 600 * PATIENCE // 60 - 1) == {2}  # ten delays of a minute
     assert record.blocking(BATCH, 10 + 600 * PATIENCE // 60) == set()
     record.settled((*BATCH, 2), 20)
@@ -75,9 +75,9 @@ def test_what_has_to_be_settled_before_it_is_asked_for() -> None:
 def test_a_delivery_that_was_not_given_is_no_try() -> None:
     record = given()
     assert came(record, 0) == came(record, 1) == 0
-    record.handed_out((*BATCH, 0), 1, 0)
+    record.delivered((*BATCH, 0), 1, 0)
     assert came(record, 2) == 0
-    record.handed_out((*BATCH, 0), 2, 0)
+    record.delivered((*BATCH, 0), 2, 0)
     assert came(record, 3) == 0b001
     assert record.is_dead((*BATCH, 0), 3)
     assert not record.is_dead((*BATCH, 0), 2)
@@ -93,10 +93,10 @@ def test_the_broker_counts_anew() -> None:
     came(record, 0)
     came(record, 0)
     for index in range(3):
-        record.handed_out((*BATCH, index), 0, 0)
+        record.delivered((*BATCH, index), 0, 0)
     came(record, 1)
     for index in range(3):
-        record.handed_out((*BATCH, index), 1, 0)
+        record.delivered((*BATCH, index), 1, 0)
     assert came(record, 2) == 0b111
 
 

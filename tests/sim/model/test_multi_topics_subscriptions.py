@@ -152,18 +152,20 @@ class Tour:
 
     def __init__(self) -> None:
         self.topic = TopicRecord(f"{BASE}n0", False)
-        self.toured = self.topic.subscriptions["tour-0"] = MultiTopicsSoughtSubscription(self.topic, "tour-0")
-        self.consumer = ConsumerRecord("t0.1", self.toured, ConsumerSpec(self.topic.name, "tour-0"))
+        self.for_seekers = self.topic.subscriptions["tour-0"] = MultiTopicsSoughtSubscription(
+            self.topic, "tour-0"
+        )
+        self.consumer = ConsumerRecord("t0.1", self.for_seekers, ConsumerSpec(self.topic.name, "tour-0"))
         producer = ProducerRecord("p", self.topic, ProducerSpec(topic=self.topic.name))
         for number in range(5):
             sent = Sent(producer, number, b"%d" % number, None, {}, 0)
             sent.sent_at = number
             self.topic.stored((1, number), Entry(b"%d" % number, (sent,)))
-        self.toured.subscribed_again()
+        self.for_seekers.subscribed_again()
         self.comes(0)
 
     def comes(self, entry: int) -> None:
-        self.toured.check_order(self.consumer, (1, entry, 0))
+        self.for_seekers.check_order(self.consumer, (1, entry, 0))
 
     def comes_not(self, entry: int) -> None:
         with pytest.raises(ViolationError):
@@ -173,49 +175,49 @@ class Tour:
 def test_nothing_from_before_a_seek_comes_after_it() -> None:
     """INV-C7: after a seek no message from before it comes."""
     tour = Tour()
-    tour.toured.is_sought(7, Base((1, 3, 0)))
-    tour.toured.done(7, Base((1, 3, 0)), 10)
+    tour.for_seekers.is_sought(7, Base((1, 3, 0)))
+    tour.for_seekers.done(7, Base((1, 3, 0)), 10)
     tour.comes_not(1)
     tour = Tour()
-    tour.toured.is_sought(7, Base((1, 3, 0)))
-    tour.toured.done(7, Base((1, 3, 0)), 10)
+    tour.for_seekers.is_sought(7, Base((1, 3, 0)))
+    tour.for_seekers.done(7, Base((1, 3, 0)), 10)
     tour.comes(3)
     tour.comes(4)
 
 
 def test_before_the_answer_both_may_come() -> None:
     tour = Tour()
-    tour.toured.is_sought(7, Base((1, 3, 0)))
+    tour.for_seekers.is_sought(7, Base((1, 3, 0)))
     tour.comes(1)
     tour.comes(3)
-    tour.toured.done(7, Base((1, 3, 0)), 10)
+    tour.for_seekers.done(7, Base((1, 3, 0)), 10)
     tour.comes(4)
 
 
 def test_a_seek_that_failed_may_happen_all_the_same() -> None:
     tour = Tour()
-    tour.toured.is_sought(7, START)
-    tour.toured.not_done(7)
+    tour.for_seekers.is_sought(7, START)
+    tour.for_seekers.not_done(7)
     tour.comes(1)
     tour.comes_not(0)
-    tour.toured.subscribed_again()
+    tour.for_seekers.subscribed_again()
     tour.comes(0)
 
 
 def test_a_subscription_that_was_removed_begins_anew() -> None:
     tour = Tour()
-    tour.toured.may_be_gone()
-    tour.toured.begins_anew()
+    tour.for_seekers.may_be_gone()
+    tour.for_seekers.begins_anew()
     tour.comes(0)
     tour.comes_not(2)
 
 
 def test_a_seek_that_is_answered_late_was_done_before_a_later_one() -> None:
     tour = Tour()
-    tour.toured.is_sought(7, START)
-    tour.toured.is_sought(8, Base((1, 2, 0)))
-    tour.toured.done(8, Base((1, 2, 0)), 10)
-    tour.toured.done(7, START, 11)
+    tour.for_seekers.is_sought(7, START)
+    tour.for_seekers.is_sought(8, Base((1, 2, 0)))
+    tour.for_seekers.done(8, Base((1, 2, 0)), 10)
+    tour.for_seekers.done(7, START, 11)
     tour.comes_not(0)
 
 
@@ -317,14 +319,14 @@ def test_topics_come_again() -> None:
 
 def test_readers_of_several_topics() -> None:
     delivered = 0
-    for world in worlds(2, lambda profile: any(plan.reads for plan in profile.tourists)):
+    for world in worlds(2, lambda profile: any(plan.reads for plan in profile.multi_topics_seekers)):
         for topic in world.model.topics.values():
-            toured = [
+            for_seekers = [
                 each
                 for each in topic.subscriptions.values()
                 if isinstance(each, MultiTopicsSoughtSubscription)
             ]
-            delivered += sum(len(each.delivered) for each in toured if each.reads)
+            delivered += sum(len(each.delivered) for each in for_seekers if each.reads)
     assert delivered
 
 
@@ -332,4 +334,4 @@ def test_messages_are_put_off_where_one_consumer_has_all() -> None:
     (world,) = worlds(
         1, lambda profile: any(group.retry and group.kind.cumulative for group in profile.groups)
     )
-    assert world.model.retries
+    assert world.model.retry_topics

@@ -26,9 +26,9 @@ def subscription() -> SubscriptionRecord:
 
 
 def test_it_is_made_again_of_what_is_left_where_it_is_done_with(subscription: SubscriptionRecord) -> None:
-    assert subscription.made_again((5, 3), (5, 0)) == ()
+    assert subscription.reassembled((5, 3), (5, 0)) == ()
     subscription.acknowledged.add((5, 2, 0))
-    (again,) = subscription.made_again((5, 3), (5, 0))
+    (again,) = subscription.reassembled((5, 3), (5, 0))
     assert again.payload == b"ab"
 
 
@@ -40,7 +40,7 @@ def test_but_not_without_a_first_and_a_last_chunk(
     subscription: SubscriptionRecord, last: tuple[int, int], first: tuple[int, int] | None
 ) -> None:
     subscription.acknowledged.add((5, 2, 0))
-    assert subscription.made_again(last, first) == ()
+    assert subscription.reassembled(last, first) == ()
 
 
 def test_a_copy_of_which_a_chunk_was_let_go_need_not_come(subscription: SubscriptionRecord) -> None:
@@ -50,11 +50,11 @@ def test_a_copy_of_which_a_chunk_was_let_go_need_not_come(subscription: Subscrip
     for entry_id, number in ((4, 0), (5, 1)):
         topic.stored((5, entry_id), Entry(b"%d" % number, (sent,), Chunk(number, 2, "uuid")))
     assert sent.places == [(5, 2, 0), (5, 5, 0)]
-    subscription.let_go.add((5, 4))
-    assert not subscription.is_beheaded((5, 5))
+    subscription.useless_chunks.add((5, 4))
+    assert not subscription.is_incomplete((5, 5))
     subscription.delivered[5, 2, 0] = 1
-    assert subscription.is_beheaded((5, 5))
-    assert not subscription.is_beheaded((5, 2))
+    assert subscription.is_incomplete((5, 5))
+    assert not subscription.is_incomplete((5, 2))
 
 
 def test_a_chunk_makes_nothing_with_one_that_was_deleted_with_the_topic(

@@ -144,7 +144,7 @@ def rich_profile() -> Profile:
         for seed in range(2000)
         if (found := draw(Streams(seed))).partitioned
         and len(found.brokers) > 1
-        and found.visitors
+        and found.transient_subscribers
         and found.topics > 1
         and found.partitioned[0].partitions > 1
         and found.partitioned[0].growth
@@ -171,7 +171,15 @@ def rich_profile() -> Profile:
 def test_what_is_not_needed_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     fails_where(monkeypatch, lambda profile: True)
     left = Shrinker(Case(1, rich_profile(), [])).shrink().case.profile
-    for name in ("partitioned", "visitors", "ends", "migrations", "brokers", "consumers", "subscriptions"):
+    for name in (
+        "partitioned",
+        "transient_subscribers",
+        "ends",
+        "migrations",
+        "brokers",
+        "consumers",
+        "subscriptions",
+    ):
         assert getattr(left, name) == []
     assert {name: getattr(left, name) for name in PLAIN_PROFILE} == PLAIN_PROFILE
     [producer] = left.producers

@@ -9,10 +9,10 @@ from pulsar_sansio.broker.topics.topic_names import TopicNames
 from pulsar_sansio.client.connecting.connection import Connection
 from pulsar_sansio.client.delivery.merged_queue import MergedQueue
 from pulsar_sansio.client.delivery.received_entries import Messages
-from pulsar_sansio.client.multi_topics.ack_commands import MultiTopicsAckCommands
-from pulsar_sansio.client.multi_topics.members import Members
 from pulsar_sansio.client.gathered_requests import GatheredRequests
+from pulsar_sansio.client.multi_topics.ack_commands import MultiTopicsAckCommands
 from pulsar_sansio.client.multi_topics.member import Member
+from pulsar_sansio.client.multi_topics.members import Members
 from pulsar_sansio.client.multi_topics.multi_topics_consumer import MultiTopicsConsumer
 from pulsar_sansio.client.multi_topics.partition_growth import PartitionGrowth
 from pulsar_sansio.client.multi_topics.pattern import PatternTopics

@@ -18,7 +18,7 @@ def patterns(profile: Profile) -> bool:
 
 
 def _of_several(profile: Profile) -> list[GroupPlan]:
-    return [*profile.groups, *(plan.group for plan in profile.tourists)]
+    return [*profile.groups, *(plan.group for plan in profile.multi_topics_seekers)]
 
 
 def _watches(profile: Profile) -> bool:
@@ -118,12 +118,12 @@ def shares_a_queue(profile: Profile) -> bool:
 
 def tours(profile: Profile) -> bool:
     """Somebody seeks in several topics."""
-    return any(plan.seek_permille for plan in profile.tourists)
+    return any(plan.seek_permille for plan in profile.multi_topics_seekers)
 
 
 def leaves_several(profile: Profile) -> bool:
     """Somebody removes a subscription to several topics."""
-    return any(plan.leave_permille for plan in profile.tourists)
+    return any(plan.leave_permille for plan in profile.multi_topics_seekers)
 
 
 def retries(profile: Profile) -> bool:

@@ -9,33 +9,36 @@ from .general import fault, grows, in_chunks
 
 def roams(profile: Profile) -> bool:
     """Somebody seeks."""
-    return any(plan.seek_permille for plan in profile.roamers)
+    return any(plan.seek_permille for plan in profile.single_topic_seekers)
 
 
 def roams_and_acknowledges(profile: Profile) -> bool:
-    return any(plan.durable and plan.acknowledge_permille and plan.group_time for plan in profile.roamers)
+    return any(
+        plan.durable and plan.acknowledge_permille and plan.group_time
+        for plan in profile.single_topic_seekers
+    )
 
 
 def reads(profile: Profile) -> bool:
     """A reader."""
-    return any(not plan.durable for plan in profile.roamers)
+    return any(not plan.durable for plan in profile.single_topic_seekers)
 
 
 def reads_partitions(profile: Profile) -> bool:
     """A reader of several partitions, or a table view."""
-    reads = any(plan.reads and plan.group.partitioned for plan in profile.tourists)
+    reads = any(plan.reads and plan.group.partitioned for plan in profile.multi_topics_seekers)
     several = any(plan.partitions > 1 for plan in profile.partitioned)
     return (reads and several) or tables_of_partitions(profile)
 
 
 def whispers_to_readers(profile: Profile) -> bool:
     """A reader of a non-persistent topic."""
-    return any(plan.reads for plan in profile.whispers)
+    return any(plan.reads for plan in profile.nonpersistent_apps)
 
 
 def asks(profile: Profile) -> bool:
     """Somebody asks whether there is more."""
-    return any(plan.ask_permille for plan in profile.roamers)
+    return any(plan.ask_permille for plan in profile.single_topic_seekers)
 
 
 def tables(profile: Profile) -> bool:
@@ -56,7 +59,7 @@ def tables_that_grow(profile: Profile) -> bool:
 
 def reads_growing(profile: Profile) -> bool:
     """Partitions come that somebody reads without a subscription of their own."""
-    reads = any(plan.reads and plan.group.partitioned for plan in profile.tourists)
+    reads = any(plan.reads and plan.group.partitioned for plan in profile.multi_topics_seekers)
     return tables_that_grow(profile) or (reads and grows(profile))
 
 
@@ -74,7 +77,7 @@ def compactions(profile: Profile) -> bool:
 
 def roams_compacted(profile: Profile) -> bool:
     """Somebody reads what compaction has left of a topic, message by message."""
-    return compactions(profile) and any(plan.compacted for plan in profile.roamers)
+    return compactions(profile) and any(plan.compacted for plan in profile.single_topic_seekers)
 
 
 def reads_compacted(profile: Profile) -> bool:
@@ -85,10 +88,10 @@ def reads_compacted(profile: Profile) -> bool:
 def roams_among_chunks(profile: Profile) -> bool:
     """Somebody seeks among messages in chunks."""
     topics = {plan.topic for plan in in_chunks(profile) if plan.partitioned is None}
-    return any(plan.seek_permille and plan.topic in topics for plan in profile.roamers)
+    return any(plan.seek_permille and plan.topic in topics for plan in profile.single_topic_seekers)
 
 
 def reads_chunks(profile: Profile) -> bool:
     """A reader of messages in chunks."""
     topics = {plan.topic for plan in in_chunks(profile) if plan.partitioned is None}
-    return any(not plan.durable and plan.topic in topics for plan in profile.roamers)
+    return any(not plan.durable and plan.topic in topics for plan in profile.single_topic_seekers)

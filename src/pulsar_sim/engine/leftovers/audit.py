@@ -118,5 +118,7 @@ LINK_ENDED = Moment("has ended", released.LINK_ENDED, SHARED)
 CLOSED = Moment("is closed", released.CLOSED, over=True)
 RESTING = Moment("is at rest", released.RESTING)
 BROKER_RESTING = Moment("is at rest", released.BROKER_RESTING)
-SEAT_LEFT = Moment("has ended", released.SEAT_LEFT, SHARED | {"Consumer", "Producer", "Topic"})
+BROKER_LINK_ENDED = Moment(
+    "has ended", released.BROKER_LINK_ENDED, SHARED | {"Consumer", "Producer", "Topic"}
+)
 ALONE = Moment("is alone", released.ALONE)

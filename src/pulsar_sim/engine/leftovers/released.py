@@ -135,7 +135,7 @@ Watchers: _tell=unset
 """
 """A broker, when all messages sent are stored and all delivered messages are acknowledged."""
 
-SEAT_LEFT = """
+BROKER_LINK_ENDED = """
 Connection: _keepalive=unset _liveness=unset _liveness_waiters=empty
 Connection: consumers=empty producers=empty writable=False
 ReceiveBuffer: _length=0 _needed=0 _pieces=empty

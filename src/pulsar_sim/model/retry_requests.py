@@ -40,7 +40,7 @@ class Copy:
 
 
 @dataclass(eq=False, slots=True)
-class RetryLetters:
+class RetryRequest:
     """One request to reconsume a message later; a message may have several."""
 
     record: ConsumerRecord
@@ -89,23 +89,23 @@ class RetryLetters:
         return ""
 
 
-class Waiting:
+class RetryRequests:
     """The requests of all applications."""
 
     def __init__(self) -> None:
-        self._by_origin: dict[Origin, list[RetryLetters]] = {}
+        self._by_origin: dict[Origin, list[RetryRequest]] = {}
 
-    def put_off(
+    def reconsume_later(
         self, record: ConsumerRecord, place: Place, message_id: str, delay: int, cumulative: bool
-    ) -> RetryLetters:
+    ) -> RetryRequest:
         """An application asks to reconsume the message, with a delay in milliseconds."""
         topic = record.subscription.topic
         sent = topic.log[place[:2]].messages[place[2]]
         origin = origin_of(sent.properties) if TIMES in sent.properties else (topic.name, message_id, 0)
         again = (origin[0], origin[1], origin[2] + 1)
-        asked = RetryLetters(record, place, sent, delay, cumulative)
+        asked = RetryRequest(record, place, sent, delay, cumulative)
         self._by_origin.setdefault(again, []).append(asked)
         return asked
 
-    def of(self, origin: Origin) -> list[RetryLetters]:
+    def of(self, origin: Origin) -> list[RetryRequest]:
         return self._by_origin.get(origin, [])
