@@ -58,7 +58,7 @@ class Client:
         services.lookup = Lookup(services, ServiceUrl.parse(config.service_url))
         services.pool = Pool(services)
         if wall_time is not None:
-            services.note_wall_time(wall_time)
+            services.record_wall_time(wall_time)
         self._handles = handles = OpenHandles(context)
         self._close_requests: dict[int, list[int]] = {}
         """Requests that wait for a producer or consumer to be closed, by its handle."""
@@ -145,7 +145,7 @@ class Client:
         self._context.now = now
         connection = self._services.pool.links.get(link)
         if connection is not None:
-            connection.close(ConnectionLost(f"{connection.physical}: {reason}"), told=already_gone)
+            connection.close(ConnectionLost(f"{connection.physical}: {reason}"), already_gone=already_gone)
         elif already_gone:
             self._services.pool.left.pop(link, None)
 
@@ -187,7 +187,7 @@ class Client:
         """The payload bytes of all messages that are taken and not settled: what `memory_limit` limits."""
         return self._services.memory.held
 
-    # --- for people who watch ---
+    # --- explanations and reports ---
 
     def explain(self, now: int, identifier: int) -> str:
         """Explain in a few lines why a producer, consumer, reader or table view does not move.

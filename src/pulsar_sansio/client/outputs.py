@@ -271,7 +271,7 @@ class Closed:
     error: PulsarError | None
 
 
-# --- notices: for people who watch; a driver may drop all of them ---------------------------------------
+# --- notices: for people; a driver may drop all of them --------------------------------------------------
 
 
 @dataclass(slots=True)

@@ -31,7 +31,7 @@ def interceptors_hear_nothing_of_failures(patches: Patches) -> None:
         else:
             original(self, output)
 
-    patches.around(Interception, "hear", hear)
+    patches.around(Interception, "on_output", hear)
 
 
 @bug("own", caught_by=("INTC-01",), needs=[needs.watched, needs.batches])

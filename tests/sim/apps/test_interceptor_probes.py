@@ -72,7 +72,7 @@ def never_closed(self: Any, interceptor: Any, failed: Any) -> None:
     pass
 
 
-settled, hear, before_send = Interception.settled, Interception.hear, Interception.before_send
+settled, hear, before_send = Interception.settled, Interception.on_output, Interception.before_send
 confirmed = Interception._confirmed
 
 
@@ -80,7 +80,7 @@ confirmed = Interception._confirmed
     ("owner", "name", "wrong"),
     [
         (Interception, "settled", told_twice),
-        (Interception, "hear", not_told_of_failures),
+        (Interception, "on_output", not_told_of_failures),
         (Interception, "_confirmed", told_of_nothing),
         (Interception, "before_send", changes_are_lost),
         (Interception, "_confirmed", one_id_for_all),

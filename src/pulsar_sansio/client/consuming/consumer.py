@@ -72,10 +72,10 @@ def called(spec: ConsumerSpec, topics: str) -> str:
 class Listener(Protocol):
     """Who hears what a consumer says, in place of the application."""
 
-    def hear(self, output: Output) -> None: ...
+    def on_output(self, output: Output) -> None: ...
 
     def ended(self, handle: int, error: PulsarError | None) -> None:
-        """The consumer is gone for good; `hear` was told of it before."""
+        """The consumer is gone for good; `on_output` was told of it before."""
         ...
 
 
@@ -110,7 +110,7 @@ class Consumer(ConsumerRequests):
         assert isinstance(spec.topic, str)
         self.topic = TopicName.parse(spec.topic)
         self.name = spec.consumer_name or context.rng.letters(NAME_LENGTH)
-        self._emit = emit = context.emit if listener is None else listener.hear
+        self._emit = emit = context.emit if listener is None else listener.on_output
         ended = services.ended if listener is None else listener.ended
         self.attachment = Attachment(context, services, self.topic, self, ended=ended)
         self._context = context
@@ -240,7 +240,7 @@ class Consumer(ConsumerRequests):
             queue.announced = True
             self._emit(Deliverable(self.handle))
 
-    def on_alike(self, connection: Connection, entries: UniformMessages) -> bool:
+    def on_uniform_messages(self, connection: Connection, entries: UniformMessages) -> bool:
         """Plain entries of several MESSAGE frames; False, having changed nothing, where each has to be looked
         at by itself (`on_message`)."""
         if connection is not self._connection or not self._arrival.receive_alike(

@@ -120,7 +120,7 @@ class Member:
         self.closing = True
         self.consumer.close()
 
-    def hear(self, output: Output) -> None:
+    def on_output(self, output: Output) -> None:
         """See `Listener`."""
         group = self._group
         match output:

@@ -1,11 +1,11 @@
 """Interceptors of a producer (rules INTC-01, PROD-29, PROD-30).
 
-`Interception` stands between a producer and whoever is told what becomes of its messages: it keeps them until
-then, and tells the interceptors first. `InterceptedIntake` shows them every message before anything else is
-done with it. Neither exists where a producer has no interceptors.
+`Interception` stands between a producer and its listener or the application. It keeps each message until the
+outcome, and reports the outcome to the interceptors first. `InterceptedIntake` passes every message through
+the interceptors before any check. A producer without interceptors has neither object.
 
-All are called in the order in which they were given. What one of them raises is told by `InterceptorFailed`,
-and the message goes on without it.
+Interceptors are called in the order in which the application gave them. An exception of an interceptor is
+reported by `InterceptorFailed`, and the message continues without that interceptor.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,8 +24,11 @@ from .send_window import Listener
 
 
 class Interception:
-    """One producer's. `listener`: who hears what the producer says, None for the application; `ended`: who is
-    told of the producer's end."""
+    """The interceptors of one producer.
+
+    `listener`: the receiver of the producer's outputs; None for the application. `ended(handle, error)`:
+    called at the producer's end.
+    """
 
     def __init__(
         self,
@@ -41,17 +44,20 @@ class Interception:
         self._topic = topic
         self._interceptors = interceptors
         self._listener = listener
-        self._emit = context.emit if listener is None else listener.hear
+        self._emit = context.emit if listener is None else listener.on_output
         self._ended = ended
         self._messages: dict[int, OutgoingMessage] = {}
-        """By ticket: those that are not settled, as they were sent."""
+        """Unsettled messages by ticket, as sent."""
         self._refused: tuple[object, OutgoingMessage, PulsarError] | None = None
-        """A message that there was no room for, and what it was made into: it is expected to come again."""
+        """A message refused for lack of room, its intercepted form, and the error.
+
+        The application is expected to send this message again.
+        """
 
     # --- the messages ---
 
     def before_send(self, message: object) -> OutgoingMessage:
-        """What the interceptors make of a message. Raises `InvalidMessage` for what is none."""
+        """Return the intercepted form of a message. Raises `InvalidMessage` for a value of another type."""
         if self._refused is not None and self._refused[0] is message:
             made = self._refused[1]
             self._refused = None
@@ -70,18 +76,18 @@ class Interception:
         return message
 
     def taken(self, ticket: int, message: OutgoingMessage) -> None:
-        """It has a ticket now."""
+        """Keep an accepted message under its ticket."""
         self._messages[ticket] = message
 
     def not_taken(self, ticket: int) -> None:
         self._messages.pop(ticket, None)
 
     def no_room(self, given: object, made: OutgoingMessage, error: PulsarError) -> None:
-        """It was refused for want of room."""
+        """Keep a message that was refused for lack of room."""
         self._refused = given, made, error
 
     def give_up(self) -> None:
-        """What was refused for want of room does not come again."""
+        """Fail the refused message, because the application does not send it again."""
         if self._refused is not None:
             _, made, error = self._refused
             self._refused = None
@@ -90,7 +96,7 @@ class Interception:
     def settled(
         self, message: OutgoingMessage, message_id: MessageId | None, error: PulsarError | None
     ) -> None:
-        """Tell the interceptors what became of a message."""
+        """Report the outcome of a message to the interceptors."""
         for interceptor in self._interceptors:
             try:
                 if interceptor.eligible(self._topic, message):
@@ -101,7 +107,7 @@ class Interception:
     def _failed(self, interceptor: ProducerInterceptor, error: Exception) -> None:
         self._context.emit(InterceptorFailed(self._handle, interceptor, error))
 
-    # --- what the producer says: see `Listener` ---
+    # --- outputs of the producer: see `Listener` ---
 
     def confirmed(
         self, ticket: int, count: int, ledger_id: int, entry_id: int, first_chunk: EntryPosition | None
@@ -113,7 +119,7 @@ class Interception:
             return self._listener.confirmed(ticket, count, ledger_id, entry_id, first_chunk)
         return ticket
 
-    def hear(self, output: Output) -> None:
+    def on_output(self, output: Output) -> None:
         match output:
             case Receipts(_, ticket, message_ids):
                 self._confirmed(ticket, message_ids)
@@ -123,7 +129,7 @@ class Interception:
                     if message is not None:
                         self.settled(message, None, error)
             case ProducerFailed() | Closed():
-                self.give_up()  # at the end of the last partition that of the whole follows at once
+                self.give_up()  # the end of the last partition precedes that of the partitioned producer
         self._emit(output)
 
     def ended(self, handle: int, error: PulsarError | None) -> None:
@@ -143,14 +149,14 @@ def _checked(interceptor: ProducerInterceptor, message: object) -> OutgoingMessa
 
 
 class InterceptedIntake(Admission):
-    """An `Admission` whose messages go through interceptors first."""
+    """An `Admission` that passes messages through interceptors first."""
 
     def __init__(self, interception: Interception, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._interception = interception
 
     def append(self, message: bytes | OutgoingMessage) -> int:
-        """There is no short path."""
+        """Return -1: intercepted messages have no fast path."""
         return -1
 
     def _send(self, message: bytes | OutgoingMessage, publish_time: int) -> int:
@@ -170,8 +176,10 @@ class InterceptedIntake(Admission):
             raise
 
     def send_many(self, messages: Sequence[bytes | OutgoingMessage], publish_time: int) -> range:
-        """One after the other: what is wrong with one may only show after the interceptors have seen it. It
-        then fails by its ticket, but for the first one, for which this raises."""
+        """Accept messages one by one, because an error may show only after interception.
+
+        Such an error is raised for the first message; a later message fails by its ticket.
+        """
         self.check_open()
         first = self.next_ticket
         for message in messages:
@@ -182,7 +190,7 @@ class InterceptedIntake(Admission):
         return range(first, self.next_ticket)
 
     def check_given(self, message: object, publish_time: int) -> None:
-        """Nothing: the interceptors may make another one of it."""
+        """Check nothing: interceptors may replace the message."""
 
     def refuse(self, message: bytes | OutgoingMessage, publish_time: int, error: PulsarError) -> None:
         made = self._interception.before_send(message)
@@ -194,7 +202,7 @@ class InterceptedIntake(Admission):
         self._interception.settled(made, None, error)
 
     def take_early(self, message: bytes | OutgoingMessage, publish_time: int) -> None:
-        """What came before partitions were known has been through the interceptors."""
+        """Keep a message that the interceptors have seen, from before the partitions were known."""
         if isinstance(message, OutgoingMessage):
             self._interception.taken(self.next_ticket, message)
         super().take_early(message, publish_time)

@@ -190,7 +190,7 @@ class Partition:
 
     # --- what the producer says ---
 
-    def hear(self, output: Output) -> None:
+    def on_output(self, output: Output) -> None:
         """See `Listener`."""
         owner = self._owner
         match output:

@@ -98,7 +98,7 @@ class Producer:
             )
             ended = interception.ended
         self._interception = interception
-        self._emit = emit = context.emit if listener is None else listener.hear
+        self._emit = emit = context.emit if listener is None else listener.on_output
         self._services = services
         send_timeout = nanoseconds_of(spec.send_timeout)
         # One attempt to reconnect is made just before messages begin to time out (rule HAND-07).

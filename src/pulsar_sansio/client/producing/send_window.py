@@ -31,7 +31,7 @@ UNSET_UINT64 = 2**63
 class Listener(Protocol):
     """Who hears what a producer says, in place of the application: see `partitions`."""
 
-    def hear(self, output: Output) -> None:
+    def on_output(self, output: Output) -> None:
         """Anything but what `confirmed` is for."""
         ...
 
@@ -40,11 +40,11 @@ class Listener(Protocol):
     ) -> int:
         """Tickets `ticket` to `ticket + count - 1` are confirmed: the messages of one entry. Returns what the
         application calls the first of them, or -1 where it was told already. Every ticket below them is
-        settled; where that is not so, and for parts of an entry, `hear` is told of `Receipts`."""
+        settled; where that is not so, and for parts of an entry, `on_output` is told of `Receipts`."""
         ...
 
     def ended(self, handle: int, error: PulsarError | None) -> None:
-        """The producer is gone for good; `hear` was told of it before."""
+        """The producer is gone for good; `on_output` was told of it before."""
         ...
 
 
@@ -193,7 +193,7 @@ class Window:
         self._context = context
         self._memory = memory
         self._listener = listener
-        self._emit = context.emit if listener is None else listener.hear
+        self._emit = context.emit if listener is None else listener.on_output
         self._handle = handle
         self._wire_id = wire_id
         self._partition = partition

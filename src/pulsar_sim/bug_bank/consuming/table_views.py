@@ -35,7 +35,7 @@ def a_table_is_ready_with_the_first_partition(patches: Patches) -> None:
             if each.waits_for is not None and len(each.waits_for) < count:
                 each.waits_for.clear()
 
-    patches.around(TableView, "_pass", passed)
+    patches.around(TableView, "_mark_read", passed)
 
 
 @bug("own", caught_by=("INV-C18",), needs=[reading_needs.tables])
@@ -105,7 +105,7 @@ def a_table_is_empty_after_a_reconnect(patches: Patches) -> None:
             self.size = 0
         original(self, output)
 
-    patches.around(TableView, "_hear", hear)
+    patches.around(TableView, "_on_output", hear)
 
 
 @bug("own", caught_by=("INV-N11", "INV-N1"), needs=[reading_needs.tables])
