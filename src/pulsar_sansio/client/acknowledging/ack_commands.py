@@ -1,10 +1,11 @@
-"""The application's verdicts on messages: done, done up to here, again (rules ACK-01 to ACK-09, NACK-01).
+"""`AckCommands`: acknowledge, acknowledge cumulatively, acknowledge negatively (rules ACK-01 to ACK-09,
+NACK-01).
 
-A verdict is given on a message, on an id, or on several of either (ACK-22). Here it is checked whether it can
-be meant for this consumer at all, and brought to the tracker of acknowledgements or to redelivery. A call
-that raises has changed nothing. What is sent of it, and when, is decided elsewhere.
+The application names a message, an id, or several of either (ACK-22). `AckCommands` checks that they belong
+to this consumer, and passes them to the acknowledgement tracker or to redelivery. A call that raises has
+changed nothing. `ack_grouping` decides what is sent, and when.
 
-`acknowledge` comes once per message: its first lines are all that most calls run.
+`acknowledge` is called once per message: its first lines are all that most calls run.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,8 +28,11 @@ Acknowledgeable = OneMessage | Iterable[OneMessage]
 
 
 class AckCommands:
-    """Verdicts given to one consumer. All methods raise `ClosedError` once it is closing, and
-    `LocalProtocolError` for what is no message or id, or belongs to another topic."""
+    """The acknowledgement commands of one consumer.
+
+    All methods raise `ClosedError` once the consumer is closing, and `LocalProtocolError` for a value that is
+    no message or id, or belongs to another topic.
+    """
 
     __slots__ = (
         "_acknowledger",
@@ -51,35 +55,35 @@ class AckCommands:
         redelivery: Redelivery,
     ) -> None:
         self.described = f"consumer on {source.topic}"
-        """The consumer, or reader, in words."""
+        """A description of the consumer or reader, for texts."""
         self._kind = kind
         self._source = source
         self._tracker = tracker
         self._acknowledger = acknowledger
         self._redelivery = redelivery
         self._negative = redelivery.negative.places
-        """The entries to ask for again: empty or not, and nothing else of it here."""
+        """The entries that wait to be requested again; only their presence matters here."""
         self._owner: Deliveries | None = tracker.deliveries
-        """Those of the present cluster, as long as anything can be acknowledged: None once the consumer is
-        closing."""
+        """The deliveries of the present cluster; None once the consumer is closing."""
         self._single: EntryAcknowledgement | None = None if redelivery.tracks else tracker.single
-        """Likewise, the record of all entries of one message, where counting is all there is to do."""
+        """The record shared by all entries of one message; None when acknowledging them takes more than
+        counting."""
 
     def watch(self, wanted: bool) -> None:
-        """Whether redelivery is to be told of every entry that is acknowledged, of one message too."""
+        """Set whether redelivery must know of every acknowledged entry, those of one message included."""
         if self._owner is not None:
             self._single = None if wanted or self._redelivery.tracks else self._tracker.single
 
     def renew(self) -> None:
-        """The tracker has begun anew: with a new connection, where the subscription was moved, or in another
-        cluster. There, acknowledging messages from before means nothing."""
+        """Take over the tracker's new records: after a new connection, a seek, or a move to another cluster.
+        In another cluster, acknowledging earlier messages has no effect."""
         if self._owner is not None:
             self._owner = self._tracker.deliveries
             if self._single is not None:
                 self._single = self._tracker.single
 
     def close(self) -> None:
-        """From now on every verdict raises."""
+        """Raise from now on, for every command."""
         self._owner = None
         self._single = None
 
@@ -93,21 +97,20 @@ class AckCommands:
             raise ClosedError(f"the {self.described} is closed")
 
     def acknowledge(self, what: Acknowledgeable) -> bool:
-        """These messages are done (rules ACK-01, ACK-22). Acknowledging again changes nothing.
+        """Acknowledge these messages (rules ACK-01, ACK-22). Acknowledging again changes nothing.
 
-        Whether anything may follow from it, an output or a deadline; mostly nothing does. Raises
-        `LocalProtocolError` for what is no message or id, or belongs to another topic, having changed
-        nothing.
+        Return True when an output or a deadline may follow; mostly none does. Raises `LocalProtocolError` for
+        a value that is no message or id, or belongs to another topic, having changed nothing.
         """
         if type(what) is Message:
             entry = what.entry
             record = entry.acknowledgement
             index = what.batch_index
-            # In order, and nothing to send: counting is all.
+            # Next in order, and nothing to send: counting is enough.
             if index == record.in_order and index != record.checkpoint and record.deliveries is self._owner:
                 record.in_order = index + 1
                 return False
-            # An entry by itself, and others wait already: adding it to them is all.
+            # An entry of one message, while others wait already: adding its position is enough.
             if record is self._single:
                 entries = self._tracker.entries
                 entries[entry.place] = None
@@ -129,10 +132,10 @@ class AckCommands:
         return True
 
     def acknowledge_cumulative(self, what: OneMessage) -> None:
-        """This message and all before it are done (rules ACK-02, ACK-06, ACK-14).
+        """Acknowledge this message and all before it (rules ACK-02, ACK-06, ACK-14).
 
-        Raises `LocalProtocolError` on a Shared or Key_Shared subscription, or for what is no message or id
-        of this topic.
+        Raises `LocalProtocolError` on a Shared or Key_Shared subscription, or for a value that is no message
+        or id of this topic.
         """
         self.check_cumulative()
         record = None
@@ -155,14 +158,15 @@ class AckCommands:
             record = self._tracker.record(message_id)
         waits = self._tracker.cumulative(record, message_id)
         ledger_id, entry_id = message_id[:2]
-        # Complete it may be although nothing waits: that it is was said already, of an earlier delivery.
+        # A complete batch may leave nothing waiting: an earlier delivery of it was acknowledged already.
         in_part = record is not None and not (record.complete or self._tracker.covers((ledger_id, entry_id)))
         self._redelivery.acknowledged_through((ledger_id, entry_id - in_part))
         if waits:
             self._acknowledger.something_waits()
 
     def negative_acknowledge(self, what: Acknowledgeable) -> None:
-        """Ask for these messages again after the delay; a batch comes again as a whole (NACK-01, NACK-02).
+        """Request redelivery of these messages after the delay; a batch is redelivered as a whole (NACK-01,
+        NACK-02).
 
         Raises like `acknowledge`.
         """
@@ -188,19 +192,19 @@ class AckCommands:
             if isinstance(record, BatchAcknowledgement):
                 bits = batches.get(record, (0, 0))[0] | 1 << message.batch_index
                 batches[record] = bits, entry.redelivery_count
-            # One in chunks that is acknowledged already: of its last chunk alone no message could be made.
+            # An acknowledged message in chunks is not requested: its last chunk alone makes no message.
             elif type(entry) is not ChunkedEntry or known(entry.place):
                 places[entry.place] = entry.redelivery_count
         self._redelivery.negative_acknowledge(places, batches)
 
     def copied(self, message: Message) -> None:
-        """That message is safe elsewhere: it is acknowledged, unless the consumer is closing."""
+        """Acknowledge a message whose copy is stored, unless the consumer is closing."""
         if self._owner is None:
             return
         record = message.entry.acknowledgement
         if isinstance(record, BatchAcknowledgement):
             record, waits = self._tracker.copied(record, message.batch_index)
-            # The broker may have begun to count anew, and delivered it once more meanwhile.
+            # The broker may have restarted its count and redelivered the message meanwhile.
             self._redelivery.take_back_id(record.place, message.batch_index)
             self._look_after(record)
         else:
@@ -210,7 +214,7 @@ class AckCommands:
             self._acknowledger.something_waits()
 
     def check_cumulative(self) -> None:
-        """Raise where messages go to several consumers, and none knows of those before (ACK-02)."""
+        """Raise `LocalProtocolError` on a subscription whose messages go to several consumers (ACK-02)."""
         if not self._kind.cumulative:
             raise LocalProtocolError(
                 f"cumulative acknowledgement is not possible on a {self._kind.value} "
@@ -218,7 +222,8 @@ class AckCommands:
             )
 
     def check_message(self, message: Message) -> None:
-        """Raise for what is no message, or not this consumer's, and once it is closing."""
+        """Raise `LocalProtocolError` unless it is a message of this consumer, and `ClosedError` once the
+        consumer is closing."""
         if not isinstance(message, Message):
             raise LocalProtocolError(f"a message, not {type(message).__name__}")
         self._check_message(message)
@@ -226,7 +231,7 @@ class AckCommands:
     # --- inside ----------------------------------------------------------------------------------
 
     def _acknowledge_message(self, message: Message) -> bool:
-        """Whether something new waits to be sent."""
+        """Acknowledge a message; return True when something new waits to be sent."""
         entry = message.entry
         record: Any = entry.acknowledgement
         if record.deliveries is not self._owner:
@@ -248,14 +253,15 @@ class AckCommands:
         return waits
 
     def _look_after(self, record: BatchAcknowledgement) -> None:
-        """A message of that batch is acknowledged: it may be its last, or the last to wait for."""
+        """Tell redelivery that a message of that batch is acknowledged: perhaps its last open one."""
         if record.complete:
             self._redelivery.acknowledged(record.place)
         elif record.past_deliveries is not None:
             self._redelivery.settled(record.place)
 
     def _acknowledge_chunks(self, place: EntryPosition) -> bool:
-        """A message in several entries, or in one; whether something new waits to be sent."""
+        """Acknowledge a message in one or several entries; return True when something new waits to be
+        sent."""
         places = self._tracker.places(place)
         waits = self._tracker.entry(place)
         for each in places:
@@ -263,7 +269,7 @@ class AckCommands:
         return waits
 
     def _acknowledge_id(self, message_id: MessageId) -> bool:
-        """Whether something new waits to be sent."""
+        """Acknowledge an id; return True when something new waits to be sent."""
         if message_id.batch_index < 0:
             return self._acknowledge_chunks(message_id[:2])
         place = message_id[:2]
@@ -277,7 +283,7 @@ class AckCommands:
         return waits
 
     def _acknowledge_all(self, what: Iterable[OneMessage]) -> bool:
-        """Several at once: first all of them are checked, then all are acknowledged."""
+        """Check all messages first, then acknowledge all of them."""
         waits = False
         ids, messages = self._several(what)
         for message_id in ids:
@@ -293,7 +299,7 @@ class AckCommands:
         return waits
 
     def _acknowledge_together(self, messages: Messages) -> bool:
-        """Messages as they were handed out: what they have in common is looked at once."""
+        """Acknowledge messages that were delivered together: their shared attributes are checked once."""
         self.check_open()
         for item in messages.items:
             for entry in _entries_to_check(item):
@@ -333,7 +339,7 @@ class AckCommands:
     # --- checks: raise for the caller's mistakes -------------------------------------------------
 
     def _several(self, what: object) -> tuple[list[MessageId], list[Message]]:
-        """The ids and the messages that `what` consists of, every one of them checked."""
+        """Return the ids and the messages in `what`, all of them checked."""
         self.check_open()
         if not isinstance(what, Iterable) or isinstance(what, str | bytes):
             raise not_a_message(what)
@@ -350,7 +356,7 @@ class AckCommands:
                     raise not_a_message(item)
             for message_id in ids:
                 self._check_id(message_id)
-        # Messages come by the entry, and what is to be checked of them is the entry's.
+        # Messages of an entry share its source, so each entry is checked once.
         for entry in set(map(_entry_of, messages)):
             self._check_entry(entry)
         return ids, messages
@@ -367,7 +373,7 @@ class AckCommands:
             )
 
     def own_id(self, what: TopicMessageId) -> MessageId:
-        """The id, without the topic that it says."""
+        """Return the id without its topic."""
         topic, message_id = what
         check_id(message_id)
         try:
@@ -391,7 +397,8 @@ class AckCommands:
 
 
 def is_left(entry: Entry) -> bool:
-    """Whether it was delivered by a cluster that its consumer has left: its place is another message's."""
+    """True when the entry was delivered by a cluster that its consumer has left: its position names another
+    message now."""
     deliveries = entry.acknowledgement.deliveries
     return deliveries is not None and deliveries.left
 
@@ -400,14 +407,14 @@ _entry_of: Callable[[Message], Entry] = attrgetter("entry")
 
 
 def _entries_to_check(item: Item) -> list[Entry]:
-    """Entries of all sources there are in an item."""
+    """Return entries that cover all sources of an item."""
     if isinstance(item, ReceivedBatch):
         return [item.entry]
     return [item.entry(0)] if isinstance(item, ReceivedSingles) else [message.entry for message in item]
 
 
 def check_id(message_id: object) -> None:
-    """Raise `LocalProtocolError` for what is no id, or not of numbers as a broker gives them."""
+    """Raise `LocalProtocolError` for a value that is no id, or whose numbers no broker gives."""
     if not isinstance(message_id, MessageId):
         raise not_a_message(message_id)
     if not is_message_id(message_id):
@@ -415,5 +422,5 @@ def check_id(message_id: object) -> None:
 
 
 def not_a_message(what: object) -> LocalProtocolError:
-    """For what is neither message nor id."""
+    """Return the error for a value that is neither message nor id."""
     return LocalProtocolError(f"a message, a message id or several of them, not {type(what).__name__}")

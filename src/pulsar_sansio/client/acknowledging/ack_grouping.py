@@ -1,16 +1,16 @@
-"""When acknowledgements are sent, and whether they arrived.
+"""`AckGrouping`: when acknowledgements are sent, and whether they arrived.
 
-They are grouped by time and by number (rules ACK-10 to ACK-15), kept while there is no connection and sent
-first thing on the next one (ACK-16, ACK-17), before any permit, so that the broker does not deliver again
-what is acknowledged. A subscription that is not durable begins anew with each connection; there, what waits
-is dropped.
+Acknowledgements are grouped by time and by number (rules ACK-10 to ACK-15). They wait while there is no
+connection, and go first on the next one (ACK-16, ACK-17): before any permit, so that the broker does not
+redeliver acknowledged messages. A subscription that is not durable begins anew with each connection; there,
+waiting acknowledgements are dropped.
 
-With receipts every ACK asks for an answer, and one that is lost with its connection waits again. A confirmed
-flush is for who wants to know: it is answered when the broker has confirmed everything acknowledged so far.
-Without receipts the ACKs of such a flush ask for an answer all the same; the broker handles the commands of a
-connection in order, so that also covers what was sent before on the same connection.
+With receipts every ACK asks for an answer, and an ACK that is lost with its connection waits again. A
+confirmed flush is answered when the broker has confirmed everything acknowledged so far. Without receipts,
+the ACKs of such a flush still ask for an answer. The broker handles the commands of a connection in order, so
+that answer also covers ACKs sent before on the same connection.
 
-What is in an ACK is decided in `acks`.
+`ack_tracker` decides the content of an ACK.
 """
 
 from collections.abc import Callable
@@ -44,20 +44,20 @@ class Sent:
         self.connection = connection
         self.request_id = -1
         self.after_flush = after_flush
-        """Whether something in it was acknowledged after the last flush was asked for."""
+        """True when the ACK has content acknowledged after the last flush request."""
 
 
 class Flush:
-    """A `flush` that is not answered yet."""
+    """A flush request that is not answered yet."""
 
     __slots__ = ("awaited", "request", "waiting")
 
     def __init__(self, request: int) -> None:
         self.request = request
         self.awaited: set[Sent] = set()
-        """Answers it waits for."""
+        """ACKs whose answers the flush waits for."""
         self.waiting = False
-        """Whether some of what it stands for has to be sent (again) on the next connection."""
+        """True when some acknowledgements of the flush have to be sent (again) on the next connection."""
 
 
 class AckGrouping:
@@ -97,7 +97,7 @@ class AckGrouping:
         *,
         wanted: bool,
     ) -> None:
-        """`emit`: who is told the outcome of a flush. `wanted`: whether the broker has any use for
+        """`emit`: takes the outcome of a flush. `wanted`: False when the broker has no use for
         acknowledgements of this topic (ACK-13)."""
         self._context = context
         self._emit = emit
@@ -111,7 +111,7 @@ class AckGrouping:
         self._group_size = spec.acknowledgement_group_size
         self._slot = context.deadlines.slot(self.flush)
         self.calm = 0
-        """As long as fewer ids than this wait, another one changes nothing: the timer is running."""
+        """While fewer ids than this wait, another one changes nothing, because the timer is running."""
         self.ids_sent = 0
         self.ids_refused = 0
         self._connection: Connection | None = None
@@ -120,14 +120,14 @@ class AckGrouping:
         """The last ACK on this connection that asked for no answer, until a later one is answered."""
         self._flushes: list[Flush] = []
         self._after_flush = False
-        """Whether something waits that was acknowledged after the last flush was asked for."""
+        """True when something waits that was acknowledged after the last flush request."""
         self._refusal: PulsarError | None = None
-        """Why an ACK was refused that no flush waited for; the next flush says so."""
+        """The reason why the broker refused an ACK that no flush waited for; the next flush fails with it."""
 
     # --- what waits ------------------------------------------------------------------------------
 
     def something_waits(self) -> None:
-        """The tracker holds something new: send it now, or soon."""
+        """Send the tracker's new acknowledgements now, or start the timer."""
         tracker = self._tracker
         self._after_flush = True
         if not self._wanted:
@@ -141,7 +141,7 @@ class AckGrouping:
             self._slot.set(self._context.now + self._group_time)
 
     def flush(self) -> None:
-        """Send what waits, if there is a connection."""
+        """Send the waiting acknowledgements, if there is a connection."""
         self._stop_timer()
         connection = self._connection
         if connection is not None:
@@ -154,13 +154,13 @@ class AckGrouping:
     def discard(self, place: EntryPosition, validation_error: int) -> None:
         """Tell the broker, at once, that this entry cannot be used (CONS-29)."""
         connection = self._connection
-        assert connection is not None  # it has just come over it
+        assert connection is not None  # the entry has just arrived over it
         connection.write(encode_ack(self._wire_id, INDIVIDUAL, [(*place, None)], validation_error))
 
     # --- attachment ------------------------------------------------------------------------------
 
     def attach(self, connection: Connection) -> None:
-        """Subscribed again: send what waits, before any message can come."""
+        """Send the waiting acknowledgements over the new connection, before any message can arrive."""
         self._connection = connection
         if not self._durable:
             self._tracker.discard_waiting()
@@ -172,15 +172,16 @@ class AckGrouping:
             self._settle(flush)
 
     def leave_cluster(self) -> None:
-        """The next connection leads to another cluster. The broker says so when it has everything
-        acknowledged, so what waits is known already; and there it would name other messages."""
+        """Drop the waiting acknowledgements: the next connection leads to another cluster. A broker reports
+        the migration when it has all acknowledgements, and positions name other messages in the other
+        cluster."""
         self._tracker.leave_cluster()
         for flush in [flush for flush in self._flushes if flush.waiting]:
             flush.waiting = False
             self._settle(flush)
 
     def detach(self, cause: PulsarError) -> None:
-        """The connection is lost, or the broker closed the consumer on it: no answer will come."""
+        """Let unanswered ACKs wait again: the connection is lost, or the broker closed the consumer."""
         for sent in list(self._unconfirmed):
             self._requests.cancel(sent.connection, sent.request_id)
             self._not_confirmed(sent, cause)
@@ -192,9 +193,9 @@ class AckGrouping:
             self._tracker.discard_waiting()
 
     def drop(self, error: PulsarError | None = None) -> None:
-        """The subscription was moved: what waits, or has no answer yet, says nothing of where it is now, and
-        who waits for it to be confirmed need not. `error`: perhaps it was moved; what is not confirmed then
-        is delivered again."""
+        """Drop all acknowledgements, waiting or unanswered: the subscription was moved, and flushes are done.
+        `error`: the subscription may have been moved; flushes fail with it, because unconfirmed messages are
+        redelivered then."""
         self._stop_timer()
         self._forget_unconfirmed()
         self._tracker.discard_waiting()
@@ -209,7 +210,7 @@ class AckGrouping:
             self._settle(flush)
 
     def end(self, error: PulsarError) -> None:
-        """The consumer is gone: whoever still waits is told."""
+        """Fail every flush: the consumer has ended."""
         self._connection = None
         self._stop_timer()
         self._forget_unconfirmed()
@@ -217,7 +218,7 @@ class AckGrouping:
         self._fail_flushes(error)
 
     def _forget_unconfirmed(self) -> None:
-        """Whatever becomes of them, it is of no interest."""
+        """Ignore the answers to all unanswered ACKs."""
         for sent in self._unconfirmed:
             self._requests.cancel(sent.connection, sent.request_id)
         self._unconfirmed.clear()
@@ -225,7 +226,8 @@ class AckGrouping:
     # --- confirmation ----------------------------------------------------------------------------
 
     def flush_confirmed(self, request: int) -> None:
-        """Send what waits; `RequestDone(request)` when the broker has confirmed all that was acknowledged."""
+        """Send the waiting acknowledgements; emit `RequestDone(request)` when the broker has confirmed all of
+        them so far."""
         if self._refusal is not None:
             self._emit(RequestFailed(request, self._refusal))
             self._refusal = None
@@ -245,7 +247,7 @@ class AckGrouping:
         self._settle(flush)
 
     def forget(self, request: int) -> None:
-        """Nobody wants to know any more what becomes of this flush."""
+        """Drop a flush request that was cancelled."""
         self._flushes = [flush for flush in self._flushes if flush.request != request]
 
     def _settle(self, flush: Flush) -> None:
@@ -262,8 +264,9 @@ class AckGrouping:
         self._emit(RequestFailed(flush.request, error))
 
     def _send_again(self, connection: Connection, ack: Ack) -> None:
-        """Saying the last of it once more changes nothing, but it is answered. Where no answer comes, what
-        was said first may be lost as well: the last chunk of a message without the others is none."""
+        """Send the last id of an ACK once more, to get an answer. Repeating it is harmless. Without an answer
+        all of the ACK may be lost, and all of it waits again: a last chunk without the others makes no
+        message."""
         self._ask(connection, ack, ack.ids[-1:])
 
     def _confirmed(self, sent: Sent) -> None:
@@ -283,7 +286,7 @@ class AckGrouping:
                 flush.waiting = True
             return
         self.ids_refused += len(sent.ack.ids)
-        # A position the broker did not take may be acknowledged again: it is not "sent already".
+        # The application may acknowledge a refused position again, so it no longer counts as sent.
         self._tracker.forget_sent()
         for flush in flushes:
             self._flushes.remove(flush)
@@ -294,7 +297,7 @@ class AckGrouping:
     # --- frames ----------------------------------------------------------------------------------
 
     def _send_waiting(self, connection: Connection, confirm: bool) -> list[Sent]:
-        """Send everything that waits; those that will be answered."""
+        """Send everything that waits; return the ACKs that will be answered."""
         sent: list[Sent] = []
         single = connection.protocol_version < SEVERAL_IDS_VERSION
         for ack in self._tracker.drain():
@@ -316,7 +319,8 @@ class AckGrouping:
         return self._ask(connection, ack, ack.ids)
 
     def _ask(self, connection: Connection, ack: Ack, ids: list[AckId]) -> Sent:
-        """Send these of an ACK, to be answered; where the connection is lost first, all of it waits again."""
+        """Send these ids of an ACK and ask for an answer; if the connection is lost first, the whole ACK
+        waits again."""
         kind = INDIVIDUAL if ack.position is None else CUMULATIVE
         self.ids_sent += len(ids)
         sent = Sent(ack, connection, self._after_flush)

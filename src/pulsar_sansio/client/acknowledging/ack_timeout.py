@@ -1,13 +1,13 @@
-"""The acknowledgement timeout: what was handed out and not judged in time is asked for again (rules UNACK-01
-to UNACK-09).
+"""The acknowledgement timeout: entries that the application received and did not acknowledge in time are
+requested again.
 
-Time goes in ticks, counted from the consumer's beginning. An entry handed out during one tick expires a fixed
-number of ticks later, as many as the timeout needs and one more, so never early; with a backoff, later by
-what its redelivery count says. Entries are tracked, not messages, so a batch comes again as a whole, and only
-when nothing of it is left is it forgotten (UNACK-07, ACK-21).
+Time goes in ticks, counted from the consumer's creation. An entry delivered during one tick expires a fixed
+number of ticks later: as many as the timeout needs, and one more, so never early. A backoff adds a delay by
+redelivery count. The timeout tracks entries, not messages: a batch is redelivered as a whole, and is tracked
+until all of it is acknowledged (UNACK-07, ACK-21).
 
-It knows when messages are handed out (`TrackedQueue` tells it) and when time is up; what is asked for then,
-and how, is `redelivery`'s. A consumer without the timeout has nothing of this.
+`TrackedQueue` tells the timeout about deliveries. `redelivery` decides what is requested when an entry
+expires, and how. A consumer without the timeout has none of these objects.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ from .redelivery_schedule import RedeliverySchedule
 
 
 class AcknowledgementTimeout:
-    """One consumer's. Whoever asks for entries again sets `expired`."""
+    """The timeout of one consumer. `Redelivery` sets `expired`."""
 
     __slots__ = (
         "_backoff",
@@ -44,36 +44,38 @@ class AcknowledgementTimeout:
         self._context = context
         self._tick = tick = nanoseconds_of(spec.acknowledgement_timeout_tick)
         self._ticks = -(-nanoseconds_of(spec.acknowledgement_timeout) // tick) + 1
-        """An entry expires at the so-many-th tick after it was handed out (UNACK-02, UNACK-05)."""
+        """An entry expires this many ticks after its delivery (UNACK-02, UNACK-05)."""
         backoff = spec.acknowledgement_timeout_backoff
         self._backoff = (0,) if backoff is None else backoff.delays()
         self._origin = context.now
         self._due = RedeliverySchedule()
         self._slot = context.deadlines.slot(self._tick_over)
         self.expired: Callable[[Sequence[EntryPosition]], None]
-        """What to do with entries whose time is up."""
+        """Called with entries that have expired."""
         self.in_chunks: Callable[[EntryPosition], bool]
-        """Whether the chunks of a message are known that ends there."""
+        """True when the chunks of the message that ends at that position are known."""
         self.waiting: Callable[[], bool]
-        """Whether messages wait that were not handed out yet."""
+        """True when the receiver queue has messages that are not delivered yet."""
 
     def __len__(self) -> int:
         return len(self._due)
 
     def expect(self) -> None:
-        """Messages have arrived. From now on a timer runs, so that nothing need be set when they are handed
-        out: that is only taking them from an iterator."""
+        """Start the timer when messages arrive. Delivering them then sets no timer: the application takes
+        them from an iterator."""
         when, expiry = self._slot.when, self._expiry(0)
-        if when is None or when > expiry:  # with a backoff, what runs may be a longer time
+        if when is None or when > expiry:  # the running timer may be later because of a backoff
             self._slot.set(expiry)
 
     def handed_out(self, place: EntryPosition, redelivery_count: int) -> None:
-        """A message of that entry is the application's from now on; the last one counts (UNACK-03)."""
+        """Record that a message of that entry was delivered to the application; the last delivery counts
+        (UNACK-03)."""
         self._due.move(place, self._expiry(redelivery_count))
 
     def message_handed_out(self, entry: Entry) -> None:
-        """Likewise, but for what is acknowledged already, of an earlier delivery: a batch of which ids have
-        left nothing, and chunks that are not known; of the last one alone nobody could make anything."""
+        """Record the delivery of a message, unless its entry is acknowledged already through an earlier
+        delivery. Such an entry is a complete batch, or a last chunk whose other chunks are unknown; no
+        message could be made of it alone."""
         if entry.size:
             if entry.acknowledgement.complete:
                 return
@@ -82,15 +84,15 @@ class AcknowledgementTimeout:
         self.handed_out(entry.place, entry.redelivery_count)
 
     def discard(self, place: EntryPosition) -> None:
-        """The entry is judged."""
+        """Stop tracking an entry that was acknowledged or negatively acknowledged."""
         self._due.discard(place)
 
     def discard_through(self, last: EntryPosition) -> None:
-        """So are this entry and all before it (ACK-08)."""
+        """Stop tracking this entry and all before it (ACK-08)."""
         self._due.discard_through(last)
 
     def clear(self) -> None:
-        """Everything comes again by itself."""
+        """Stop tracking everything: the broker redelivers it unasked."""
         self._due.clear()
         self._slot.clear()
 
@@ -113,7 +115,7 @@ class AcknowledgementTimeout:
 
 
 class TrackedQueue(ReceiverQueue):
-    """The queue of a consumer that has an acknowledgement timeout: it says what it hands out."""
+    """The queue of a consumer with an acknowledgement timeout: it reports every delivery."""
 
     def __init__(self, permits: Permits, *, timeout: AcknowledgementTimeout, **others: Any) -> None:
         super().__init__(permits, **others)

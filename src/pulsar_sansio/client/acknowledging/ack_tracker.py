@@ -1,17 +1,19 @@
-"""Which messages the application has acknowledged, and which acknowledgements wait to be sent.
+"""`AckTracker`: the messages that the application has acknowledged, and the acknowledgements that wait to be
+sent.
 
 The broker is told about entries; the application acknowledges messages. The tracker has one
-`BatchAcknowledgement` for each batch that is not wholly acknowledged (rules ACK-04, ACK-05, ACK-20). An entry
-is acknowledged when none of its messages is left or, with index acknowledgement, along with the set of
-messages that are left.
+`BatchAcknowledgement` for each batch that is not wholly acknowledged (rules ACK-04, ACK-05, ACK-20). The
+broker is told about an entry when all its messages are acknowledged. With index acknowledgement it is told
+earlier, with the set of messages that are left.
 
-All deliveries of a batch share its record. A broker delivers a batch again as a whole; the record says which
-of its messages the application has acknowledged, so that these are not delivered a second time. The record
-outlives connections. It is dropped when the batch is wholly acknowledged, when the subscription was moved,
-and when there are more than `MAX_OPEN_BATCHES`.
+All deliveries of a batch share its record. A broker redelivers a batch as a whole; the record says which of
+its messages the application has acknowledged, so that these are not delivered again. The record outlives
+connections. It is dropped when the batch is wholly acknowledged, when the subscription was moved, or when
+there are more than `MAX_OPEN_BATCHES`.
 
-What waits is kept as a set, so that any repetition is harmless (ACK-01). This module decides *what* goes into
-an ACK; *when* it goes, over which connection and whether it arrived is `acknowledger`'s. No bytes, no time.
+Waiting acknowledgements are a set, so that any repetition is harmless (ACK-01). This module decides *what*
+goes into an ACK. `ack_grouping` decides *when* and over which connection it goes, and learns whether it
+arrived. No bytes, no time.
 """
 
 from __future__ import annotations
@@ -29,19 +31,20 @@ AckId = tuple[int, int, int | None]
 """Ledger id, entry id, and the bits of the messages still to acknowledge (None: the whole entry)."""
 
 WHOLE_ENTRY = 1 << 62
-"""In a `Position`: all messages of the entry, however many."""
+"""In a `Position`: all messages of the entry, whatever their number."""
 
 MAX_OPEN_BATCHES = 50_000
-"""Batches of which the tracker knows the acknowledged messages. The oldest is forgotten for one more: when
-it is delivered again, all its messages are."""
+"""Batches whose acknowledged messages the tracker knows. One more makes it forget the oldest batch; a
+redelivery of that batch delivers all its messages."""
 
 MAX_IDS_IN_ACK = 1_000
 MAX_ACK_BYTES = 1024 * 1024
-"""Limits of one ACK (GAP-30); ack sets of very large batches reach the second one first."""
+"""Limits of one ACK, in ids and bytes (GAP-30); ack sets of very large batches reach the second limit
+first."""
 
 
 class Position(NamedTuple):
-    """How far a cumulative acknowledgement goes: so many messages of the entry, and all before it."""
+    """The end of a cumulative acknowledgement: that many messages of the entry, and everything before it."""
 
     ledger_id: int
     entry_id: int
@@ -49,16 +52,17 @@ class Position(NamedTuple):
 
 
 class Ack(NamedTuple):
-    """The content of one ACK, and the records to go back to should it be lost."""
+    """The content of one ACK, and the records to restore if it is lost."""
 
     position: Position | None
-    """Of a cumulative acknowledgement; None for individual ones."""
+    """The position of a cumulative acknowledgement; None for individual ones."""
     ids: list[AckId]
     records: list[BatchAcknowledgement]
 
 
 class AckTracker:
-    """Acknowledgements of one consumer. Methods that acknowledge return whether something new waits."""
+    """Acknowledgements of one consumer. Methods that acknowledge return True when something new waits to be
+    sent."""
 
     __slots__ = (
         "_batches",
@@ -81,37 +85,39 @@ class AckTracker:
     def __init__(self, index_acknowledgement: bool) -> None:
         self.index_acknowledgement = index_acknowledgement
         self._era = 0
-        """How often the subscription was moved."""
+        """The number of times the subscription was moved."""
         self._begin()
         self.messages_beyond_ids = 0
         """Acknowledged messages without an id of their own in an ACK: all but one of each complete batch."""
         self.judge: AckHandler | None = None
-        """Who gives verdicts on its messages for `Message.processing`."""
+        """The handler that acknowledges messages for `Message.processing`."""
         self.entries: dict[EntryPosition, None] = {}
-        """Whole entries that wait. The consumer adds to them by itself where that is all there is to do."""
+        """Whole entries that wait to be sent. `AckCommands` adds to them directly on its fast path."""
         self._parts: dict[EntryPosition, BatchAcknowledgement] = {}
-        """Batches of which some messages wait; only with index acknowledgement."""
+        """Batches with acknowledged messages that wait to be sent; only with index acknowledgement."""
         self._position: Position | None = None
         self._position_record: BatchAcknowledgement | None = None
         self._sent: Position | None = None
-        """The last cumulative one sent over the present connection; only what is beyond it need be sent."""
+        """The last cumulative position sent over the present connection; only positions beyond it are
+        sent."""
         self._batches: OrderedDict[EntryPosition, BatchAcknowledgement] = OrderedDict()
         """The record of each batch that is not complete, oldest first."""
         self.forgotten = 0
-        """Batches that were acknowledged in part, and forgotten for want of room."""
+        """The number of partly acknowledged batches that were forgotten for lack of room."""
         self._chunked: OrderedDict[EntryPosition, list[EntryPosition]] = OrderedDict()
-        """All places of each message that came in chunks, by its last one, oldest first."""
+        """The positions of all chunks of each message in chunks, by the position of its last chunk, oldest
+        first."""
 
     # --- deliveries ------------------------------------------------------------------------------
 
     def batch(
         self, place: EntryPosition, size: int, open_bits: int | None, stamp: int
     ) -> BatchAcknowledgement:
-        """The record for a batch that has just been delivered, perhaps not for the first time.
+        """Return the record for a batch that has just been delivered, perhaps not for the first time.
 
-        `open_bits`: the messages the broker wants delivered, None for all. Messages that are acknowledged are
-        not open in the record: they are duplicates (ACK-18). `stamp`: the same for each delivery of a batch,
-        and another one for another batch that a broker has put in its place.
+        `open_bits`: the messages the broker wants delivered, None for all. Acknowledged messages are not open
+        in the record: they are duplicates (ACK-18). `stamp`: equal for all deliveries of a batch, and
+        different for another batch that a broker has put at this position.
         """
         batches = self._batches
         record = batches.get(place)
@@ -131,30 +137,30 @@ class AckTracker:
         return record
 
     def open_batch(self, place: EntryPosition) -> BatchAcknowledgement | None:
-        """The record of that batch, None where nothing is known of it or nothing is left of it."""
+        """Return the record of that batch, or None when it is unknown or complete."""
         record = self._batches.get(place)
         return None if record is None or record.complete else record
 
     def asked_for(self, place: EntryPosition) -> None:
-        """The broker was asked to deliver that entry again: its record is needed until it comes."""
+        """Keep the entry's record until the broker redelivers the entry, which was requested."""
         record = self._batches.get(place)
         if record is not None:
             record.past().asked = True
 
     def new_connection(self) -> None:
-        """Messages delivered from now on are told apart from those delivered before."""
+        """Tell messages that are delivered from now on apart from those delivered before."""
         self.single = EntryAcknowledgement(self.deliveries, self._era)
         self.chunked = EntryAcknowledgement(self.deliveries, self._era)
 
     def moved(self) -> None:
-        """The subscription was moved: everything is to be delivered again."""
+        """Forget all batches: the subscription was moved, and the broker redelivers everything."""
         self._era += 1
         self._batches.clear()
         self.new_connection()
 
     def may_be_back(self, entry: Entry) -> bool:
-        """True when messages of that entry may wait in the receiver queue, of a later delivery than this one,
-        though the subscription was not moved."""
+        """True when messages of a later delivery of that entry may wait in the receiver queue, though the
+        subscription was not moved."""
         record = entry.acknowledgement
         if isinstance(record, EntryAcknowledgement):
             return record.era == self._era and record is not self.single and record is not self.chunked
@@ -164,37 +170,36 @@ class AckTracker:
         return past is not None and past.count != entry.delivery and self._batches.get(entry.place) is record
 
     def message_in_chunks(self, places: list[EntryPosition]) -> None:
-        """A message in these entries has just been delivered."""
+        """Record a message in chunks that has just been delivered."""
         self._chunked.pop(places[-1], None)
         self._chunked[places[-1]] = places
         if len(self._chunked) > MAX_OPEN_BATCHES:
             self._chunked.popitem(last=False)
 
     def places(self, place: EntryPosition) -> list[EntryPosition]:
-        """The entries of the message whose last one is there."""
+        """Return the positions of the message whose last chunk is at `place`."""
         return self._chunked.get(place) or [place]
 
     def in_chunks(self, place: EntryPosition) -> bool:
-        """Whether the entries are known of a message in chunks whose last one is there, and which is not
-        acknowledged."""
+        """True when the message whose last chunk is at `place` is known and not acknowledged."""
         return place in self._chunked
 
     def is_duplicate(self, place: EntryPosition) -> bool:
-        """Whether the whole entry is acknowledged and the broker was not told yet (ACK-18).
+        """True when the whole entry is acknowledged and the broker was not told yet (ACK-18).
 
-        Acknowledgements already sent do not count: should one be lost, its messages must come again.
+        Acknowledgements that were sent do not count: if one is lost, its messages must be redelivered.
         """
         return place in self.entries or self.covers(place)
 
     def covers(self, place: EntryPosition) -> bool:
-        """Whether the cumulative acknowledgement that waits covers the whole entry."""
+        """True when the waiting cumulative acknowledgement covers the whole entry."""
         position = self._position
         return position is not None and (*place, WHOLE_ENTRY) <= position
 
     # --- acknowledging ---------------------------------------------------------------------------
 
     def entry(self, place: EntryPosition) -> bool:
-        """The whole entry is acknowledged, with the other chunks of its message."""
+        """Acknowledge the whole entry, with the other chunks of its message."""
         self._batches.pop(place, None)
         self._parts.pop(place, None)
         if place in self.entries:
@@ -204,7 +209,7 @@ class AckTracker:
         return True
 
     def member(self, record: BatchAcknowledgement, index: int) -> bool:
-        """Message `index` of that batch is acknowledged."""
+        """Acknowledge message `index` of that batch."""
         if not record.acknowledge(index):
             return False
         waiting = self._parts.get(record.place)
@@ -220,9 +225,9 @@ class AckTracker:
         return self.index_acknowledgement
 
     def copied(self, record: BatchAcknowledgement, index: int) -> tuple[BatchAcknowledgement, bool]:
-        """A copy of message `index` of that batch is safe. The acknowledgement of a batch of which nothing is
-        left waits in any case: that of an earlier delivery may be lost. Returns the record that counts, and
-        whether something waits."""
+        """Acknowledge message `index` of that batch because its copy is stored. Return the record that
+        counts, and whether something waits. A complete batch waits to be sent in any case: the
+        acknowledgement of an earlier delivery may be lost."""
         record = self._batches.get(record.place, record)
         waits = self.member(record, index)
         if record.complete and not waits:
@@ -230,8 +235,8 @@ class AckTracker:
         return record, waits or record.complete
 
     def check(self, message_id: MessageId) -> None:
-        """Raise `LocalProtocolError` for an id whose index is not inside of its batch, or of a batch whose
-        size is not known; any other can be acknowledged."""
+        """Raise `LocalProtocolError` for an id whose index is outside its batch, or whose batch has an
+        unknown size; any other id can be acknowledged."""
         index, size = message_id.batch_index, message_id.batch_size
         if index < 0:
             return
@@ -246,19 +251,21 @@ class AckTracker:
             )
 
     def individual(self, message_id: MessageId) -> bool:
-        """The message, or the whole entry, with that id is acknowledged."""
+        """Acknowledge the message, or the whole entry, with that id."""
         place = message_id[:2]
-        if place in self.entries and place not in self._batches:  # else it counts for a later delivery
+        if (
+            place in self.entries and place not in self._batches
+        ):  # otherwise the id counts for a later delivery
             return False
         if message_id.batch_index < 0:
             return self.entry(place)
         return self.member(self.record(message_id), message_id.batch_index)
 
     def cumulative(self, record: BatchAcknowledgement | None, message_id: MessageId) -> bool:
-        """That message and everything before it is acknowledged; `record` is its batch's, if it is at hand.
+        """Acknowledge that message and everything before it; `record` is that of its batch, if known.
 
-        Within a batch and without index acknowledgement, the entry before it is as far as the broker can be
-        told (ACK-06); in the first entry of a ledger that is entry -1, which is before all of them.
+        Within a batch and without index acknowledgement, the position sent to the broker is the entry before
+        it (ACK-06). In the first entry of a ledger that is entry -1, which is before all of them.
         """
         ledger_id, entry_id, _, index = message_id[:4]
         position = Position(ledger_id, entry_id, WHOLE_ENTRY)
@@ -280,7 +287,7 @@ class AckTracker:
 
     @property
     def waiting(self) -> int:
-        """How many ids wait to be sent."""
+        """The number of ids that wait to be sent."""
         return len(self.entries) + len(self._parts) + (self._position is not None)
 
     def drain(self) -> list[Ack]:
@@ -291,7 +298,9 @@ class AckTracker:
             self._position = self._position_record = None
             self._sent = position
             self._forget_through(position)
-            bits = None if record is None else record.open_bits or None  # an empty set is no whole entry
+            bits = (
+                None if record is None else record.open_bits or None
+            )  # an empty set would stand for no whole entry
             drained.append(Ack(position, [(*position[:2], bits)], [] if record is None else [record]))
         entries, parts = self.entries.copy(), self._parts
         self.entries.clear()
@@ -323,7 +332,7 @@ class AckTracker:
         return drained
 
     def put_back(self, ack: Ack) -> None:
-        """That ACK was lost: what it said waits again."""
+        """Let the content of an ACK that was lost wait again."""
         if ack.position is not None:
             self._sent = None
             self._advance(ack.position, ack.records[0] if ack.records else None)
@@ -345,17 +354,17 @@ class AckTracker:
                 self.entries[record.place] = None
 
     def forget_sent(self) -> None:
-        """What was sent may be lost, or was refused: it may be sent again."""
+        """Allow positions to be sent again: those that were sent may be lost, or were refused."""
         self._sent = None
 
     def discard_waiting(self) -> None:
-        """What waits is of no use any more: the subscription it was for is gone."""
+        """Drop all waiting acknowledgements: the subscription that they were for is gone."""
         self.entries.clear()
         self._parts.clear()
         self._position = self._position_record = None
 
     def leave_cluster(self) -> None:
-        """From now on the same places name other messages: those of another cluster."""
+        """Forget everything: in another cluster the positions name other messages."""
         self.deliveries.left = True
         self._begin()
         self.discard_waiting()
@@ -365,12 +374,12 @@ class AckTracker:
     # --- inside ----------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        """With what a cluster delivers."""
+        """Begin the deliveries of a cluster."""
         self.deliveries = Deliveries(self)
         self.single = EntryAcknowledgement(self.deliveries, self._era)
-        """Of all messages that are an entry each."""
+        """The record of all messages that are an entry each."""
         self.chunked = EntryAcknowledgement(self.deliveries, self._era)
-        """Of all messages that came in chunks: several entries are to be acknowledged of each."""
+        """The record of all messages that came in chunks: each acknowledges several entries."""
 
     def _advance(self, position: Position, record: BatchAcknowledgement | None) -> bool:
         """Keep the greatest position only (ACK-14)."""
@@ -381,7 +390,7 @@ class AckTracker:
         return True
 
     def record(self, message_id: MessageId) -> BatchAcknowledgement:
-        """The record that the id of a message in a batch counts for."""
+        """Return the record that counts an id of a message in a batch."""
         record = self._batches.get(message_id[:2])
         if record is None:
             size = message_id.batch_size
@@ -399,7 +408,7 @@ class AckTracker:
         self.forgotten += oldest.begun
 
     def _complete(self, record: BatchAcknowledgement) -> None:
-        """Forget a batch of which nothing is left, but for one that is on its way here once more."""
+        """Forget a complete batch, unless the broker was asked to redeliver it."""
         place = record.place
         self.messages_beyond_ids += record.size - 1
         past = record.past_deliveries
@@ -409,7 +418,7 @@ class AckTracker:
             del self._parts[place]
 
     def _forget_through(self, position: Position) -> None:
-        """What the cumulative acknowledgement covers need not be sent, nor counted, by itself."""
+        """Drop acknowledgements and records that the cumulative acknowledgement covers."""
         last = (
             position[:2] if position.messages == WHOLE_ENTRY else (position.ledger_id, position.entry_id - 1)
         )

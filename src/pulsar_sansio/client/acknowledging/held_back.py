@@ -1,16 +1,16 @@
-"""Entries that are to be asked for again as soon as their other messages are settled (NACK-03).
+"""`HeldBack`: entries to be requested again as soon as their other messages are settled (NACK-03).
 
-A broker delivers a batch again as a whole. Messages of it that wait in the receiver queue would be delivered
-twice, and those the application has not yet acknowledged, too. So a batch of which some messages were
-negatively acknowledged waits, when their delay is over, until the others are settled: acknowledged or
-negatively acknowledged as well.
+A broker redelivers a batch as a whole. Messages of it that wait in the receiver queue, and those that the
+application has not acknowledged yet, would be delivered twice. So a batch with negatively acknowledged
+messages waits, when their delay is over, until the others are settled: acknowledged or negatively
+acknowledged.
 
-An application may never settle a message. A batch waits for its `patience` after the last of its messages has
-left the queue or was settled, and is asked for then in any case; what is left in the queue is taken back.
-Patience is counted in looks, each a patience after the one before, and ends with the first look that finds
-nothing changed: so it is a patience at least, and two at most.
+An application may never settle a message. So a batch waits for its `patience` after the last of its messages
+has left the queue or was settled. Then it is requested in any case, and its queued messages are taken back. A
+look at the batch follows each `patience`; the first look that finds no change ends the wait. The wait is at
+least one patience and at most two.
 
-This knows what waits, and neither why nor how the broker is asked.
+This module knows which entries wait, but neither their reason nor how the broker is asked.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,12 +23,12 @@ from .redelivery_schedule import RedeliverySchedule
 
 DELAYS_OF_PATIENCE = 10
 LEAST_PATIENCE = 60_000_000_000
-"""A batch is patient for so many times its delay, and for so many nanoseconds at least: a handler of one of
-its messages may take a while, however short the delay is."""
+"""The patience of a batch: this many times its delay, and at least this many nanoseconds. A handler of one of
+its messages may take longer than a short delay."""
 
 
 class HeldBack:
-    """One consumer's. `ask` is called with entries whose time has come."""
+    """Held-back entries of one consumer. `ask` is called with entries whose wait is over."""
 
     __slots__ = ("_ask", "_context", "_looks", "_queue", "_seen", "_slot", "_tracker", "places")
 
@@ -46,15 +46,15 @@ class HeldBack:
         self._looks = RedeliverySchedule()
         self._slot = context.deadlines.slot(self._look)
         self._seen: dict[EntryPosition, tuple[int, int, int]] = {}
-        """The patience of each entry, and what the last look has found: messages of it in the queue, and
+        """The patience of each entry, and the result of the last look: its messages in the queue, and its
         messages that are not settled, as bits."""
         self.places = self._seen.keys()
-        """The entries that wait: always the same object."""
+        """The waiting entries: always the same object."""
 
     def sort(self, places: Sequence[EntryPosition], delay: int) -> list[EntryPosition]:
-        """Those of the entries that are to be asked for now. The others are held back; those that were
-        delivered again meanwhile, and wait in the queue, are not to be asked for. `delay`: nanoseconds, of
-        negative acknowledgements."""
+        """Return the entries to request now, and hold back the others. Entries that were redelivered
+        meanwhile and wait in the queue are not requested. `delay`: the delay of negative acknowledgements, in
+        nanoseconds."""
         queued = self._queue.waiting_of(places)
         ready: list[EntryPosition] = []
         back: set[EntryPosition] = set()
@@ -75,7 +75,7 @@ class HeldBack:
         return [place for place in ready if place not in back] if back else ready
 
     def silent(self, places: Sequence[EntryPosition]) -> list[EntryPosition]:
-        """Those of the entries of which the application has messages that it has not settled."""
+        """Return the entries whose messages the application holds and has not settled."""
         queued = self._queue.waiting_of(places)
         found: list[EntryPosition] = []
         for place in places:
@@ -85,7 +85,8 @@ class HeldBack:
         return found
 
     def settled(self, place: EntryPosition) -> None:
-        """A message of that entry was acknowledged, or negatively acknowledged."""
+        """A message of that entry was acknowledged or negatively acknowledged: request the entry if no other
+        is open."""
         record = self._tracker.open_batch(place)
         if place in self._seen and record is not None and not (record.unsettled and record.refused):
             self.discard(place)
@@ -93,12 +94,12 @@ class HeldBack:
                 self._ask([place])
 
     def discard(self, place: EntryPosition) -> None:
-        """Nothing of that entry is left, or it was asked for."""
+        """Stop holding back an entry that is acknowledged, or was requested."""
         if self._seen.pop(place, None) is not None:
             self._looks.discard(place)
 
     def clear(self) -> None:
-        """Everything is delivered again without being asked for."""
+        """Forget all entries: the broker redelivers them unasked."""
         self._seen.clear()
         self._looks.clear()
         self._slot.clear()

@@ -1,13 +1,13 @@
-"""Asking for messages again: negative acknowledgements, timeouts, redeliver-all, and the consumer epoch.
+"""Requests for redelivery: negative acknowledgements, timeouts, redeliver-all, and the consumer epoch.
 
-The broker redelivers entries, not messages: of a batch all messages come again that it does not know to be
-acknowledged (NACK-03). Shared and Key_Shared subscriptions ask for single entries, of which each waits until
-its other messages are settled (`held_back`). On the others there is only one way back, and it leads to the
-first message that is not acknowledged (rule REDEL-02). There the epoch tells which deliveries were on their
-way before the broker had gone back.
+The broker redelivers entries, not messages: of a batch it redelivers all messages that it does not know to be
+acknowledged (NACK-03). Shared and Key_Shared subscriptions request single entries; each waits until its other
+messages are settled (`held_back`). On other subscriptions the broker can only go back to the first message
+that is not acknowledged (rule REDEL-02). There the epoch marks deliveries that were under way before the
+broker had gone back.
 
-A connection that is lost brings everything back by itself, so nothing of this outlives an attachment but the
-epoch, which SUBSCRIBE tells the broker.
+A lost connection makes the broker redeliver everything unasked. So only the epoch, which SUBSCRIBE tells the
+broker, outlives an attachment.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +36,8 @@ REDELIVERY_VERSION = 2
 """Protocol version from which a broker knows the command (REDEL-03)."""
 
 MAX_TICK = 100_000_000
-"""Nanoseconds by which a negative acknowledgement may wait for others to be sent together with it."""
+"""The maximum time that a negative acknowledgement waits for others in order to share a request, in
+nanoseconds."""
 
 MAX_EXPIRED = 10_000
 """Entries that have timed out and are remembered until they are acknowledged."""
@@ -46,14 +47,15 @@ _REDELIVER = proto.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES
 
 
 def _nobody(_places: Sequence[EntryPosition]) -> None:
-    """Nobody wants to hear of it."""
+    """Ignore the entries: no interceptor is set."""
 
 
 class NegativeAcknowledgements(RedeliverySchedule):
-    """Entries to ask for again, each when its delay is over (rules NACK-01, NACK-02): a batch when the delay
-    of the last of its messages is.
+    """Entries to request again, each when its delay is over (rules NACK-01, NACK-02). A batch is due when the
+    delay of its last negatively acknowledged message is over.
 
-    Never early; late by at most a tenth of the delay and `MAX_TICK`, so that many make one request.
+    An entry is never early, and late by at most a tenth of the delay and `MAX_TICK`, so that many entries
+    share one request.
     """
 
     __slots__ = ("_delays",)
@@ -65,15 +67,15 @@ class NegativeAcknowledgements(RedeliverySchedule):
             (nanoseconds_of(spec.negative_acknowledgement_delay),) if backoff is None else backoff.delays()
         )
         self._delays = [(delay, max(1, min(delay // 10, MAX_TICK))) for delay in delays]
-        """By redelivery count: the delay, and what moments are multiples of."""
+        """By redelivery count: the delay, and the tick that due times are multiples of."""
 
     def add_after_delay(self, place: EntryPosition, redelivery_count: int, now: int, least: int = 0) -> None:
-        """The earlier moment counts for an entry named twice. `least`: nanoseconds, where the delay is
-        shorter."""
+        """Add an entry; the earlier moment counts for an entry added twice. `least`: a minimum delay, in
+        nanoseconds."""
         self.add(place, self._moment(redelivery_count, now, least))
 
     def add_message(self, place: EntryPosition, redelivery_count: int, now: int) -> None:
-        """One more message of that batch: its delay is never cut short."""
+        """Add one more message of a batch: its delay is never shortened."""
         when = self._moment(redelivery_count, now, 0)
         if (self.when(place) or 0) < when:
             self.move(place, when)
@@ -85,7 +87,7 @@ class NegativeAcknowledgements(RedeliverySchedule):
 
     @property
     def longest(self) -> int:
-        """The longest delay there is, in nanoseconds."""
+        """The longest delay, in nanoseconds."""
         return max(delay for delay, _ in self._delays)
 
 
@@ -129,11 +131,11 @@ class Redelivery:
         *,
         wanted: bool,
     ) -> None:
-        """`timeout`: None where messages may stay unacknowledged for ever. `counters`: of what is taken out
-        of the queue because it was acknowledged meanwhile. `wanted`: whether the topic can deliver anything
-        again; if not, nothing is ever asked for."""
+        """`timeout`: None without an acknowledgement timeout. `counters`: count messages that are taken out
+        of the queue because they were acknowledged meanwhile. `wanted`: False for a topic that cannot
+        redeliver; then nothing is ever requested."""
         self.epoch = 0
-        """Deliveries of an older one are dropped; it goes up with every redeliver-all."""
+        """Deliveries of an older epoch are dropped; every redeliver-all increments the epoch."""
         self.negative = NegativeAcknowledgements(spec)
         self._context = context
         self._wire_id = wire_id
@@ -144,7 +146,8 @@ class Redelivery:
         self._counters = counters
         self._held = HeldBack(context, tracker, queue, self._held_long_enough)
         self._expired: dict[EntryPosition, None] = {}
-        """Entries that have timed out: the application may have them, and acknowledge them later."""
+        """Entries that have timed out: the application may hold their messages, and acknowledge them
+        later."""
         self._timeout = timeout
         if timeout is not None:
             timeout.expired = self._timed_out
@@ -152,34 +155,34 @@ class Redelivery:
         self._wanted = wanted
         self.on_negative: Callable[[Sequence[EntryPosition]], None] = _nobody
         self.on_timeout: Callable[[Sequence[EntryPosition]], None] = _nobody
-        """Who is told, for either reason, what is going to be asked for again."""
+        """Both are called, each for its reason, with entries that are going to be requested again."""
         self.on_acknowledged: Callable[[EntryPosition], None] | None = None
         self.on_acknowledged_through: Callable[[EntryPosition], None] | None = None
-        """Who else asks for entries, and has to know."""
+        """Called with acknowledged entries; dead-letter copies request entries too, and must know."""
         self._slot = context.deadlines.slot(self._negative_due)
         self._connection: Connection | None = None
         self._active = True
         self._told_epoch = 0
-        """The epoch in SUBSCRIBE, which the broker knows for certain."""
+        """The epoch in SUBSCRIBE, which the broker certainly knows."""
 
     def attach(self, connection: Connection) -> None:
         self._connection = connection
-        self._forget()  # also what was handed out meanwhile
+        self._forget()  # this includes entries delivered while detached
         self._told_epoch = self.epoch
         self._active = True
 
     def detach(self) -> None:
-        """Everything not acknowledged comes again without being asked for."""
+        """Forget all requests: the broker redelivers unacknowledged entries unasked."""
         self._connection = None
         self._forget()
 
     @property
     def tracks(self) -> bool:
-        """Whether it has to be told of every entry that is acknowledged."""
+        """True when redelivery must know of every acknowledged entry."""
         return self._timeout is not None
 
     def drop(self) -> None:
-        """The subscription was moved: it is not known any more what there is to ask for."""
+        """Forget all requests: the subscription was moved."""
         self._forget()
 
     # --- asking ----------------------------------------------------------------------------------
@@ -187,10 +190,10 @@ class Redelivery:
     def negative_acknowledge(
         self, places: Mapping[EntryPosition, int], batches: Mapping[BatchAcknowledgement, tuple[int, int]]
     ) -> None:
-        """Ask for these entries and batches when the delay is over; while detached there is no need to.
+        """Request these entries and batches when their delay is over; do nothing while detached.
 
-        `places`: with their redelivery counts. `batches`: each with the messages in question, as bits, and
-        its redelivery count; messages that are acknowledged need not be asked for.
+        `places`: entries with their redelivery counts. `batches`: each with the messages to redeliver, as
+        bits, and its redelivery count; acknowledged messages are left out.
         """
         if self._connection is None or not self._wanted:
             return
@@ -202,7 +205,7 @@ class Redelivery:
         self._schedule()
 
     def _refuse_entry(self, place: EntryPosition, redelivery_count: int, now: int) -> None:
-        if self._timeout is not None:  # it is settled
+        if self._timeout is not None:  # a negatively acknowledged entry cannot time out
             self._timeout.discard(place)
         if not self._tracker.is_duplicate(place):
             for each in self._tracker.places(place):
@@ -227,13 +230,13 @@ class Redelivery:
             self.negative.add_message(place, redelivery_count, now)
 
     def settled(self, place: EntryPosition) -> None:
-        """A message of that batch is acknowledged, and others are not."""
+        """A message of that batch was acknowledged, and others are not."""
         if self._held.places:
             self._held.settled(place)
 
     def not_copied(self, places: Mapping[EntryPosition, int]) -> None:
-        """Ask for these entries: the messages in question, as bits, were to be copied and could not be. Only
-        while attached."""
+        """Request these entries, given with the messages, as bits, that could not be copied. Call only while
+        attached."""
         for place, bits in places.items():
             record = self._tracker.open_batch(place)
             if record is not None:
@@ -242,17 +245,17 @@ class Redelivery:
         self._ask_for(self._held.sort(every, self.negative.longest) if self._single_entries else every)
 
     def take_back(self, entry: Entry, index: int) -> None:
-        """The application has acknowledged a message of an earlier delivery: it need not be delivered again
-        if it waits in the queue."""
+        """Remove a message from the queue that the application has acknowledged through an earlier
+        delivery."""
         if self._tracker.may_be_back(entry):
             self.take_back_id(entry.place, index)
 
     def take_back_id(self, place: EntryPosition, index: int) -> None:
-        """As `take_back`, where it is not known of which delivery the message is."""
+        """Act as `take_back` for a message of an unknown delivery."""
         self._counters.duplicates += self._queue.withdraw(place, index)
 
     def take_back_through(self, entry: Entry, index: int) -> None:
-        """As `take_back`, for this message and all before it."""
+        """Act as `take_back` for this message and all before it."""
         if not self._tracker.may_be_back(entry):
             return
         place, queue = entry.place, self._queue
@@ -264,7 +267,7 @@ class Redelivery:
         self._counters.duplicates += removed
 
     def acknowledged(self, place: EntryPosition) -> None:
-        """The entry is wholly acknowledged; asking for it would be wrong."""
+        """Cancel the requests for an entry that is wholly acknowledged."""
         if self.negative:
             self.negative.discard(place)
         if self._held.places:
@@ -278,7 +281,7 @@ class Redelivery:
             self.on_acknowledged(place)
 
     def acknowledged_through(self, place: EntryPosition) -> None:
-        """So are this entry and all before it."""
+        """Cancel the requests for this entry and all before it."""
         if self.negative:
             self.negative.discard_through(place)
         if self._timeout is not None:
@@ -287,10 +290,10 @@ class Redelivery:
             self.on_acknowledged_through(place)
 
     def redeliver_all(self) -> None:
-        """Everything not acknowledged again, the queue included (rule REDEL-01).
+        """Request everything that is not acknowledged, including the queued messages (rule REDEL-01).
 
-        A Failover consumer that is not the active one does nothing: the broker would ignore it, and an epoch
-        that the broker does not take over would make every later message look outdated.
+        A Failover consumer that is not the active one does nothing. The broker would ignore the request, and
+        with an epoch unknown to the broker every later message would look outdated.
         """
         if not self._wanted:
             return
@@ -305,14 +308,14 @@ class Redelivery:
         if not self._single_entries:
             self.epoch += 1
         self._request_all(connection)
-        # After the request, so that what these permits bring is of the new epoch already.
+        # Permits follow the request, so that they only bring messages of the new epoch.
         self._queue.clear()
 
     def active_changed(self, active: bool) -> None:
-        """A Failover consumer's turn came or went.
+        """Record that a Failover consumer became active or inactive.
 
-        Its last request may have reached the broker at a moment when it was not active, and have been
-        ignored; then the broker still sends the older epoch. Asking again settles it either way.
+        The broker ignores a request that arrives while the consumer is not active, and keeps sending the
+        older epoch. Requesting again resolves both cases.
         """
         self._active = active
         if active and self._connection is not None and self.epoch > self._told_epoch:
@@ -321,7 +324,7 @@ class Redelivery:
     # --- inside ----------------------------------------------------------------------------------
 
     def _forget(self) -> None:
-        """Everything comes again: nothing has to be asked for."""
+        """Drop all requests: the broker redelivers everything unasked."""
         self.negative.clear()
         self._held.clear()
         self._expired.clear()
@@ -352,8 +355,8 @@ class Redelivery:
         self._ask_for(list(places))
 
     def _timed_out(self, places: Sequence[EntryPosition]) -> None:
-        """Rule UNACK-04. No message of them has left the queue for the time of the timeout; those that wait
-        there are taken back. Entries of which the application has nothing are not asked for."""
+        """Request expired entries (UNACK-04). Their messages that still wait in the queue are taken back.
+        Entries without messages at the application are not requested."""
         places = self._held.silent(places)
         if not places:
             return
@@ -375,13 +378,13 @@ class Redelivery:
                 self.redeliver_all()
 
     def _request(self, connection: Connection, places: list[EntryPosition]) -> None:
-        for place in places:  # whatever else waits to ask for it need not
+        for place in places:  # one request for an entry replaces all others that wait
             self._tracker.asked_for(place)
             self.negative.discard(place)
             self._held.discard(place)
             if self._timeout is not None:
                 self._timeout.discard(place)
-        # What is acknowledged of a batch must be known before the rest is asked for.
+        # Acknowledged messages of a batch must reach the broker before the rest is requested.
         self._acknowledger.flush()
         if self._leave_if_too_old(connection):
             return
@@ -402,7 +405,8 @@ class Redelivery:
         connection.write(encode_command(_REDELIVER, command))
 
     def _leave_if_too_old(self, connection: Connection) -> bool:
-        """A broker that does not know the command delivers again over a new connection (REDEL-03)."""
+        """Close the connection to a broker that does not know the command; it redelivers over a new
+        connection (REDEL-03). Return True if so."""
         version = connection.protocol_version
         if version < REDELIVERY_VERSION:
             connection.close(ConnectionLost(f"a broker of protocol {version} delivers again only so"))

@@ -1,9 +1,10 @@
-"""Records of what is acknowledged, one for each batch and one for all messages that are an entry each.
+"""Records of acknowledged messages: one for each batch, and one shared by all entries of one message.
 
 `Entry.acknowledgement` refers to one of them. A `BatchAcknowledgement` counts while the messages of its batch
-are acknowledged in order, and is a bitset (one int) from the first one that is not.
+are acknowledged in order. The first message acknowledged out of order turns the count into a bitset (one
+int).
 
-Knows nothing of what is sent to the broker; that is `acks`.
+The records know nothing of ACK commands; `ack_tracker` decides what is sent.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ if TYPE_CHECKING:
     from ..acknowledging.ack_tracker import AckTracker
 
 OUT_OF_ORDER = -2
-"""`in_order` of a record that has no such counter; never the index of a message."""
+"""`in_order` of a record without such a counter; never the index of a message."""
 
 
 class Deliveries:
-    """What one cluster delivers to a consumer. One that goes on in another cluster leaves them: their places
-    are those of other messages there, and acknowledging them means nothing any more."""
+    """The deliveries of one cluster to a consumer.
+
+    A consumer that moves to another cluster leaves them: entry positions name other messages there, so
+    acknowledging these deliveries has no effect any more.
+    """
 
     __slots__ = ("left", "tracker")
 
@@ -31,26 +35,26 @@ class Deliveries:
 
 
 class PastDeliveries:
-    """The facts of a batch's redeliveries that acknowledgements do not tell. Most batches have none."""
+    """Facts about a batch's redeliveries that its acknowledgements do not tell. Most batches have none."""
 
     __slots__ = ("asked", "count", "refused")
 
     def __init__(self) -> None:
         self.refused = 0
-        """Bit i is set while message i is negatively acknowledged, and was not delivered since."""
+        """Bit i is set while message i is negatively acknowledged and not redelivered since."""
         self.count = 0
-        """Deliveries after the first one. Messages of the last one may be in the receiver queue while the
-        application has those of an earlier one."""
+        """The number of redeliveries. Messages of the last delivery may wait in the receiver queue while the
+        application holds messages of an earlier one."""
         self.asked = False
-        """The broker was asked for the batch, and has not delivered it since."""
+        """True when the broker was asked for the batch and has not redelivered it since."""
 
 
 class BatchAcknowledgement:
-    """Which messages of a batch are acknowledged.
+    """The acknowledged messages of a batch.
 
-    `in_order`: the messages before this index are acknowledged and no others; `OUT_OF_ORDER` once that is no
-    longer true. `checkpoint`: acknowledging this index in order is the tracker's business, because something
-    has to be sent or looked after; up to there counting is enough, and the consumer does that by itself.
+    `in_order`: exactly the messages before this index are acknowledged; `OUT_OF_ORDER` once that is no longer
+    true. `checkpoint`: acknowledging this index in order needs the tracker, which sends an ACK or updates its
+    records. Below the checkpoint counting is enough, and the consumer counts by itself.
     """
 
     __slots__ = ("_open", "checkpoint", "deliveries", "in_order", "past_deliveries", "place", "size", "stamp")
@@ -58,7 +62,7 @@ class BatchAcknowledgement:
     def __init__(
         self, deliveries: Deliveries, place: EntryPosition, size: int, open_bits: int, stamp: int | None
     ) -> None:
-        """`stamp`: None where it is not known."""
+        """`stamp`: identifies the batch at its position; None when unknown."""
         self.deliveries: Deliveries = deliveries
         self.place = place
         self.size = size
@@ -79,7 +83,7 @@ class BatchAcknowledgement:
 
     @property
     def begun(self) -> bool:
-        """Some of its messages are acknowledged."""
+        """True when some messages of the batch are acknowledged, and not all."""
         return self.in_order != 0 and self.open_bits != (1 << self.size) - 1
 
     @property
@@ -89,23 +93,23 @@ class BatchAcknowledgement:
 
     @property
     def refused(self) -> int:
-        """Bit i is set while message i is negatively acknowledged, and not acknowledged since."""
+        """Bit i is set while message i is negatively acknowledged and not acknowledged since."""
         past = self.past_deliveries
         return 0 if past is None else self.open_bits & past.refused
 
     def is_of(self, size: int, stamp: int) -> bool:
-        """A batch of that size and stamp is this one."""
+        """True when a batch of that size and stamp is this one."""
         return self.size == size and self.stamp in (None, stamp)
 
     def past(self) -> PastDeliveries:
-        """From now on every acknowledgement is the tracker's business."""
+        """Return the redelivery facts of this batch. From now on every acknowledgement needs the tracker."""
         if self.past_deliveries is None:
             self.past_deliveries = PastDeliveries()
             self.checkpoint = self.in_order
         return self.past_deliveries
 
     def delivered_again(self, open_bits: int | None) -> None:
-        """The batch has come once more; `open_bits` as in `AckTracker.batch`."""
+        """Record a redelivery of the batch; `open_bits` as in `AckTracker.batch`."""
         past = self.past()
         past.count += 1
         past.refused = 0
@@ -115,8 +119,8 @@ class BatchAcknowledgement:
             self.in_order = OUT_OF_ORDER
 
     def refuse(self, bits: int) -> bool:
-        """These messages are negatively acknowledged; False where none of them is left, or all were so
-        before."""
+        """Record these messages as negatively acknowledged. Return False when all of them are acknowledged,
+        or were negatively acknowledged before."""
         bits &= self.open_bits
         if not bits:
             return False
@@ -126,7 +130,7 @@ class BatchAcknowledgement:
         return past.refused != before
 
     def acknowledge(self, index: int) -> bool:
-        """Message `index` is acknowledged; False if it was already."""
+        """Record message `index` as acknowledged; return False if it already was."""
         if self.in_order >= 0:
             if index == self.in_order:
                 self.in_order += 1
@@ -140,8 +144,8 @@ class BatchAcknowledgement:
         return self._open != before
 
     def acknowledge_through(self, index: int) -> None:
-        """Message `index` and all before it are acknowledged (ACK-20); what is beyond the batch, as after a
-        broker has delivered another one in its place, is all of it."""
+        """Record message `index` and all before it as acknowledged (ACK-20). An index beyond the batch
+        acknowledges all of it; a broker may have put another batch at this position."""
         if self.in_order >= 0:
             self.in_order = max(self.in_order, min(index + 1, self.size))
         else:
@@ -150,11 +154,11 @@ class BatchAcknowledgement:
             self.checkpoint = self.in_order
 
     def count_alone(self) -> None:
-        """Until its last message, counting is enough; not where there are past deliveries to look after."""
+        """Let counting be enough up to the last message, unless redelivery facts have to be updated."""
         self.checkpoint = self.size - 1 if self.past_deliveries is None else self.in_order
 
     def take_over(self, other: BatchAcknowledgement) -> None:
-        """Count messages that the other record has acknowledged, and not sent, as acknowledged here."""
+        """Count messages as acknowledged here that the other record holds as acknowledged and not sent."""
         if other.size == self.size:
             self._open = self.open_bits & other.open_bits
             self.in_order = OUT_OF_ORDER
@@ -162,9 +166,9 @@ class BatchAcknowledgement:
 
 
 class EntryAcknowledgement:
-    """The record that entries of one message share: there is nothing to count in them.
+    """The record that all entries of one message share: such an entry needs no count.
 
-    `era`: how often the subscription had been moved when they were delivered.
+    `era`: how often the subscription had been moved when the entries were delivered.
     """
 
     __slots__ = ("checkpoint", "deliveries", "era", "in_order")

@@ -1,14 +1,14 @@
-"""Receiving several messages at once, when enough of them have come together (rule CONS-41).
+"""`BatchReceive`: receive several messages at once, when enough of them have arrived (rule CONS-41).
 
-Who asks is told by `RequestDone` that it is worth taking, and takes then; the messages stay in the queue
-until that moment, so giving up loses nothing. Several who ask are told one after the other, in their order:
-the next one when the first has taken, or given up.
+`RequestDone` tells the application that its request has enough messages; the application takes them then.
+Messages stay in the queue until that moment, so cancelling a request loses nothing. Requests are answered in
+their order: the next one after the application has taken messages for the one before, or has cancelled it.
 
-What is enough is the policy's. It is enough, too, when the broker has used all its permits, because nothing
-more can come before something is taken.
+The policy says how many messages are enough. Messages are also enough when the broker has used all its
+permits, because no more can arrive before the application takes some.
 
-Of several topics or partitions what counts is what waits in all their queues together; `MergedBatchReceive` is
-what they are taken from.
+A consumer of several topics or partitions counts the messages in all its queues together; the application
+takes them from a `MergedBatchReceive`.
 """
 
 from collections import OrderedDict
@@ -30,7 +30,7 @@ UNLIMITED = 2**62
 
 
 class BatchReceive:
-    """Those who ask at one consumer."""
+    """The batch-receive requests of one consumer."""
 
     __slots__ = (
         "_context",
@@ -54,31 +54,32 @@ class BatchReceive:
         self._context = context
         self._emit = emit
         self._queues: dict[BatchReceiveQueue, None] = {}
-        """Those whose messages count."""
+        """Queues whose messages count."""
         self._waiting: OrderedDict[int, int | None] = OrderedDict()
-        """Requests of those who wait -> when their time is up; None is never."""
+        """Each waiting request and its deadline; None is never."""
         self._told: int | None = None
-        """Who was told, and has not taken yet."""
+        """The request that was answered last, until the application takes messages."""
         self._slot = context.deadlines.slot(self.look)
         self.over = False
-        """The topic has ended: whatever there is, is enough."""
+        """True once the topic has ended: any number of messages is enough."""
 
     def include(self, queue: "BatchReceiveQueue") -> None:
-        """What is in this queue counts, too; more may come of it, though all others have ended."""
+        """Count the messages of this queue too. More messages may arrive in it, even if all other topics have
+        ended."""
         self._queues[queue] = None
         self.over = False
         self.look()
 
     def leave_out(self, queue: "BatchReceiveQueue") -> None:
-        """That queue is closed."""
+        """Stop counting the messages of a queue that is closed."""
         self._queues.pop(queue, None)
 
     def waiting(self) -> list[int]:
-        """The requests of those who wait."""
+        """Return the waiting requests."""
         return list(self._waiting)
 
     def ask(self, request: int) -> None:
-        """`RequestDone(request)` when there is enough; `RequestFailed` at the consumer's end."""
+        """Emit `RequestDone(request)` when messages are enough, or `RequestFailed` when the consumer ends."""
         until = self._context.now + self._timeout if self._timeout else None
         self._waiting[request] = until
         for queue in self._queues:
@@ -86,25 +87,25 @@ class BatchReceive:
         self.look()
 
     def forget(self, request: int) -> None:
-        """Who asked does not wait any more."""
+        """Drop a request that was cancelled."""
         self._waiting.pop(request, None)
         if request == self._told:
             self._told = None
         self.look()
 
     def taken(self) -> None:
-        """Somebody has taken messages."""
+        """The application has taken messages: answer the next request."""
         self._told = None
         self.look()
 
     def look(self) -> None:
-        """Something has changed: tell the first who waits, if that is enough for it."""
+        """Answer the first request if messages are enough for it."""
         self._slot.clear()
         if self._waiting and (self.over or self._told is None):
             self._look_for_the_first()
 
     def end_of_topic(self) -> None:
-        """Nothing comes any more, and everything was handed out."""
+        """Answer every request: the topic has ended and all its messages are delivered."""
         self.over = True
         while self._waiting:
             self._look_for_the_first()
@@ -119,7 +120,7 @@ class BatchReceive:
             self._slot.set(until)
 
     def end(self, error: PulsarError) -> None:
-        """Nothing comes any more."""
+        """Fail every request: no message is delivered any more."""
         self._slot.clear()
         while self._waiting:
             request, _ = self._waiting.popitem(last=False)
@@ -138,7 +139,8 @@ class BatchReceive:
 
 
 class BatchReceiveQueue(MeteredQueue):
-    """A queue that tells who collects what arrives, and gives no more at once than the policy allows."""
+    """A queue that reports arriving messages to a `BatchReceive`, and delivers no more at once than the
+    policy allows."""
 
     def __init__(self, permits: Permits, *, collecting: BatchReceive, **others: Any) -> None:
         super().__init__(permits, **others)
@@ -147,7 +149,7 @@ class BatchReceiveQueue(MeteredQueue):
         collecting.include(self)
 
     def count_for(self, whole: BatchReceive) -> None:
-        """It is one of several queues from now on, of which the messages are taken together."""
+        """Count this queue's messages in `whole` from now on, together with other queues."""
         self._collecting.leave_out(self)
         self._collecting = whole
         self._is_all = False
@@ -155,7 +157,7 @@ class BatchReceiveQueue(MeteredQueue):
 
     @property
     def has_all_there_can_be(self) -> bool:
-        """The broker may send nothing more before something leaves the queue."""
+        """True when the broker may send nothing more before messages leave the queue."""
         return self._permits.at_broker <= 0
 
     def add(self, message: Message) -> None:
@@ -185,8 +187,7 @@ class BatchReceiveQueue(MeteredQueue):
 
 
 class MergedBatchReceive(MergedQueue):
-    """The queues of several topics or partitions, from which no more is taken at once than the policy
-    allows."""
+    """The queues of several topics or partitions; `take` delivers no more at once than the policy allows."""
 
     __slots__ = ("_collecting",)
 

@@ -5,17 +5,17 @@ from ..explanation import seconds
 from .permits import Permits
 
 USUAL_LIMIT = 50_000
-"""Unacknowledged messages of one consumer at which a broker stops delivering, unless it is told otherwise
-(`maxUnackedMessagesPerConsumer`); for Shared and Key_Shared subscriptions only."""
+"""Unacknowledged messages of one consumer at which a broker stops delivering by default
+(`maxUnackedMessagesPerConsumer`). The limit holds for Shared and Key_Shared subscriptions only."""
 
 
 def subscription(spec: ConsumerSpec) -> str:
-    """The subscription of a consumer; a reader's has a made-up name, which is of no interest."""
+    """Name the subscription of a consumer; the generated name of a reader's subscription is left out."""
     return f", subscription {spec.subscription!r}" if spec.durable else ""
 
 
 def permits(ledger: Permits, available: int) -> list[str]:
-    """Say what a broker may still send, and what waits in the receiver queue."""
+    """Say how many messages the broker may still send, and how many wait in the receiver queue."""
     if ledger.paused:
         first = "paused: it asks for no more messages until resume"
     elif ledger.queue_size == 0 and ledger.at_broker <= 0:
@@ -34,7 +34,7 @@ def unacknowledged(at_most: int) -> str:
 
 
 def blocked(count: int, ago: int) -> str:
-    """The broker's own word that it delivers nothing more."""
+    """Say that the broker itself reports that it delivers nothing more."""
     return (
         f"blocked: the broker said {seconds(ago)} ago that {count} messages are unacknowledged, and delivers "
         "no more until the application acknowledges or negatively acknowledges some of them"

@@ -1,11 +1,12 @@
-"""The merged queue: messages of several consumers, handed out in turn (rules MULTI-19 to MULTI-23, MULTI-34).
+"""`MergedQueue`: messages of several consumers, delivered in turn (rules MULTI-19 to MULTI-23, MULTI-34).
 
-Nothing moves into it. Every consumer keeps what arrived in a queue of its own, with permits of its own, so a
-topic that nobody takes from stops its broker and no other. Here is only whose turn it is: each queue that has
-something gives one run, and then it is the next one's turn. Order holds within a queue; a topic that brings a
-thousand times more than another does not delay the other's.
+No message moves into the merged queue. Every consumer keeps its messages in a queue of its own, with permits
+of its own; a topic that the application does not take from stops only its own broker. The merged queue keeps
+the turns: each queue that has messages delivers one run, then the next queue has its turn. Order holds within
+a queue. A topic that brings a thousand times more than another does not delay the other's messages.
 
-To who receives it is the same as a `ReceiverQueue`. It knows queues only: no consumers and no topics.
+A merged queue offers the application the methods of `ReceiverQueue`. It knows queues only: no consumers and
+no topics.
 """
 
 from collections import deque
@@ -18,7 +19,7 @@ from .receiver_queue import LONGEST_RUN, ReceiverQueue
 
 
 class MergedQueue:
-    """Messages of several queues. `available` costs a look at each queue that has some."""
+    """Messages of several queues. `available` looks at each queue that has messages."""
 
     __slots__ = ("_closed", "_has_turn", "_turns", "announced", "ready", "run_length")
 
@@ -28,13 +29,14 @@ class MergedQueue:
         self.run_length = 0
         self.ready: Iterator[Message] = iter(())
         self._turns: deque[ReceiverQueue] = deque()
-        """Those that have something, in the order of their turns. One that was cleared since stays until its
-        turn."""
+        """Queues that have messages, in the order of their turns. A queue that was cleared since stays until
+        its turn."""
         self._has_turn: set[ReceiverQueue] = set()
         self._closed: str | None = None
 
     def add(self, queue: ReceiverQueue) -> bool:
-        """A queue that was empty has something; whether there was nothing in all others."""
+        """Include a queue that was empty and now has messages; return True when all other queues were
+        empty."""
         alone = not any(other.announced for other in self._turns if other is not queue)
         if queue not in self._has_turn:
             self._has_turn.add(queue)
@@ -42,14 +44,14 @@ class MergedQueue:
         return alone
 
     def remove(self, queue: ReceiverQueue) -> None:
-        """That queue is none of these any more."""
+        """Remove a queue for good."""
         if queue in self._has_turn:
             self._has_turn.remove(queue)
             self._turns.remove(queue)
             self._begin_turn()
 
     def close(self, why: str) -> None:
-        """From now on nothing is handed out."""
+        """Deliver nothing from now on."""
         self._closed = why
         self._turns.clear()
         self._has_turn.clear()
@@ -58,17 +60,17 @@ class MergedQueue:
     # --- handing out -----------------------------------------------------------------------------
 
     def receive(self) -> Message | None:
-        """The next message, None where there is none. Raises `ClosedError` after `close`."""
+        """Return the next message, or None when there is none. Raises `ClosedError` after `close`."""
         message = next(self.ready, None)
         return self._receive_at_edge() if message is None else message
 
     def _receive_at_edge(self) -> Message | None:
-        """The next message where it is the last of a run, or the first of one."""
+        """Return the next message at the end of a run, or at the beginning of one."""
         self._check_open()
         turns = self._turns
         while turns:
             queue = turns[0]
-            if self.run_length and not queue.run_length:  # its run was taken back, and so is its turn
+            if self.run_length and not queue.run_length:  # taking back the run's messages ended its turn
                 self._end_turn(queue)
                 continue
             ends_run = queue.run_length > 0
@@ -83,10 +85,11 @@ class MergedQueue:
         return None
 
     def want(self) -> None:
-        """See `ReceiverQueue`: every queue here asks ahead, so there is nothing to do."""
+        """See `ReceiverQueue`. Every queue here asks its broker ahead, so there is nothing to do."""
 
     def take(self, limit: int) -> Messages:
-        """The next messages, at most `limit`, each queue giving its share. Raises as `receive`."""
+        """Return the next messages, at most `limit`; each queue gives its share. Raises `ClosedError` after
+        `close`."""
         self._check_open()
         taken: list[Item] = []
         turns = self._turns
@@ -100,7 +103,7 @@ class MergedQueue:
         return Messages(taken)
 
     def _end_turn(self, queue: ReceiverQueue) -> None:
-        """The next queue's turn; this one has another after all others, if it has something left."""
+        """End this queue's turn. The queue has another turn after all others if messages are left in it."""
         if queue.announced:
             self._turns.rotate(-1)
         else:
@@ -125,5 +128,5 @@ class MergedQueue:
 
     @property
     def available(self) -> int:
-        """Messages that `take` would give."""
+        """The number of messages that `take` would return."""
         return sum(queue.available for queue in self._turns)

@@ -1,7 +1,7 @@
-"""`MeteredQueue`: a delivery queue that knows how many bytes of payload wait in it.
+"""`MeteredQueue`: a receiver queue that knows how many bytes of payload wait in it.
 
-For consumers that ask: those whose queue follows the memory there is (`scaling`) and those that collect by
-bytes (`collecting`). Others need not pay for it. The bytes of an item leave with its last message.
+Two kinds of queue need the number: scaled queues, whose size follows the memory limit, and queues of a batch
+receive, which count bytes. Other queues do not pay for it. The bytes of an item leave with its last message.
 """
 
 from collections.abc import Container, Iterator, Sequence
@@ -17,14 +17,14 @@ from .receiver_queue import ReceiverQueue
 
 
 class MeteredQueue(ReceiverQueue):
-    """`bytes_waiting`: of payload, as they were before compression."""
+    """`bytes_waiting`: the payload in the queue, in bytes before compression."""
 
     def __init__(self, permits: Permits, **others: Any) -> None:
         super().__init__(permits, **others)
         self.bytes_waiting = 0
 
     def weigh(self, size: int) -> None:
-        """So many bytes more wait, or fewer."""
+        """Add `size` bytes to those that wait; `size` is negative for bytes that leave."""
         self.bytes_waiting += size
 
     def add(self, message: Message) -> None:
@@ -53,14 +53,14 @@ class MeteredQueue(ReceiverQueue):
         self.weigh(-self.bytes_waiting)
 
     def _drop(self, places: Container[EntryPosition], index: int | None) -> int:
-        """What stays is weighed when it is added again."""
+        """Messages that stay are weighed when they are added again."""
         current = 0 if self._current is None else _bytes_of(self._current)
         self.weigh(current - self.bytes_waiting)
         return super()._drop(places, index)
 
     def fitting(self, limit: int, max_bytes: int) -> int:
-        """How many of the next `limit` messages have at most so many bytes together; one in any case, where
-        there is one."""
+        """Return how many of the next `limit` messages have at most `max_bytes` bytes together: at least one,
+        if there is one."""
         count = 0
         for size in self._sizes():
             max_bytes -= size
@@ -70,7 +70,7 @@ class MeteredQueue(ReceiverQueue):
         return count
 
     def size_of_next(self, count: int) -> int:
-        """Bytes of the next `count` messages."""
+        """Return the size of the next `count` messages, in bytes."""
         return sum(islice(self._sizes(), count))
 
     def _sizes(self) -> Iterator[int]:

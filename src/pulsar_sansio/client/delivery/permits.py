@@ -1,17 +1,17 @@
-"""The flow ledger of one consumer: what the broker may send, and when it is told that it may send more.
+"""The permits of one consumer: how many messages the broker may send, and when a FLOW grants more.
 
 A permit is the right to send one message. The broker gets as many as the receiver queue holds when the
-consumer is attached, and one more for every message that has left the queue, reported when half a queue has
-come together (rules FLOW-01 to FLOW-05). Whatever a message leaves the queue for – handed to the
-application, skipped, discarded, a duplicate, cleared for redelivery – it comes back exactly once (CONS-25,
-CONS-29, CONS-36, FLOW-11), so that at any time within one attachment
+consumer is attached. It gets one more for every message that has left the queue, reported when half a queue
+of them has come together (rules FLOW-01 to FLOW-05). A message leaves the queue when it is delivered to the
+application, skipped, discarded, found to be a duplicate, or cleared for redelivery. Its permit comes back
+exactly once in each case (CONS-25, CONS-29, CONS-36, FLOW-11), so that at any time within one attachment
 
     at the broker + in the queue + not yet reported = size of the queue
 
-A new attachment begins with a new grant, and what was not reported is forgotten (FLOW-09). While the
-consumer is paused nothing is reported, the first grant included (FLOW-06, FLOW-10).
+A new attachment begins with a new grant; permits that were not reported before are void (FLOW-09). While the
+consumer is paused nothing is reported, not even the first grant (FLOW-06, FLOW-10).
 
-The ledger also notices a broker that sends without permits. It knows counts only: no commands, no messages.
+`Permits` also notices a broker that sends without permits. It knows counts only: no commands, no messages.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ MAX_BYTES_BEYOND_GRANT = 256 * 1024 * 1024
 
 
 class PermitsExceeded(RemoteProtocolError):
-    """The broker went on sending long after its permits were used up."""
+    """The broker kept sending long after its permits were used up."""
 
 
 class Permits:
@@ -50,24 +50,25 @@ class Permits:
     def __init__(self, queue_size: int) -> None:
         self.queue_size = queue_size
         self.threshold = max(1, queue_size // 2)
-        """Unreported permits that make a FLOW; at least 1, so that none says 0 (FLOW-05, FLOW-08)."""
+        """Unreported permits that make a FLOW; at least 1, because a FLOW never grants 0 (FLOW-05,
+        FLOW-08)."""
         self.at_broker = 0
         """Permits the broker still holds; below 0 after a batch larger than the rest."""
         self.unreported = 0
-        """Permits that came back and are not yet reported."""
+        """Permits that came back and are not reported yet."""
         self.paused = False
-        """Whether the broker is told nothing for now."""
+        """True while no FLOW is sent."""
         self._grant: Callable[[int], None] | None = None
         self._beyond_entries = 0
         self._beyond_bytes = 0
 
     def attach(self, grant: Callable[[int], None]) -> None:
-        """Start with a full queue; `grant(n)` tells the broker (FLOW-02, through the counter)."""
+        """Start with a full queue; `grant(n)` sends a FLOW of `n` permits and counts it (FLOW-02)."""
         self._grant = grant
         self.give_back(self.queue_size)
 
     def detach(self) -> None:
-        """The broker's permits are gone with the connection. What comes back now is of no use to anybody."""
+        """Drop the broker's permits with the connection. Permits that come back while detached are void."""
         self.at_broker = 0
         self.unreported = 0
         self._beyond_entries = 0
@@ -90,7 +91,8 @@ class Permits:
         self.at_broker -= messages
 
     def give_back(self, messages: int) -> None:
-        """`messages` have left the queue; nothing happens while detached (FLOW-12)."""
+        """Take back the permits of `messages` that have left the queue; do nothing while detached
+        (FLOW-12)."""
         if self._grant is None:
             return
         self.unreported += messages
@@ -108,15 +110,16 @@ class Permits:
         self._grant(granted)
 
     def pause(self) -> None:
-        """Report nothing until `resume`; what the broker was granted may still come (FLOW-06)."""
+        """Report nothing until `resume`; messages that the broker has permits for may still come
+        (FLOW-06)."""
         self.paused = True
 
     def resume(self) -> None:
-        """Report what came together meanwhile, if it is enough (FLOW-07)."""
+        """Report the permits that came back meanwhile, if they are enough for a FLOW (FLOW-07)."""
         self.paused = False
         self.give_back(0)
 
     @property
     def until_report(self) -> int:
-        """How many messages may leave the queue until `give_back` has something to do; at least 1."""
+        """Return how many messages may leave the queue before `give_back` sends a FLOW; at least 1."""
         return max(1, self.threshold - self.unreported)

@@ -1,10 +1,10 @@
-"""Items: what arrived together and waits to be handed out; `Messages`: several messages handed out at once.
+"""Items of the receiver queue, and `Messages`: several messages delivered at once.
 
-An item is a batch, or plain entries of one message that came together, or a list of other entries of one
-message. Its `Message` objects are made one by one when somebody looks at them: a list of a thousand waiting
-objects costs more than the rest of the way, most of it in Python's garbage collector.
+An item is a batch, a row of plain entries of one message each that arrived together, or a list of other
+entries of one message each. Its `Message` objects are made one by one when the application looks at them. A
+list of a thousand waiting objects would cost more than all other work, mostly in Python's garbage collector.
 
-Knows nothing of permits, commands and the order of items.
+This module knows nothing of permits, commands and the order of items.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from .ack_records import EntryAcknowledgement
 
 
 class ReceivedBatch(NamedTuple):
-    """A batch, or what is to be delivered of it; or one message whose payload stays compressed."""
+    """A batch, or the part of it to be delivered; also one message whose payload stays compressed."""
 
     entry: Entry
     payloads: Sequence[bytes]
@@ -28,8 +28,8 @@ class ReceivedBatch(NamedTuple):
 
 
 class CompressedSingle(Sequence[bytes]):
-    """The one payload of an entry of one message, decompressed anew each time it is looked at. Then it raises
-    `DecompressionFailed` where it cannot be."""
+    """The single payload of an entry, decompressed anew at each access. Access raises `DecompressionFailed`
+    for a payload that cannot be decompressed."""
 
     __slots__ = ("_payload",)
 
@@ -51,7 +51,7 @@ class CompressedSingle(Sequence[bytes]):
 
 
 class PlainEntry(Entry):
-    """An entry of one message, whose header is parsed when it is looked at: few applications do."""
+    """An entry of one message whose header is parsed on first access; few applications need it."""
 
     __slots__ = ("_undecoded",)
 
@@ -62,7 +62,7 @@ class PlainEntry(Entry):
 
     @staticmethod
     def of(item: "ReceivedSingles", place: EntryPosition, header: bytes | MessageMetadata) -> "PlainEntry":
-        # Past `Entry.__init__`, which sets more: this happens once per message.
+        # `Entry.__init__` is skipped because it sets more: this happens once per message.
         entry = PlainEntry.__new__(PlainEntry)
         entry.source = item.source
         entry.place = place
@@ -80,7 +80,8 @@ class PlainEntry(Entry):
 
 
 class ReceivedSingles(NamedTuple):
-    """Plain entries of one message: what they have in common, and of each its place, header and payload."""
+    """Plain entries of one message each: their shared attributes, and the position, header and payload of
+    each."""
 
     source: Source
     places: Sequence[EntryPosition]
@@ -103,18 +104,18 @@ Item = ReceivedBatch | ReceivedSingles | list[Message]
 
 
 def size_of(item: Item) -> int:
-    """How many messages."""
+    """Return the number of messages in the item."""
     return len(item) if isinstance(item, list) else len(item.payloads)
 
 
 def messages_of(item: Item) -> Iterator[Message]:
-    """Made one by one."""
+    """Iterate over the item's messages; each is made when the iterator reaches it."""
     return unpack(item)[1]
 
 
 def unpack(item: Item) -> tuple[Iterator[object], Iterator[Message]]:
-    """What is left of the item, only good for counting, and its messages, made one by one: who drains the
-    first has ended the second."""
+    """Return two iterators over the rest of the item: one that only counts, and one that makes the messages.
+    Exhausting the first exhausts the second."""
     if isinstance(item, list):
         messages = iter(item)
         return messages, messages
@@ -145,7 +146,7 @@ def _single_messages(item: ReceivedSingles, payloads: Iterator[bytes]) -> Iterat
 
 
 def keys_of(item: Item) -> Sequence[str | None]:
-    """The messages' keys, without making the messages."""
+    """Return the keys of the messages, without making the messages."""
     if isinstance(item, ReceivedBatch):
         batch = item.entry.batch
         assert isinstance(batch, Batch)
@@ -161,22 +162,22 @@ def keys_of(item: Item) -> Sequence[str | None]:
 
 
 def payloads_of(item: Item) -> Sequence[bytes]:
-    """The messages' payloads, without making the messages."""
+    """Return the payloads of the messages, without making the messages."""
     return [message.data for message in item] if isinstance(item, list) else item.payloads
 
 
 def message_at(item: Item, position: int) -> tuple[Entry, int]:
-    """Which message stands there: its entry, and its index in the batch."""
+    """Return the entry of the message at that position in the item, and its index in the batch."""
     if isinstance(item, ReceivedBatch):
         return item.entry, item.indexes[position]
     return item[position].entry if isinstance(item, list) else item.entry(position), -1
 
 
 class Messages(Sequence[Message]):
-    """Several messages handed out together, in order.
+    """Several messages delivered together, in order.
 
-    They are made when they are looked at, anew each time: iterating is cheap, and so is acknowledging
-    them all at once. To keep single ones, keep the `Message`.
+    Each access makes a new `Message`: iterating is cheap, and so is acknowledging all of them at once. To
+    keep a single message, keep its `Message`.
     """
 
     __slots__ = ("_length", "items")

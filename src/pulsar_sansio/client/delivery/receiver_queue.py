@@ -1,13 +1,13 @@
-"""The delivery queue: messages that have arrived and were not handed out yet.
+"""`ReceiverQueue`: messages that have arrived and are not delivered to the application yet.
 
-The queue always accepts an item, whatever its size (rules CONS-37, FLOW-14); how much arrives is limited by
-permits, which go back to `Permits` as messages leave.
+The queue accepts an item of any size (rules CONS-37, FLOW-14). Permits limit how much arrives; they go back
+to `Permits` as messages leave.
 
-Handing out one message after the other is the hottest path of the consumer. It goes in *runs*: a run ends
-where the item ends, where enough has been handed out for a FLOW, or after `LONGEST_RUN`. Inside a run there
-is nothing to decide, so all of it but its last message is an iterator, `ready`.
+Delivering one message after the other is the hottest path of the consumer. It goes in *runs*: a run ends
+where the item ends, where enough is delivered for a FLOW, or after `LONGEST_RUN`. Inside a run no decision is
+needed, so all of it but its last message is an iterator, `ready`.
 
-Knows nothing of commands, acknowledgements and connections.
+The queue knows nothing of commands, acknowledgements and connections.
 """
 
 from collections import deque
@@ -31,11 +31,11 @@ from .received_entries import (
 )
 
 LONGEST_RUN = 64
-"""Messages. Who takes turns with others does so between runs."""
+"""The maximum length of a run, in messages. A merged queue changes turns between runs."""
 
 
 class ReceiverQueue:
-    """Messages of one consumer between arrival and application."""
+    """Messages of one consumer between their arrival and their delivery."""
 
     __slots__ = (
         "_closed",
@@ -59,37 +59,38 @@ class ReceiverQueue:
 
     def __init__(self, permits: Permits) -> None:
         self.announced = False
-        """Whether the application was told that there is something; it is told once (`Deliverable`)."""
+        """True once the application was told that messages wait; it is told once (`Deliverable`)."""
         self.on_taken_back: Callable[[Sequence[Item]], None] | None = None
-        """Called with messages that are dropped, and will be delivered again."""
+        """Called with messages that are dropped and will be redelivered."""
         self._permits = permits
         self._closed: str | None = None
         self._items: deque[Item] = deque()
         self._singles: list[Message] | None = None
-        """The last of `_items`, where that is a list."""
+        """The last of `_items`, if it is a list."""
         self._waiting = 0
-        """Messages in `_items`."""
+        """The number of messages in `_items`."""
         self._handed_out = 0
-        """Messages handed out before the present run."""
+        """The number of messages delivered before the present run."""
         self._current: Item | None = None
-        """The item being handed out; it is not in `_items` any more."""
+        """The item that is being delivered; it is no longer in `_items`."""
         self._left: Iterator[object] = iter(())
-        """What is left of it: only good for counting."""
+        """The rest of the current item; the iterator is only good for counting."""
         self._messages: Iterator[Message] = iter(())
         self.run_length = 0
-        """Messages of the present run; 0 where there is no current item."""
+        """The number of messages in the present run; 0 without a current item."""
         self._left_after = 0
-        """What will be left of the current item after the present run."""
+        """The number of messages that remain in the current item after the present run."""
         self.ready: Iterator[Message] = iter(())
-        """The messages of the present run but for its last one. Taking one is handing it out, and all there
-        is to do. It ends with the run, or when something takes its messages back: then `receive`."""
+        """The messages of the present run without its last one. Taking a message from this iterator delivers
+        it; nothing else has to be done. The iterator ends with the run, or when the run's messages are taken
+        back; then call `receive`."""
         self._last_entry: Entry | None = None
         self._last_index = -1
         self._partly = False
-        """Messages of that entry were taken back before they were handed out."""
+        """True when messages of that entry were taken back before they were delivered."""
 
     def add(self, message: Message) -> None:
-        """An entry of one message has arrived."""
+        """Add an entry of one message that has arrived."""
         singles = self._singles
         if singles is None:
             singles = self._singles = []
@@ -98,13 +99,13 @@ class ReceiverQueue:
         self._waiting += 1
 
     def add_batch(self, batch: ReceivedBatch) -> None:
-        """A batch has arrived."""
+        """Add a batch that has arrived."""
         self._singles = None
         self._items.append(batch)
         self._waiting += len(batch.payloads)
 
     def add_singles(self, singles: ReceivedSingles) -> None:
-        """Several plain entries of one message have arrived."""
+        """Add several plain entries of one message each that have arrived."""
         self._singles = None
         self._items.append(singles)
         self._waiting += len(singles.payloads)
@@ -112,15 +113,15 @@ class ReceiverQueue:
     # --- handing out -----------------------------------------------------------------------------
 
     def want(self) -> None:
-        """Somebody waits for a message. That matters only to queues that ask the broker when it is so."""
+        """The application waits for a message. Only queues that ask the broker on demand react."""
 
     def receive(self) -> Message | None:
-        """The next message, None where there is none. Raises `ClosedError` after `close`."""
+        """Return the next message, or None when there is none. Raises `ClosedError` after `close`."""
         message = next(self.ready, None)
         return self._receive_at_edge() if message is None else message
 
     def _receive_at_edge(self) -> Message | None:
-        """The next message where it is the last of a run, or the first of an item."""
+        """Return the next message at the end of a run, or at the beginning of an item."""
         if self._current is None:
             if not self._items:
                 self._check_open()
@@ -132,7 +133,8 @@ class ReceiverQueue:
         return message
 
     def take(self, limit: int) -> Messages:
-        """The next messages, at most `limit`; the faster way for many. Raises `ClosedError` after `close`."""
+        """Return the next messages, at most `limit`; this is the fastest path for many. Raises `ClosedError`
+        after `close`."""
         self._check_open()
         taken: list[Item] = []
         while limit > 0:
@@ -157,7 +159,7 @@ class ReceiverQueue:
         return Messages(taken)
 
     def _pass_over(self, size: int) -> None:
-        """The first item, of that size, is handed out as it is."""
+        """Count the first item, of `size` messages, as delivered in one piece."""
         item = self._items.popleft()
         if item is self._singles:
             self._singles = None
@@ -170,7 +172,7 @@ class ReceiverQueue:
         self._permits.give_back(size)
 
     def _begin(self) -> None:
-        """The first item is handed out from now on."""
+        """Begin to deliver the first item."""
         item = self._items.popleft()
         self._current = item
         if item is self._singles:
@@ -186,7 +188,7 @@ class ReceiverQueue:
         self.ready = islice(self._messages, self.run_length - 1)
 
     def _end_run(self) -> None:
-        """The run was handed out: its permits go back, and the next one begins."""
+        """End a run that was delivered: return its permits and begin the next run."""
         self._handed_out += self.run_length
         self._permits.give_back(self.run_length)
         if self._left_after:
@@ -197,10 +199,10 @@ class ReceiverQueue:
                 self.announced = False
 
     def _end_item(self, left: int) -> None:
-        """The current item is over; `left` of its messages were not handed out, and will not be."""
+        """End the current item; `left` of its messages were not delivered, and never will be."""
         item = self._current
         assert item is not None
-        assert left < size_of(item)  # its first message is handed out as soon as it begins
+        assert left < size_of(item)  # the first message is delivered as soon as the item begins
         self._last_entry, self._last_index = message_at(item, size_of(item) - left - 1)
         self._partly = left > 0 and isinstance(item, ReceivedBatch)
         deque(self._left, maxlen=0)
@@ -215,7 +217,7 @@ class ReceiverQueue:
     # --- taking back -----------------------------------------------------------------------------
 
     def clear(self) -> None:
-        """Drop everything: it comes again (rules CONS-09, REDEL-02). The permits go back."""
+        """Drop everything and return the permits: the broker redelivers it (rules CONS-09, REDEL-02)."""
         if self.on_taken_back is not None:
             self.on_taken_back([*self._rest_of_current(), *self._items])
         permits = self._waiting + self._drop_current()
@@ -226,26 +228,26 @@ class ReceiverQueue:
         self._permits.give_back(permits)
 
     def close(self, why: str) -> None:
-        """Drop everything; from now on nothing is handed out."""
+        """Drop everything, and deliver nothing from now on."""
         self.clear()
         self._closed = why
         self.leave()
 
     def leave(self) -> None:
-        """Nobody uses it any more. That matters only to queues that others know of."""
+        """Unregister from the other objects that know this queue; the consumer has ended."""
 
     def remove(self, places: Collection[EntryPosition]) -> int:
-        """Drop what is left of these entries, and nothing else (rules REDEL-04, REDEL-06); how many messages
-        that is."""
+        """Drop all messages of these entries and nothing else (rules REDEL-04, REDEL-06); return their
+        number."""
         return self._drop(places, None) if self.waiting_of(places) else 0
 
     def withdraw(self, place: EntryPosition, index: int) -> int:
-        """Drop one message of that entry, as `remove`."""
+        """Drop one message of that entry as `remove` does."""
         waits = self.waiting_of((place,)).get(place, 0) >> max(index, 0) & 1
         return self._drop((place,), index) if waits else 0
 
     def _drop(self, places: Container[EntryPosition], index: int | None) -> int:
-        """Drop what is left of these entries, or messages of that index of them."""
+        """Drop all messages of these entries; with `index`, only their messages with that index."""
         rest = self._rest_of_current()
         permits = self._drop_current() - sum(map(size_of, rest))
         items = [*rest, *self._items]
@@ -259,7 +261,7 @@ class ReceiverQueue:
                     self.add_batch(item)
                 elif index is None or tuple(item.indexes) == (index,):
                     dropped.append(item)
-                elif index not in item.indexes:  # what is left of an earlier delivery, perhaps
+                elif index not in item.indexes:  # the item may be the rest of an earlier delivery
                     self.add_batch(item)
                 else:
                     kept = [each for each in range(len(item.indexes)) if item.indexes[each] != index]
@@ -284,7 +286,7 @@ class ReceiverQueue:
         return count
 
     def _rest_of_current(self) -> list[Item]:
-        """The rest of the current item, as an item by itself."""
+        """Return the rest of the current item as a new item."""
         current, left = self._current, length_hint(self._left)
         if current is None or not left:
             return []
@@ -295,7 +297,7 @@ class ReceiverQueue:
         return [current[-left:]]
 
     def _drop_current(self) -> int:
-        """Drop what is left of the current item; how many permits that and the present run make."""
+        """Drop the rest of the current item; return the permits of that rest and of the present run."""
         if self._current is None:
             return 0
         left = length_hint(self._left)
@@ -308,11 +310,11 @@ class ReceiverQueue:
 
     @property
     def available(self) -> int:
-        """Messages that `take` would give."""
+        """The number of messages that `take` would return."""
         return self._waiting + length_hint(self._left)
 
     def places(self) -> set[EntryPosition]:
-        """The entries of which messages wait."""
+        """Return the entries that have messages in the queue."""
         found: set[EntryPosition] = set()
         for item in [*self._rest_of_current(), *self._items]:
             if isinstance(item, ReceivedBatch):
@@ -324,7 +326,8 @@ class ReceiverQueue:
         return found
 
     def waiting_of(self, places: Collection[EntryPosition]) -> dict[EntryPosition, int]:
-        """Messages of these entries that wait, as bits; of entries of which some do."""
+        """Return the messages of these entries that wait, as bits; entries without a waiting message are left
+        out."""
         found: dict[EntryPosition, int] = {}
         if not places or not self.available:
             return found
@@ -341,7 +344,7 @@ class ReceiverQueue:
         return found
 
     def copies_of(self, place: EntryPosition, index: int) -> int:
-        """How often a message of that entry waits: once for each delivery."""
+        """Return how many copies of that message wait: one for each delivery of its entry."""
         count = 0
         for item in [*self._rest_of_current(), *self._items]:
             if isinstance(item, ReceivedBatch):
@@ -354,7 +357,7 @@ class ReceiverQueue:
 
     @property
     def last(self) -> tuple[Entry, int] | None:
-        """The message handed out last: its entry, and its index in the batch."""
+        """The entry of the message delivered last, and the index of the message in its batch."""
         current = self._current
         if current is not None:
             handed_out = size_of(current) - length_hint(self._left)
@@ -364,31 +367,34 @@ class ReceiverQueue:
 
     @property
     def last_handed_out(self) -> EntryPosition | None:
-        """The last entry of which, while nothing waits, everything was handed out: that of the message handed
-        out last, or the one before it. None where nothing was, or where that does not count any more."""
+        """The last entry that was delivered completely, valid while the queue is empty: the entry of the
+        message delivered last, or the entry before it. None when nothing was delivered, or after `forget`."""
         if self._last_entry is None:
             return None
         ledger_id, entry_id = self._last_entry.place
         return ledger_id, entry_id - self._partly
 
     def forget(self) -> None:
-        """The subscription was moved: drop everything, and where it has been."""
-        on_taken_back, self.on_taken_back = self.on_taken_back, None  # other deliveries count from now on
+        """Drop everything, and the message delivered last: the subscription was moved."""
+        on_taken_back, self.on_taken_back = (
+            self.on_taken_back,
+            None,
+        )  # delivery counts begin anew after a seek
         self.clear()
         self.on_taken_back = on_taken_back
         self._last_entry = None
 
     @property
     def handed_out(self) -> int:
-        """Messages that have left it for the application."""
+        """The number of messages delivered to the application."""
         return self._handed_out + self.run_length + self._left_after - length_hint(self._left)
 
     def resume_after(self) -> MessageId | None:
-        """The id after which everything is still to be handed out, None where nothing ever arrived.
+        """Return the id after which every message is still to be delivered, or None when none ever arrived.
 
-        That is the one just before the first message waiting here or, where none waits, the last one handed
-        out (rule CONS-16). Where messages that wait here have chunks before that, its `first_chunk` is the
-        entry before the first of them.
+        The id is the one just before the first waiting message or, when none waits, that of the message
+        delivered last (rule CONS-16). When the first chunk of a waiting message lies before that id,
+        `first_chunk` is the entry before the earliest such chunk.
         """
         first = self._current
         skipped = 0
@@ -407,7 +413,7 @@ class ReceiverQueue:
         return after._replace(first_chunk=(first_chunk[0], first_chunk[1] - 1))
 
     def _first_chunks(self) -> Iterator[EntryPosition]:
-        """Where the messages begin that wait here and came in chunks."""
+        """Yield the first chunk's position of each waiting message that came in chunks."""
         current = self._current
         left = [] if not isinstance(current, list) else current[len(current) - length_hint(self._left) :]
         for item in [left, *self._items]:
@@ -418,7 +424,7 @@ class ReceiverQueue:
 
 
 def bits_of(indexes: Sequence[int]) -> int:
-    """Bit i is set for each index i; bit 0 for a message that is in no batch."""
+    """Return a bitset with bit i set for each index i; bit 0 stands for a message outside a batch."""
     if isinstance(indexes, range):
         return (1 << indexes.stop) - (1 << indexes.start)
     bits = 0
@@ -428,14 +434,14 @@ def bits_of(indexes: Sequence[int]) -> int:
 
 
 def message_id_of(entry: Entry, index: int) -> MessageId:
-    """The id of the message of that index, without the chunks before its last one."""
+    """Return the id of that message, without its first chunk."""
     size = entry.size if index >= 0 else 0
     return MessageId(*entry.place, entry.source.partition, index, size)
 
 
 def before(message_id: MessageId) -> MessageId:
-    """The place just before that message: the one before it in the batch, else the entry before it or its
-    first chunk."""
+    """Return the id just before that message: the message before it in the batch, or else the entry before it
+    or before its first chunk."""
     if message_id.batch_index > 0:
         return message_id._replace(batch_index=message_id.batch_index - 1)
     ledger_id, entry_id = message_id.first_chunk or message_id[:2]
@@ -443,7 +449,8 @@ def before(message_id: MessageId) -> MessageId:
 
 
 def _predecessor(entry: Entry, index: int) -> MessageId:
-    """The id just before that message: the one before it in the batch, else the entry before."""
+    """Return the id just before that message: the message before it in the batch, or else the entry before
+    it."""
     if index > 0:
         return message_id_of(entry, index - 1)
     ledger_id, entry_id = entry.place

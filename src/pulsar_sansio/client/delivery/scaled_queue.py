@@ -1,12 +1,12 @@
 """A receiver queue whose size follows the application (Java's `autoScaledReceiverQueueSizeEnabled`).
 
-It begins with one message. It doubles, up to the size that was asked for, when the application finds it empty
-although it was full when something arrived last: then the size was what held the application up. It halves
-when what waits in such queues of the client, and what its producers hold, fill the client's memory limit to
-`SHRINK_AT`; from `STAY_AT` on it does not grow.
+The size begins at one message. It doubles, up to the configured size, when the application finds the queue
+empty although the last arrival had used all permits: the size was the bottleneck then. It halves when the
+bytes in all scaled queues of the client and in its producers fill the client's memory limit to `SHRINK_AT`.
+From `STAY_AT` on it does not grow.
 
-Nothing is refused for want of memory: what a broker was granted is taken. Producers never wait for consumers,
-so an application that sends before it receives goes on.
+No message is refused for lack of memory: the queue takes every message that the broker had a permit for.
+Producers never wait for consumers, so an application that sends before it receives is not blocked.
 """
 
 from typing import Any
@@ -18,14 +18,14 @@ from .permits import Permits
 from .received_entries import Messages, ReceivedBatch, ReceivedSingles
 
 FIRST_SIZE = 1
-"""Messages, as the Java client begins with."""
+"""The first size, in messages, as in the Java client."""
 
 STAY_AT = 0.75
-"""Part of the memory limit up to which a queue grows, as in the Java client."""
+"""The fraction of the memory limit below which a queue grows, as in the Java client."""
 
 
 class ScaledPermits(Permits):
-    """Permits of a queue whose size changes."""
+    """Permits of a queue with a variable size."""
 
     __slots__ = ("_maximum", "_minimum", "was_full")
 
@@ -34,13 +34,13 @@ class ScaledPermits(Permits):
         self._minimum = min(max(FIRST_SIZE, minimum), maximum)
         super().__init__(self._minimum)
         self.was_full = False
-        """When something arrived last, the broker had used all that it was granted."""
+        """True when the broker had used all its permits at the last arrival."""
 
     def grow(self) -> None:
         self._resize(min(self._maximum, 2 * self.queue_size))
 
     def shrink(self) -> None:
-        """The broker keeps what it was granted; the next permits that come back stay here."""
+        """Halve the size. The broker keeps its permits; the next permits that come back are not reported."""
         self._resize(max(self._minimum, self.queue_size // 2))
 
     def _resize(self, size: int) -> None:
@@ -51,7 +51,7 @@ class ScaledPermits(Permits):
 
 
 class ScaledQueue(MeteredQueue):
-    """It tells the permits what they need to know of it."""
+    """A queue that tells its permits when to grow and to shrink."""
 
     def __init__(self, permits: ScaledPermits, *, memory: ReceivedMemory, **others: Any) -> None:
         super().__init__(permits, **others)

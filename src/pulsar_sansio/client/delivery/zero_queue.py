@@ -1,12 +1,13 @@
-"""A receiver queue of size 0: the broker is asked for a message when somebody wants one (FLOW-13, GAP-13).
+"""A receiver queue of size 0: the broker is asked for a message when the application waits for one (FLOW-13,
+GAP-13).
 
-A wish stands until something has arrived for it, whatever became of the entries in between: one that was
-acknowledged already, or cannot be read, does not use it up. Wishes do not add up; whoever finds nothing has
-one. What arrives although nobody wants it any more waits for the next who does, so giving up loses nothing.
+A demand stands until a message has arrived for it. An entry that was acknowledged already, or cannot be read,
+does not satisfy the demand. Demands do not add up: several calls that find the queue empty make one demand. A
+message that arrives after its demand was cancelled waits for the next call, so cancelling loses nothing.
 
-The Java client closes a consumer that is sent a batch; here a batch is taken as a whole, and what is left of
-it is handed out without asking (CONS-37). It costs the broker more permits than it had; it is given as many
-as bring it back to one (rule FLOW-14).
+The Java client closes a consumer that receives a batch. Here the queue takes a batch as a whole and delivers
+the rest of it without new permits (CONS-37). A batch costs the broker more permits than it had; the next FLOW
+brings it back to one permit (rule FLOW-14).
 """
 
 from collections.abc import Callable
@@ -19,26 +20,28 @@ from .receiver_queue import ReceiverQueue
 
 
 class ZeroQueuePermits(Permits):
-    """Permits that are granted for wishes only."""
+    """Permits that are granted on demand only."""
 
     __slots__ = ("wanted",)
 
     def __init__(self) -> None:
         super().__init__(0)
         self.wanted = False
-        """Somebody waits for a message, and none has arrived since."""
+        """True while the application waits for a message and none has arrived since."""
 
     def attach(self, grant: Callable[[int], None]) -> None:
-        """Nothing is granted before somebody wants a message; who waits already does (FLOW-03)."""
+        """Grant nothing until the application waits for a message; repeat the demand of one that already
+        waits (FLOW-03)."""
         self._grant = grant
         self._ask()
 
     def give_back(self, messages: int) -> None:
-        """What left the queue is not asked for again, but a wish that was not fulfilled is."""
+        """Ask for no message in place of those that left the queue; repeat a demand that is not satisfied
+        yet."""
         self._ask()
 
     def want(self) -> None:
-        """Somebody waits for a message."""
+        """Record that the application waits for a message."""
         self.wanted = True
         self._ask()
 
@@ -48,7 +51,7 @@ class ZeroQueuePermits(Permits):
 
 
 class ZeroQueue(ReceiverQueue):
-    """A queue in which mostly nothing waits."""
+    """A queue that is mostly empty."""
 
     def __init__(self, permits: ZeroQueuePermits, **others: Any) -> None:
         super().__init__(permits, **others)
