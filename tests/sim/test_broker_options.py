@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.broker.topics import consumer as broker_consumer
+from pulsar_sansio.broker.dispatching import consumer as broker_consumer
 from pulsar_sansio.client.connecting.connection import Connection
 from pulsar_sansio.wire import pack_broker_entry_metadata
 from pulsar_sim.engine.failures import Outcome

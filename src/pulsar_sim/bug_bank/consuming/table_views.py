@@ -179,7 +179,7 @@ def compaction_takes_one_more(patches: Patches) -> None:
     def left_of(original: Any, entry: Any, winners: Any) -> Any:
         return original(entry, winners[1:] if len(winners) < entry.messages else winners)
 
-    patches.around(compaction_module, "_left_of", left_of)
+    patches.around(compaction_module, "_remaining", left_of)
 
 
 @bug(
