@@ -62,7 +62,7 @@ class HeldBack:
         for place in places:
             record, in_queue = self._tracker.open_batch(place), queued.get(place, 0)
             if record is None:
-                if in_queue:  # it has been delivered again already
+                if in_queue:  # the entry was redelivered already
                     back.update(self._tracker.places(place))
                 else:
                     ready.append(place)

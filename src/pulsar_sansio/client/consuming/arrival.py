@@ -1,8 +1,8 @@
-"""What happens to a MESSAGE frame before its messages wait in the queue (CONS-24 to CONS-36).
+"""`Arrival`: the processing of a MESSAGE frame before its messages wait in the queue.
 
-Every frame ends in exactly one of these ways: its messages are queued; they are dropped for a counted reason,
-with their permits given back; or the broker is told that the entry cannot be used. What a frame cannot do is
-stop the connection or disturb another consumer – except by ignoring permits.
+Every frame ends in exactly one of these ways: its messages are queued; they are dropped for a counted reason
+and their permits returned; or the broker is told that the entry cannot be used. A frame can neither stop the
+connection nor disturb another consumer, except by ignoring permits.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,21 +46,23 @@ from ..delivery.received_entries import CompressedSingle, ReceivedBatch, Receive
 from .chunk_assembly import ChunkAssembly
 
 MAX_GUESS = 100_000
-"""Messages that an entry with a wrong checksum may be believed to hold: as many as a batch has at most
-(`BatchingPolicy`). Damage that makes a larger number of them would grant the broker too much."""
+"""The maximum number of messages that an entry with a wrong checksum is believed to hold: the maximum of a
+batch (`BatchingPolicy`). Believing a larger, damaged number would grant the broker too many permits."""
 
 INFLATION = 32
-"""Times its size on the wire that a payload may have while it waits for a reader of raw_batches batches; what
-would have more stays compressed. What is not compressed is handed out faster: mostly it should not be."""
+"""A payload may inflate to this many times its size on the wire while it waits for a reader of raw batches; a
+payload that would exceed it stays compressed. Delivering uncompressed payloads is faster, and most stay below
+the limit."""
 
 _Validation = proto.CommandAck.ValidationError
 
 BrokerStamp: TypeAlias = proto.BrokerEntryMetadata | None
-"""What a broker may put in front of an entry: its own time, and the index of the entry's last message."""
+"""The metadata that a broker may put in front of an entry: its own time, and the index of the entry's last
+message."""
 
 
 class Entrance(Protocol):
-    """The way into the queue: that of `ReceiverQueue`, or one that stands before it."""
+    """The entrance to the queue: the methods of `ReceiverQueue`, or of an object in front of it."""
 
     def add(self, message: Message) -> None: ...
     def add_batch(self, batch: ReceivedBatch) -> None: ...
@@ -105,26 +107,27 @@ class Arrival:
         raw_batches: bool = False,
     ) -> None:
         """`on_undecryptable(message_id, names of the keys)`: called for the first encrypted entry.
-        `raw_batches`: batches stay in one piece, and what inflates a lot stays compressed (`ReaderSpec`)."""
+        `raw_batches`: batches stay in one piece, and payloads that inflate a lot stay compressed
+        (`ReaderSpec`)."""
         self._undivided = raw_batches
         self.counters = counters
         self.bytes_arrived = 0
-        """Of entries that could be read: payloads as stored: compressed, with the headers of batches."""
+        """The stored payloads of readable entries, in bytes: compressed, with the headers of batches."""
         self.start: MessageId | None = None
-        """Where it begins: a subscription that is not durable, or any after a seek. The broker begins with
-        that whole entry."""
+        """The first id wanted, for a subscription that is not durable, or for any after a seek. The broker
+        begins with that whole entry."""
         self.inclusive = False
-        """Whether the message at `start` is wanted itself."""
+        """True when the message at `start` is wanted too."""
         self.resumed = False
-        """Whether `start` is how far the application has got: an id without index is its whole entry then."""
+        """True when `start` is the end of the delivered messages: an id without an index then stands for its
+        whole entry."""
         self.since: int | None = None
-        """Milliseconds since 1970: at the beginning what was published before is not wanted."""
+        """Milliseconds since 1970; messages published before are dropped at the beginning."""
         self.passed: EntryPosition | None = None
-        """The furthest entry of which nothing, or nothing more, is for the application, though it was not
-        handed out."""
+        """The last entry that has no more messages for the application, though they were not delivered."""
         self._filtering = False
-        """Whether something of what comes next may be before `start`, or `since`; nothing is after the first
-        entry that lies behind it."""
+        """True while messages before `start` or `since` may still arrive; the first entry behind both ends
+        that."""
         self._durable = durable
         self._source = source
         self._permits = permits
@@ -135,7 +138,8 @@ class Arrival:
         self._chunks = chunks
 
     def start_at(self, start: MessageId | None, inclusive: bool) -> None:
-        """The application's choice: drop what is before `start` in its entry, and itself unless `inclusive`.
+        """Begin at the position that the application chose: drop messages before `start` in its entry, and
+        that message itself unless `inclusive`.
 
         An id without an index is before all messages of a batch (MSG-02).
         """
@@ -146,8 +150,8 @@ class Arrival:
         self.begin_again()
 
     def is_returning_past(self, last: MessageId) -> bool:
-        """Whether what comes is still before `start`, where messages were lost that had come, and `last`, the
-        last one that was handed out, does not lie behind that."""
+        """True when arriving messages are still before `start` because arrived messages were lost, and
+        `last`, the message delivered last, is not behind `start`."""
         start = self.start
         if start is None or not (self.resumed and self._filtering):
             return False
@@ -155,15 +159,15 @@ class Arrival:
         return whole or (*last[:2], last.batch_index) <= (*start[:2], start.batch_index)
 
     def begin_again(self) -> None:
-        """The broker begins at `start`, once more where what came did not make a message."""
+        """Begin at `start` once more, as the broker does, when the arrived chunks made no message."""
         start = self.start
         self._filtering = start is not None and start not in (EARLIEST, LATEST)
         if start is not None:
             self._chunks.clear_behind(start.first_chunk or start[:2])
 
     def resume_after(self, last: MessageId, since: int | None = None) -> None:
-        """Everything up to `last` was handed out (CONS-16); without an index that is its entire entry. What
-        follows is wanted from the first one on that was published at `since` or later."""
+        """Begin after `last`, up to which everything was delivered (CONS-16); an id without an index is its
+        whole entry. The first wanted message after it is the first one published at `since` or later."""
         self.start = last
         self.inclusive = False
         self.resumed = True
@@ -172,13 +176,13 @@ class Arrival:
         self._chunks.clear_behind(last.first_chunk or last[:2])
 
     def forget(self) -> None:
-        """The subscription was moved: nothing is known of where it is any more."""
+        """Forget the position of the subscription: it was moved."""
         self.start_at(None, False)
         self.passed = self.counters.last_chunk = None
 
     @property
     def reached(self) -> EntryPosition | None:
-        """`passed`, and chunks are done with where no message waits for more of them."""
+        """The later of `passed` and the last chunk that no incomplete message needs."""
         passed, chunk = self.passed, self.counters.last_chunk
         if chunk is None or self._chunks.waiting:
             return passed
@@ -187,7 +191,7 @@ class Arrival:
     def receive(self, command: MessageCommand, epoch: int, max_message_size: int) -> None:
         """Take one MESSAGE. `epoch`: deliveries of an older one are outdated; `max_message_size`: in bytes.
 
-        Raises `PermitsExceeded` where the broker has sent far too much.
+        Raises `PermitsExceeded` when the broker has sent far too much.
         """
         _, ledger_id, entry_id, _, _, redelivery_count, bits, sent_in_epoch, stored, _, _ = command
         place = (ledger_id, entry_id)
@@ -204,7 +208,7 @@ class Arrival:
         if self._permits.at_broker > 0:
             self._permits.at_broker -= cost
         else:
-            # A producer may write any size; what cannot be is not believed, or it could end this link.
+            # A producer may write any size. An impossible size must not end this link, so it is capped.
             promised = min(metadata.uncompressed_size, max_message_size) if metadata.compression else 0
             self._permits.charge(cost, max(promised, len(stored)))
         outdated = sent_in_epoch is not None and sent_in_epoch < epoch
@@ -215,7 +219,7 @@ class Arrival:
             self._chunk(place, metadata, stamp, stored[start:], redelivery_count)
             return
         payload: bytes | Compressed = stored
-        # What of it is wanted may be a part only: then it has to be divided.
+        # A raw batch with unwanted messages has to be divided.
         raw_batches = self._undivided and bits is None and not self._filtering
         if metadata.compression:
             inflates = metadata.uncompressed_size > INFLATION * len(stored)
@@ -246,8 +250,8 @@ class Arrival:
     def _is_for_the_application(
         self, place: EntryPosition, metadata: MessageMetadata, cost: int, outdated: bool
     ) -> bool:
-        """Whether the entry is to be opened; if not, it is counted, and its permits are the caller's to give
-        back."""
+        """True when the entry is to be opened; otherwise the entry is counted here, and the caller returns
+        its permits."""
         counters = self.counters
         if outdated:
             counters.outdated += cost
@@ -260,7 +264,7 @@ class Arrival:
         elif self._filtering and self.since is not None and metadata.publish_time < self.since:
             counters.before_start += cost
         elif metadata.encryption_keys:
-            # Failure action FAIL. The permits come back all the same: to lose them is a trap (CRYPTO-07).
+            # Failure action FAIL. The permits come back, or the consumer would stall (CRYPTO-07).
             if counters.undecryptable == 0:
                 message_id = MessageId(*place, self._source.partition)
                 self._on_undecryptable(message_id, [key.key for key in metadata.encryption_keys])
@@ -272,13 +276,13 @@ class Arrival:
         return False
 
     def _pass(self, place: EntryPosition) -> None:
-        """The entry is done with, and nobody is handed it out."""
+        """Record that an entry has no messages for the application."""
         if self.passed is None or place > self.passed:
             self.passed = place
 
     def _skip(self, place: EntryPosition) -> None:
-        """A message that lies before the start, by itself or in chunks. A durable subscription delivers it
-        again and again until somebody says that it is done."""
+        """Skip a message before the start, in one entry or in chunks. A durable subscription acknowledges it,
+        because the broker would redeliver it for ever."""
         self.counters.before_start += 1
         self._pass(place)
         if self._durable:
@@ -314,10 +318,11 @@ class Arrival:
         payload: bytes,
         redelivery_count: int,
     ) -> None:
-        """A message in chunks costs one permit: those of all chunks but the last go back at once."""
+        """A message in chunks costs one permit: the permits of all chunks but the last are returned at
+        once."""
         start = self.start
         if start is not None and start.first_chunk is None and self._is_before_start(place):
-            # The last chunk of what was handed out; those before it do not come.
+            # The last chunk of a delivered message arrives without the chunks before it.
             self._skip(place)
             return
         complete = self._chunks.take(place, metadata, payload)
@@ -349,8 +354,8 @@ class Arrival:
         self._add_single(entry, data)
 
     def receive_alike(self, entries: UniformMessages, epoch: int) -> bool:
-        """Take plain entries for which there is nothing to decide: all in time, none acknowledged before, and
-        permits for all. False, having changed nothing, where one of them is not so: `receive` them."""
+        """Take plain entries that need no decision: all of the present epoch, none acknowledged, and permits
+        for all. Return False, having changed nothing, if an entry differs; then pass each to `receive`."""
         (_, ledger_id, _, redelivery_count, sent_in_epoch), entry_ids, headers, payloads, _ = entries
         tracker = self._tracker
         permits = self._permits
@@ -372,11 +377,12 @@ class Arrival:
         return True
 
     def _is_before_start(self, place: EntryPosition) -> bool:
-        """Whether delivery is to begin after an entry of one message, or the last of a message in chunks.
+        """True when delivery begins after that entry of one message, or that last chunk.
 
-        For the sake of a message in chunks the broker may begin further back (`MessageId.first_chunk`). What
-        lies before that shows that the subscription was moved to somewhere else since, by a seek that was
-        never answered or by somebody else: then everything is wanted."""
+        For a message in chunks the broker may begin further back (`MessageId.first_chunk`). An entry before
+        even that position shows that the subscription was moved since, by an unanswered seek or by another
+        client: then everything is wanted.
+        """
         start = self.start if self._filtering else None
         if start is None:
             return False
@@ -423,7 +429,7 @@ class Arrival:
         self._permits.give_back(cost - len(indexes))
 
     def _without_skipped(self, batch: Batch | RawBatch, place: EntryPosition, size: int, bits: int) -> int:
-        """`bits` without the messages that are not for the application (CONS-33)."""
+        """Return `bits` without the messages that are not for the application (CONS-33)."""
         start = self.start if self._filtering else None
         if start is None:
             skipped = 0
@@ -438,7 +444,7 @@ class Arrival:
             self.counters.before_start += (bits ^ kept).bit_count()
             bits = kept
         if batch.compacted:
-            # A placeholder has no payload, so only the headers of empty messages need be looked at.
+            # A placeholder has no payload, so only the headers of empty messages are read.
             for index, payload in enumerate(batch.payloads):
                 if not payload and bits >> index & 1 and batch.single(index).compacted_out:
                     self.counters.compacted_out += 1
@@ -446,7 +452,7 @@ class Arrival:
         return bits
 
     def _finished(self, place: EntryPosition) -> None:
-        """Nothing of the entry is for the application: acknowledge it with the others."""
+        """Acknowledge an entry without messages for the application, together with others."""
         self._pass(place)
         if self._tracker.entry(place):
             self._acknowledger.something_waits()
@@ -468,7 +474,7 @@ def _stamped_entry(stamp: BrokerStamp, *entry: Any) -> Entry:
 
 
 def _redelivered_entry(count: int, stamp: BrokerStamp, *entry: Any) -> Entry:
-    """One of which there were `count` deliveries before."""
+    """Return an entry that was delivered `count` times before."""
     redelivered = RedeliveredEntry(*entry)
     redelivered.delivery = count
     redelivered.stamp(*_values(stamp))
@@ -476,7 +482,7 @@ def _redelivered_entry(count: int, stamp: BrokerStamp, *entry: Any) -> Entry:
 
 
 def _values(stamp: BrokerStamp) -> tuple[int | None, int | None]:
-    """The broker's time and the index of the last message; None for each that the broker left out."""
+    """Return the broker's time and the index of the last message; None for each that the broker left out."""
     if stamp is None:
         return None, None
     return (
@@ -486,16 +492,16 @@ def _values(stamp: BrokerStamp) -> tuple[int | None, int | None]:
 
 
 def _probable_cost(stored: bytes, bits: int | None) -> int:
-    """The permits that an unreadable entry cost. Other clients say one (CONS-26), and stall after as many
-    messages in damaged batches as their queue has room for: mostly it is the payload that is damaged, and
-    what the metadata says of the batch is right."""
+    """Return the permits that an unreadable entry probably cost. Other clients count one (CONS-26), and stall
+    after as many messages in damaged batches as their queue has room for. Mostly only the payload is damaged,
+    and the metadata's batch size is right."""
     metadata = peek_metadata(stored)
     size = metadata.num_messages_in_batch if metadata is not None else None
     return _cost(size, bits) if size is not None and 1 <= size <= MAX_GUESS else 1
 
 
 def _cost(size: int, bits: int | None) -> int:
-    """The permits that a batch of `size` cost, counted as the broker does: those of its messages whose bit in
+    """Return the permits that a batch of `size` cost, counted as the broker does: the messages whose bit in
     the ack set is still open."""
     size = max(size, 0)
     return size if bits is None else (bits & ((1 << min(size, bits.bit_length())) - 1)).bit_count()

@@ -1,9 +1,10 @@
-"""`BlockedWatch`: finds out that the broker delivers nothing because too much is unacknowledged.
+"""`BlockedWatch`: detects that the broker delivers nothing because too many messages are unacknowledged.
 
 A broker stops delivering to a consumer of a Shared or Key_Shared subscription at a number of unacknowledged
-messages that the client does not know, and says nothing. So the consumer asks (CONSUMER_STATS), when it waits
-in vain: permits are at the broker, the receiver queue is empty, and nothing has come for `QUIET`. It asks at
-most once for `WORTH_ASKING` messages, so that a topic in which little happens costs no requests.
+messages that the client does not know, and sends no notice. So a consumer that waits in vain asks
+(CONSUMER_STATS): permits are at the broker, the receiver queue is empty, and no message has arrived for
+`QUIET`. A consumer asks at most once for `WORTH_ASKING` messages, so that a topic with little traffic costs
+no requests.
 """
 
 from collections.abc import Callable
@@ -23,14 +24,14 @@ from ..outputs import ConsumerBlocked, Output
 _Command = proto.BaseCommand
 
 QUIET = 10_000_000_000
-"""Nanoseconds without a message after which a waiting consumer is quiet."""
+"""Nanoseconds without a message after which a waiting consumer counts as quiet."""
 
 WORTH_ASKING = 100
 """Messages delivered since the last question. Brokers allow tens of thousands of unacknowledged messages."""
 
 
 class Watched(Protocol):
-    """The consumer."""
+    """The methods of a consumer that the watch needs."""
 
     handle: int
     wire_id: int
@@ -78,26 +79,27 @@ class BlockedWatch:
         self._tracker = tracker
         self._acknowledger = acknowledger
         self._acknowledged_before = 0
-        """Messages acknowledged when the connection began."""
+        """Messages acknowledged before the connection began."""
         self._slot = context.deadlines.slot(self._look)
         self._connection: Connection | None = None
         self._granted = 0
         """Permits granted on this connection."""
         self._last_look = 0
-        """Messages delivered at the last look."""
+        """Messages delivered at the last check."""
         self._asked_at = 0
         """Messages delivered when the broker was asked last."""
         self.found: tuple[int, int] | None = None
-        """The number that the broker said, and the moment, while it still delivers nothing."""
+        """While the broker delivers nothing: the number of unacknowledged messages it reported, and the
+        time."""
 
     def attach(self, connection: Connection) -> None:
-        """Subscribed over this connection; permits follow."""
+        """Begin to count for this connection; permits follow."""
         self._connection = connection
         self._granted = self._last_look = self._asked_at = 0
         self._acknowledged_before = self._acknowledged
 
     def detach(self) -> None:
-        """The connection is lost: the broker delivers again what is unacknowledged."""
+        """Stop counting: the connection is lost, and the broker redelivers unacknowledged messages."""
         self._connection = None
         self._slot.clear()
         self.found = None
@@ -109,19 +111,20 @@ class BlockedWatch:
 
     @property
     def _acknowledged(self) -> int:
-        """Messages acknowledged, also those whose acknowledgement waits; an ACK sent twice counts twice."""
+        """Acknowledged messages, including those whose acknowledgement waits; an ACK sent twice counts
+        twice."""
         tracker = self._tracker
         return self._acknowledger.ids_sent + tracker.waiting + tracker.messages_beyond_ids
 
     @property
     def unacknowledged(self) -> int:
-        """Messages that the application has received over this connection and not acknowledged, at most:
-        those that were negatively acknowledged since then count, too."""
+        """The maximum number of messages that the application received over this connection and did not
+        acknowledge; messages negatively acknowledged since then are included."""
         acknowledged = self._acknowledged - self._acknowledged_before
         return max(0, self.delivered - self._queue.available - acknowledged)
 
     def granted(self, permits: int) -> None:
-        """The broker was granted so many more permits: messages have left the queue."""
+        """Record permits granted to the broker: messages have left the queue."""
         self._granted += permits
         self.found = None
         if self._slot.when is None and self._is_worth_asking:
@@ -136,7 +139,7 @@ class BlockedWatch:
         self._slot.set(self._context.now + QUIET)
 
     def _look(self) -> None:
-        """Ask where nothing came since the last look, though it might have."""
+        """Ask the broker when no message arrived since the last check, though the broker had permits."""
         if self._connection is None:
             return
         if self.delivered != self._last_look or self._queue.available or self._permits.at_broker <= 0:
@@ -161,4 +164,4 @@ class BlockedWatch:
 
 
 def _ignore(_: object) -> None:
-    """A broker that cannot answer leaves it unknown."""
+    """Ignore the failure of a broker that cannot answer."""

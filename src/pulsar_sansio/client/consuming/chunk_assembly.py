@@ -1,10 +1,11 @@
-"""Messages that come in chunks, each an entry by itself, until the last one is there (rule CHUNK-01).
+"""`ChunkAssembly`: messages in chunks, each an entry by itself, until the last chunk has arrived (CHUNK-01).
 
-What is held is bounded in number, bytes and time, whatever producers write into their headers: nothing is
-reserved for what is only announced. ChunkAssembly that will never make a message are acknowledged once their time is
-over, or they would stay in the backlog for ever; until then they may come again, and complete it.
+Stored chunks are bounded in number, bytes and time, whatever producers write into their headers: no memory is
+reserved for announced sizes. Chunks that will never make a message are acknowledged after a time limit,
+because they would stay in the backlog for ever. Until then the broker may redeliver them and complete the
+message.
 
-Knows nothing of permits and of what becomes of a complete message.
+This module knows nothing of permits and of the use of a complete message.
 """
 
 from collections import OrderedDict
@@ -19,18 +20,19 @@ from ..counters import ArrivalCounters
 from ..producing.send_encoder import MAX_CHUNKS
 
 _Uuid = tuple[str, str]
-"""Name of the producer and what it calls the message, so that no two producers' chunks mix."""
+"""The producer's name and its uuid of the message, so that chunks of two producers never mix."""
 
 
 @dataclass(slots=True)
 class _Incomplete:
-    """One message on its way. `broken`: a chunk is missing, and only the first one makes it whole again."""
+    """An incomplete message. `broken`: a chunk is missing, and only a new first chunk can complete the
+    message."""
 
     total: int
     size: int
     since: int
     others: dict[EntryPosition, None]
-    """Chunks of it that are of no use, and acknowledged with it."""
+    """Unusable chunks of the message, acknowledged with it."""
     places: dict[EntryPosition, None] = field(default_factory=dict)
     payloads: list[bytes] = field(default_factory=list)
     received: int = 0
@@ -39,7 +41,7 @@ class _Incomplete:
 
 @dataclass(slots=True)
 class Complete:
-    """All chunks of a message: where they lie, and their payloads, compressed as one."""
+    """All chunks of a message: their positions, and their payloads joined, still compressed."""
 
     places: list[EntryPosition]
     payload: bytes
@@ -75,12 +77,12 @@ class ChunkAssembly:
         self._acknowledge_dropped = spec.acknowledge_dropped_chunks
         self._expiry = nanoseconds_of(spec.incomplete_chunked_message_timeout)
         self._incomplete: OrderedDict[_Uuid, _Incomplete] = OrderedDict()
-        """The one that began first at the front."""
+        """Incomplete messages; the oldest is first."""
         self._slot = context.deadlines.slot(self._expire)
 
     def take(self, place: EntryPosition, metadata: MessageMetadata, payload: bytes) -> Complete | None:
-        """One chunk; the message, if it was the last one missing. A chunk that says what cannot be counts as
-        one that is missing."""
+        """Take one chunk; return the message if that was its last missing chunk. A chunk with impossible
+        numbers counts as a missing one."""
         uuid = (metadata.producer_name, metadata.uuid or "")
         chunk_id = metadata.chunk_id or 0
         total, size = metadata.num_chunks_from_msg or 1, metadata.total_chunk_msg_size or 0
@@ -119,16 +121,17 @@ class ChunkAssembly:
 
     @property
     def waiting(self) -> bool:
-        """Whether a message may be complete with what comes next. One that is broken is not counted."""
+        """True when the next chunk may complete a message. Broken messages do not count."""
         return not all(each.broken for each in self._incomplete.values())
 
     def clear(self) -> None:
-        """Everything that is not acknowledged comes again."""
+        """Forget all chunks: the broker redelivers everything unacknowledged."""
         self._incomplete.clear()
         self._slot.clear()
 
     def clear_behind(self, place: EntryPosition) -> None:
-        """Everything that lies behind it comes again; what has begun there or before goes on."""
+        """Forget chunks behind that position, which the broker redelivers; messages that began there or
+        before stay."""
         for uuid, message in list(self._incomplete.items()):
             if next(iter(message.places)) > place:
                 del self._incomplete[uuid]
@@ -138,7 +141,7 @@ class ChunkAssembly:
 
     @staticmethod
     def _fits(message: _Incomplete, chunk_id: int, total: int, size: int, length: int) -> bool:
-        """Whether this is the chunk that comes next, and says of the message what the others said."""
+        """True when the chunk is the next one, and describes the message as the chunks before it do."""
         received = message.received + length
         last = chunk_id == total - 1
         return (
@@ -151,10 +154,9 @@ class ChunkAssembly:
     def _begin(
         self, uuid: _Uuid, before: _Incomplete | None, place: EntryPosition, total: int, size: int
     ) -> _Incomplete:
-        """The first chunk came, perhaps again: a producer that reconnects between chunks sends all of them
-        once more, in other entries, and the same entries come again where they are delivered again. Those
-        that came in front of it do not, and may belong to nothing.
-        """
+        """Take the first chunk of a message, perhaps again. A producer that reconnects between chunks sends
+        all of them once more, in other entries; a redelivery brings the original entries. Chunks in front of
+        a repeated first chunk are not redelivered, and may belong to no message."""
         others: dict[EntryPosition, None] = {}
         if before is not None:
             self._forget(uuid)
@@ -166,8 +168,8 @@ class ChunkAssembly:
         return self._add(uuid, _Incomplete(total, size, self._context.now, others))
 
     def _add(self, uuid: _Uuid, message: _Incomplete) -> _Incomplete:
-        """For one too many the oldest goes, a broken one rather than another. A broken one never takes the
-        place of one that is not: the rest of what was dropped would drop all others."""
+        """Store an incomplete message. Beyond the limit the oldest is dropped, a broken one first. A broken
+        message never replaces another: later chunks of a dropped message would otherwise drop all others."""
         incomplete = self._incomplete
         if len(incomplete) >= self._max_pending:
             broken = next((uuid for uuid, each in incomplete.items() if each.broken), None)

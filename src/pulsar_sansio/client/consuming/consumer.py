@@ -1,15 +1,15 @@
-"""`Consumer`: one consumer of one topic, the machine that ties delivery, permits, acknowledgement and
-redelivery to an attachment.
+"""`Consumer`: one consumer of one topic; connects receiver queue, permits, acknowledgement and redelivery
+with an attachment.
 
-It says SUBSCRIBE, grants permits when subscribed, and brings everything in order when the connection is lost:
-what was queued is dropped when the next one is open, because it comes again; acknowledgements wait and go
-first; what was handed out can be acknowledged for ever (rules CONS-09 to CONS-17, CONS-44).
-How the broker is found and found again is the attachment's; states are its states.
+The consumer sends SUBSCRIBE and grants permits once subscribed. When a connection is lost, queued messages
+are dropped once the next connection is open, because the broker redelivers them. Waiting acknowledgements go
+first on that connection. Delivered messages can be acknowledged at any later time (rules CONS-09 to CONS-17,
+CONS-44). The attachment finds the broker, again after each loss; the consumer's states are the attachment's.
 
-What happens to each message has rooms of its own: `arrival` (frame to queue), `delivery` (queue to
-application), `permits`, `verdicts` (what the application says of it), `acks` and `acknowledger` (what is
-acknowledged, when it is sent), `redelivery`, `unacknowledged` (what is asked for because nothing is said),
-`letters` (what goes to another topic instead). What is asked of it by request is in `consumer_requests`.
+Other modules handle each message: `arrival` (frame to queue), `receiver_queue` (queue to application),
+`permits`, `ack_commands` (commands of the application), `ack_tracker` and `ack_grouping` (acknowledged messages,
+and when ACKs are sent). `redelivery` and `ack_timeout` request messages again, and `letter_topics` copies them
+to other topics. `consumer_requests` has the application's requests.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -61,31 +61,33 @@ from .subscribe_command import subscribe_command
 _Command = proto.BaseCommand
 
 NAME_LENGTH = 5
-"""Letters of a name made up for a consumer without one, as many as the Java client gives (CONS-03)."""
+"""Letters of a generated consumer name, as many as the Java client has (CONS-03)."""
 
 
 def called(spec: ConsumerSpec, topics: str) -> str:
-    """A consumer with that spec, as the application knows it: the words for texts."""
+    """Describe a consumer with that spec, for texts."""
     return f"reader of {topics}" if isinstance(spec, ReadingSpec) else f"consumer on {topics}"
 
 
 class Listener(Protocol):
-    """Who hears what a consumer says, in place of the application."""
+    """An object that receives a consumer's outputs in place of the application."""
 
     def on_output(self, output: Output) -> None: ...
 
     def ended(self, handle: int, error: PulsarError | None) -> None:
-        """The consumer is gone for good; `on_output` was told of it before."""
+        """The consumer has ended for good; `on_output` has received its last output."""
         ...
 
 
 class Consumer(ConsumerRequests):
-    """One consumer. `receive()` gives the next message or None, `take(limit)` a list of the next ones;
-    `acknowledge`, `acknowledge_cumulative` and `negative_acknowledge` are those of its `AckCommands`.
+    """One consumer.
 
-    `listener`: who is told everything in place of the application. `counters`: what it counts in, together
-    with others. `create_topic`: whether a topic that does not exist may come into being by this (BROKER-07).
-    `source`: what its messages say of where they come from; its topic and partition alone, if None.
+    `receive()` returns the next message or None, and `take(limit)` the next messages. `acknowledge`,
+    `acknowledge_cumulative` and `negative_acknowledge` are those of its `AckCommands`.
+
+    `listener`: receives all outputs in place of the application. `counters`: counters shared with other
+    consumers. `create_topic`: True when subscribing may create a missing topic (BROKER-07). `source`: the
+    source of its messages; None for its topic and partition alone.
     """
 
     kind: Literal["producer", "consumer"] = "consumer"
@@ -118,7 +120,7 @@ class Consumer(ConsumerRequests):
         self._create_topic = create_topic and services.config.create_topics
         self._source = source or Source(str(self.topic), self.topic.partition)
         tracker = self._tracker = AckTracker(spec.batch_index_acknowledgement)
-        # A topic without memory never delivers anything again.
+        # A non-persistent topic never redelivers.
         has_memory = self.topic.persistent
         timeout = (
             AcknowledgementTimeout(context, spec) if spec.acknowledgement_timeout and has_memory else None
@@ -200,21 +202,21 @@ class Consumer(ConsumerRequests):
             else None
         )
         self._connection: Connection | None = None
-        """The connection that messages are taken from: while attached, until the close begins."""
+        """The connection that messages are taken from: set while attached, until closing begins."""
         self._ready = False
-        """Whether it was ever subscribed."""
+        """True once the consumer was subscribed."""
         self._unsubscribing: set[int] = set()
         """Requests that wait for the answer to an UNSUBSCRIBE."""
         self._active: bool | None = None
         self._active_early: bool | None = None
-        """What was said of that between SUBSCRIBE and its answer."""
+        """The active state that the broker reported between SUBSCRIBE and its answer."""
         self._end_of_topic = False
         self._in_place = False
-        """Attached, and where it is to be."""
+        """True when attached, and every seek that is under way is done."""
         self._was_on: Connection | None = None
-        """The connection that it was attached to last."""
+        """The connection of the last attachment."""
         self._cluster: Address | None = None
-        """Of the connection before: what is acknowledged there means nothing in another one."""
+        """The cluster of the previous connection: its acknowledgements have no effect in another cluster."""
         self.receive: Callable[[], Message | None] = self._queue.receive
         self.take: Callable[[int], Messages] = self._queue.take
         self.acknowledge: Callable[[Acknowledgeable], bool] = self._ack_commands.acknowledge
@@ -230,7 +232,7 @@ class Consumer(ConsumerRequests):
     # --- deliveries ------------------------------------------------------------------------------
 
     def on_message(self, connection: Connection, command: MessageCommand) -> None:
-        """A MESSAGE frame. Raises `RemoteProtocolError` where the link has to die for it."""
+        """Take a MESSAGE frame. Raises `RemoteProtocolError` when the frame has to end the link."""
         if connection is not self._connection:
             self._on_early_message(connection)
             return
@@ -241,8 +243,8 @@ class Consumer(ConsumerRequests):
             self._emit(Deliverable(self.handle))
 
     def on_uniform_messages(self, connection: Connection, entries: UniformMessages) -> bool:
-        """Plain entries of several MESSAGE frames; False, having changed nothing, where each has to be looked
-        at by itself (`on_message`)."""
+        """Take plain entries of several MESSAGE frames. Return False, having changed nothing, when each frame
+        has to go through `on_message`."""
         if connection is not self._connection or not self._arrival.receive_alike(
             entries, self._redelivery.epoch
         ):
@@ -256,20 +258,20 @@ class Consumer(ConsumerRequests):
 
     @property
     def queue(self) -> ReceiverQueue:
-        """What has arrived and was not handed out."""
+        """Messages that have arrived and are not delivered yet."""
         return self._queue
 
     def available(self) -> int:
-        """Messages that `take` would give now."""
+        """The number of messages that `take` would return now."""
         return self._queue.available
 
     @property
     def subscribed(self) -> list[str]:
-        """Its topic, once it is subscribed."""
+        """The consumer's topic in a list, once subscribed; before that an empty list."""
         return [self._source.topic] if self._ready else []
 
     def close(self, once_answered: bool = False) -> None:
-        """Send what acknowledgements wait, then leave (rules CONS-50 to CONS-52). `Closed` follows.
+        """Send waiting acknowledgements, then close (rules CONS-50 to CONS-52). `Closed` follows.
         `once_answered`: see `Attachment.close`."""
         if self._ack_commands.closed:
             return
@@ -279,15 +281,15 @@ class Consumer(ConsumerRequests):
 
     @property
     def is_closing(self) -> bool:
-        """Nothing is handed out any more; it has ended, or will."""
+        """True once the consumer is closing or has ended; it delivers nothing more."""
         return self._ack_commands.closed
 
     def check_open(self) -> None:
-        """Raise `ClosedError` once it is closing."""
+        """Raise `ClosedError` once the consumer is closing."""
         self._ack_commands.check_open()
 
     def statistics(self) -> ConsumerStatistics:
-        """What has been counted so far."""
+        """Return the counts so far."""
         return ConsumerStatistics(
             self._queue.handed_out,
             self._arrival.bytes_arrived,
@@ -299,14 +301,14 @@ class Consumer(ConsumerRequests):
 
     @property
     def counters(self) -> ArrivalCounters:
-        """What arrived and was not delivered, by reason."""
+        """Counters of messages that arrived and were not delivered, by reason."""
         return self._arrival.counters
 
     # --- what the attachment asks and tells ------------------------------------------------------
 
     def open_command(self, request_id: int, connection: Connection) -> bytes:
-        """SUBSCRIBE. What is queued comes again, so it goes (CONS-09); a subscription that is not durable
-        goes on behind what was handed out (CONS-16)."""
+        """Write SUBSCRIBE. Queued messages are dropped because the broker redelivers them (CONS-09). A
+        subscription that is not durable continues behind the delivered messages (CONS-16)."""
         self._active_early = None
         command = subscribe_command(
             self.spec,
@@ -331,7 +333,8 @@ class Consumer(ConsumerRequests):
         return False
 
     def on_opened(self, connection: Connection, _reply: Any) -> None:
-        """Subscribed: first the acknowledgements that wait, then permits for a full queue (FLOW-02)."""
+        """Send waiting acknowledgements first, then grant permits for a full queue (FLOW-02): the consumer is
+        subscribed."""
         self._connection = self._was_on = connection
         if self.attachment.directions.cluster != self._cluster:
             self._cluster = self.attachment.directions.cluster
@@ -348,10 +351,10 @@ class Consumer(ConsumerRequests):
         return Decision.DEFAULT
 
     def on_detached(self, cause: PulsarError) -> None:
-        """The queue stays for now: until the next connection is open, the application may go on with it."""
+        """Keep the queue until the next connection is open, so that the application may continue with it."""
         self._connection = None
-        self._more_may_come()  # where the topic has ended, the broker says so again
-        if self.spec.durable:  # else what lies before the place to go on at does not come again
+        self._more_may_come()  # a broker repeats the end of the topic
+        if self.spec.durable:  # a non-durable subscription does not redeliver chunks before its new start
             self._chunks.clear()
         self._active = None
         self._redelivery.detach()
@@ -386,13 +389,14 @@ class Consumer(ConsumerRequests):
         self._end(closed)
         if self._ready:
             self._emit(Closed(self.handle, None))
-        else:  # somebody may wait for it to be ready
+        else:  # the application may wait for the consumer to be ready
             self._emit(ConsumerFailed(self.handle, closed))
 
     # --- what the broker tells -------------------------------------------------------------------
 
     def on_active_changed(self, active: bool) -> None:
-        """ACTIVE_CONSUMER_CHANGE; Failover only (SUBT-05). It may come before the answer to SUBSCRIBE."""
+        """Take ACTIVE_CONSUMER_CHANGE; Failover only (SUBT-05). The frame may arrive before the answer to
+        SUBSCRIBE."""
         if self._connection is None:
             self._active_early = active
             return
@@ -402,7 +406,7 @@ class Consumer(ConsumerRequests):
             self._emit(ActiveChanged(self.handle, active))
 
     def on_end_of_topic(self) -> None:
-        """REACHED_END_OF_TOPIC; the broker may repeat it (CONS-42)."""
+        """Take REACHED_END_OF_TOPIC; the broker may repeat the frame (CONS-42)."""
         if not self._end_of_topic:
             self._end_of_topic = True
             self._emit(EndOfTopic(self.handle))
@@ -410,7 +414,7 @@ class Consumer(ConsumerRequests):
                 self._collecting.end_of_topic()
 
     def _more_may_come(self) -> None:
-        """It is not known to be at the end of the topic any more."""
+        """Forget that the topic has ended."""
         self._end_of_topic = False
         if self._collecting is not None:
             self._collecting.over = False
@@ -418,7 +422,7 @@ class Consumer(ConsumerRequests):
     # --- positions ---------------------------------------------------------------------------------
 
     def _grant(self) -> None:
-        """Attached where it is to be: messages may come, and the application may know."""
+        """Grant permits and tell the application: the consumer is attached and at its position."""
         connection = self._connection
         assert connection is not None
         self.attachment.arrived()
@@ -440,7 +444,7 @@ class Consumer(ConsumerRequests):
             self._emit(ConsumerReady(self.handle, self._source.topic))
 
     def _forget(self) -> None:
-        """The subscription was moved by a seek: nothing of what is known here counts any more (SEEK-06)."""
+        """Forget everything that precedes a seek: the subscription was moved (SEEK-06)."""
         self._acknowledger.drop()
         self._ack_commands.renew()
         self._redelivery.drop()
@@ -452,12 +456,13 @@ class Consumer(ConsumerRequests):
     # --- inside ------------------------------------------------------------------------------------
 
     def _perhaps_moved(self, error: PulsarError) -> None:
-        """A seek has failed; the broker may have done it all the same, and everything may be new."""
+        """Drop acknowledgements after a failed seek: the broker may have moved the subscription all the
+        same."""
         self._acknowledger.drop(error)
         self._ack_commands.renew()
 
     def _leave_cluster(self) -> None:
-        """What was delivered before is of another cluster, and has other places in this one."""
+        """Forget earlier deliveries: their messages have other positions in the new cluster."""
         self._acknowledger.leave_cluster()
         self._ack_commands.renew()
         if self._letters is not None:
@@ -467,10 +472,11 @@ class Consumer(ConsumerRequests):
         self._emit(Undecryptable(self.handle, message_id, keys))
 
     def _on_early_message(self, connection: Connection) -> None:
-        """A message while not subscribed. While closing, nobody wants it. On the connection that it was
-        subscribed on before, it may have been under way when the broker closed the consumer (a real one does
-        so, under load); it comes again. Otherwise the broker had no permit to send it, and it would be lost
-        for this subscription: only a new connection brings it again."""
+        """Handle a message that arrives while not subscribed. A closing consumer drops it. On the connection
+        of the previous subscription the message may have been under way when the broker closed the consumer
+        (a real broker does so under load); the broker redelivers it. In all other cases the broker had no
+        permit to send it, and the subscription would lose the message: only a new connection makes the broker
+        redeliver it."""
         if not self._ack_commands.closed and connection is not self._was_on:
             raise RemoteProtocolError(
                 f"the broker sent messages of {self._source.topic} before it was asked to"
@@ -496,7 +502,7 @@ class Consumer(ConsumerRequests):
         )
 
     def _done_with(self, places: Iterable[EntryPosition]) -> None:
-        """Chunks that will not be part of a message: nobody else can use them either."""
+        """Acknowledge chunks that will never make a message: no other consumer can use them either."""
         waits = False
         for place in places:
             waits |= self._tracker.entry(place)
@@ -506,11 +512,11 @@ class Consumer(ConsumerRequests):
     def _unsubscribed(self, attached: object) -> None:
         if self.attachment.state is attached:
             self.attachment.end()
-        else:  # the user closed it meanwhile, or the broker did, and has perhaps taken it in again
+        else:  # the consumer was closed meanwhile, and the broker may have subscribed it again
             self.close()
 
     def _end(self, error: PulsarError) -> None:
-        """Who still waits for something is told."""
+        """Fail all open requests with the error."""
         self._acknowledger.end(error)
         self._positions.end(error)
         if self._collecting is not None:
@@ -522,7 +528,7 @@ class Consumer(ConsumerRequests):
         return ClosedError(f"the {called(self.spec, self._source.topic)} was closed")
 
     def _stop(self, error: PulsarError) -> None:
-        """No message is taken or handed out any more, and nothing more is sought."""
+        """Stop taking and delivering messages, and stop seeking."""
         self._connection = None
         self._ack_commands.close()
         self._positions.leave(error)

@@ -1,7 +1,6 @@
-"""`ConsumerRequests`: what an application asks of a consumer of one topic, and which of its parts does it.
+"""`ConsumerRequests`: an application's requests to a consumer of one topic, passed to the consumer's parts.
 
-Requests are answered under their ids, once, unless nobody wants the answer any more (`forget_request`). What
-they mean for the life of the consumer is its own business.
+Each request is answered once under its id, unless `forget_request` cancels the answer.
 """
 
 from abc import ABC, abstractmethod
@@ -37,7 +36,7 @@ _Command = proto.BaseCommand
 
 
 class ConsumerRequests(ABC):
-    """The parts are `Consumer`'s, which sets all of this."""
+    """Requests to a consumer; `Consumer` sets all the attributes declared here."""
 
     wire_id: int
     spec: ConsumerSpec
@@ -57,7 +56,7 @@ class ConsumerRequests(ABC):
     _redelivery: Redelivery
     _ack_commands: AckCommands
     _connection: Connection | None
-    """The connection that messages are taken from: while attached, until the close begins."""
+    """The connection that messages are taken from: set while attached, until closing begins."""
     _context: ClientContext
     _blocked: BlockedWatch | None
     _in_place: bool
@@ -70,11 +69,11 @@ class ConsumerRequests(ABC):
 
     @abstractmethod
     def _unsubscribed(self, attached: object) -> None:
-        """The subscription is gone, and with it the consumer, as it was attached when that was asked for;
-        nothing is left to acknowledge (CONS-46)."""
+        """End the consumer after its subscription was removed; `attached` is the attachment that sent
+        UNSUBSCRIBE. No acknowledgements are left to send (CONS-46)."""
 
     def explain(self) -> list[str]:
-        """Say why nothing moves, if nothing does."""
+        """Explain why the consumer delivers nothing, if so."""
         now = self._context.now
         lines = [way(self.attachment, now)]
         if self._connection is not None and not self._in_place:
@@ -105,53 +104,55 @@ class ConsumerRequests(ABC):
 
     @property
     def described(self) -> str:
-        """The machine in words: for texts."""
+        """A description of the machine, for texts."""
         return self._ack_commands.described + explaining.subscription(self.spec)
 
     def check_collecting(self) -> None:
-        """Raise where nothing says what is enough."""
+        """Raise when the consumer has no batch-receive policy."""
         self._ack_commands.check_open()
         if self._collecting is None:
             raise LocalProtocolError(f"the consumer on {self._source.topic} has no batch_receive policy")
 
     def collect(self, request: int) -> None:
-        """`RequestDone(request)` when `take` would give as much as the policy asks for (CONS-41)."""
+        """Emit `RequestDone(request)` when `take` would return as many messages as the policy asks for
+        (CONS-41)."""
         assert self._collecting is not None
         self._collecting.ask(request)
 
     def count_for(self, whole: BatchReceive) -> None:
-        """What arrives here is part of what is collected of several topics."""
+        """Count this consumer's messages in the batch receive of several topics."""
         assert isinstance(self._queue, BatchReceiveQueue)
         self._queue.count_for(whole)
 
     def give_way(self) -> list[int]:
-        """A consumer of the topic's partitions takes its place: the requests of those who collect. What was
-        asked of the position fails: it is to be asked of the partitions."""
+        """Return the open batch-receive requests: a consumer of the topic's partitions replaces this one.
+        Position requests fail, because the partitions have to answer them."""
         self._queue.leave()
         self._positions.end(ConnectionLost(f"{self._source.topic} was found to have partitions: ask again"))
         return [] if self._collecting is None else self._collecting.waiting()
 
     def set_ack_handler(self, judge: AckHandler) -> None:
-        """`Message.processing` of what is received here gives its verdicts there."""
+        """Let `Message.processing` of messages received here use that handler."""
         self._tracker.judge = judge
 
     def pause(self) -> None:
-        """Ask the broker for nothing more until `resume`; what it was asked for may still come (FLOW-06)."""
+        """Send no permits until `resume`; messages that the broker has permits for may still arrive
+        (FLOW-06)."""
         self._ack_commands.check_open()
         self.permits.pause()
 
     def resume(self) -> None:
-        """Ask again, for what has left the queue meanwhile, too (FLOW-07)."""
+        """Send permits again, including those of messages that left the queue meanwhile (FLOW-07)."""
         self._ack_commands.check_open()
         self.permits.resume()
 
     def redeliver_unacknowledged(self) -> None:
-        """Ask for everything again that is not acknowledged (REDEL-01). Raises only when closed."""
+        """Request redelivery of everything unacknowledged (REDEL-01). Raises `ClosedError` when closed."""
         self._ack_commands.check_open()
         self._redelivery.redeliver_all()
 
     def flush_acknowledgements(self, request: int) -> None:
-        """`RequestDone(request)` when the broker has confirmed all acknowledgements so far."""
+        """Emit `RequestDone(request)` when the broker has confirmed all acknowledgements so far."""
         self._ack_commands.check_open()
         self._acknowledger.flush_confirmed(request)
 
@@ -173,14 +174,14 @@ class ConsumerRequests(ABC):
         in_part = message.batch_index >= 0
         if is_left(message.entry):
             pass
-        elif what.cumulative:  # they are judged
+        elif what.cumulative:  # cumulative: all before it are acknowledged too
             self._redelivery.acknowledged_through((ledger_id, entry_id - in_part))
         elif not in_part:
             self._redelivery.acknowledged(message.entry.place)
         letters.reconsume_later(request, what, partial(self._put_off, what))
 
     def _put_off(self, what: Later, error: PulsarError | None) -> None:
-        """The copy is safe, or has failed."""
+        """Acknowledge the message when its copy is stored; request the message again when the copy failed."""
         if error is not None:
             self.negative_acknowledge(what.message)
         elif what.cumulative:
@@ -189,9 +190,11 @@ class ConsumerRequests(ABC):
             self.acknowledge(what.message)
 
     def unsubscribe(self, request: int, force: bool) -> None:
-        """Remove the subscription (rules CONS-45 to CONS-47); `force`: also from under other consumers.
+        """Remove the subscription (rules CONS-45 to CONS-47); `force`: even while other consumers are
+        connected.
 
-        `RequestFailed` where the broker refuses (the consumer goes on), or there is no connection.
+        `RequestFailed` follows when the broker refuses (the consumer continues), or when there is no
+        connection.
         """
         self._ack_commands.check_open()
         connection = self._connection
@@ -222,47 +225,48 @@ class ConsumerRequests(ABC):
         )
 
     def check_seek(self, target: SeekTarget | TopicMessageId) -> Target:
-        """What an application may say as a place in this topic. Raises `LocalProtocolError` for anything
-        else."""
+        """Return a position in this topic as a seek target. Raises `LocalProtocolError` for any other
+        value."""
         self._ack_commands.check_open()
         if isinstance(target, TopicMessageId):
             target = self._ack_commands.own_id(target)
         return self._positions.check(target)
 
     def prepare_seek(self, target: SeekTarget | TopicMessageId, inclusive: bool) -> Callable[[int], None]:
-        """See `check_seek`; gives what begins it, to be called with the request's id."""
+        """Check the target; return a function that begins the seek, to be called with the request's id."""
         return partial(self.seek, target=self.check_seek(target), inclusive=inclusive)
 
     def seek(self, request: int, target: Target, inclusive: bool) -> None:
-        """Go there: `RequestDone(request)` when nothing from before is handed out any more (SEEK-01)."""
+        """Move the subscription; emit `RequestDone(request)` when no earlier message can be delivered any
+        more (SEEK-01)."""
         self._positions.seek(request, target, inclusive)
 
     def check_last_message(self) -> None:
-        """Raise where there is no such thing as a last message."""
+        """Raise `LocalProtocolError` on a topic that keeps no last message."""
         self._ack_commands.check_open()
         self._positions.check_memory()
 
     def last_message_id(self, request: int) -> None:
-        """`RequestDone(request, id)`; entry -1 where the topic holds none."""
+        """Emit `RequestDone(request, id)`; the entry id is -1 when the topic is empty."""
         self._positions.last_message_id(request)
 
     def last_position(self, request: int, deadline: int | None = None) -> None:
-        """`RequestDone(request, LastPosition)`: where the topic ends, and how far this subscription is.
-        `deadline`: see `LastMessage.ask`."""
+        """Emit `RequestDone(request, LastPosition)`: the end of the topic, and the position of this
+        subscription. `deadline`: see `LastMessage.ask`."""
         self._positions.last_position(request, deadline)
 
     def has_message_available(self, request: int, deadline: int | None = None) -> None:
-        """`RequestDone(request, bool)`: whether there is a message after those handed out. `deadline`: see
+        """Emit `RequestDone(request, bool)`: True when a message follows those delivered. `deadline`: see
         `LastMessage.ask`."""
         self._positions.has_message_available(request, deadline)
 
     def checkpoint(self) -> dict[str, MessageId]:
-        """By the name of the topic, the message behind which the next one to be handed out comes."""
+        """Return, by topic name, the id of the message before the next one to be delivered."""
         self._ack_commands.check_open()
         return {self._source.topic: self._positions.checkpoint()}
 
     def forget_request(self, request: int) -> None:
-        """Nobody wants the outcome of this request any more; it happens all the same."""
+        """Cancel the answer to this request; the request is still carried out."""
         self._acknowledger.forget(request)
         self._positions.forget_request(request)
         if self._letters is not None:

@@ -1,10 +1,11 @@
 """Interceptors of a consumer (rules INTC-02 to INTC-04).
 
-`InterceptedQueue` shows them every message as it is handed out; `InterceptedAckCommands` tells them what the
-application says of it, and what is asked for again. None of it exists where a consumer has no interceptors.
+`InterceptedQueue` passes every delivered message through them. `InterceptedAckCommands` tells them about the
+application's acknowledgements, and about entries that are requested again. A consumer without interceptors
+has neither object.
 
-All are called in the order in which they were given. What one of them raises is told by
-`ConsumerInterceptorFailed`, and changes nothing else.
+All interceptors are called in the order in which they were given. An exception of one is reported by
+`ConsumerInterceptorFailed` and changes nothing else.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -23,7 +24,7 @@ from ..outputs import ConsumerInterceptorFailed, Output
 
 
 class Interception:
-    """One consumer's interceptors, called."""
+    """Calls the interceptors of one consumer."""
 
     __slots__ = ("_emit", "_handle", "_interceptors", "_source", "_topic")
 
@@ -42,7 +43,7 @@ class Interception:
         self._emit = emit
 
     def before_consume(self, message: Message) -> Message:
-        """What they make of a message."""
+        """Return the message as the interceptors have changed it."""
         for interceptor in self._interceptors:
             try:
                 message = _checked(interceptor, interceptor.before_consume(self._topic, message))
@@ -66,7 +67,7 @@ class Interception:
                 self._failed(interceptor, failure)
 
     def negatively_acknowledged(self, places: Collection[EntryPosition]) -> None:
-        """These entries are asked for again now, because somebody wanted that."""
+        """Report entries that are requested now because the application negatively acknowledged them."""
         message_ids = self._ids(places)
         for interceptor in self._interceptors:
             try:
@@ -75,7 +76,7 @@ class Interception:
                 self._failed(interceptor, failure)
 
     def timed_out(self, places: Collection[EntryPosition]) -> None:
-        """These entries are asked for again now, because nobody has said anything of them."""
+        """Report entries that are requested now because the application did not acknowledge them in time."""
         message_ids = self._ids(places)
         for interceptor in self._interceptors:
             try:
@@ -103,7 +104,7 @@ def _checked(interceptor: ConsumerInterceptor, message: object) -> Message:
 
 
 class InterceptedQueue(ReceiverQueue):
-    """A queue whose messages go through interceptors, one by one, when they are handed out."""
+    """A queue whose messages pass through interceptors one by one when they are delivered."""
 
     def __init__(self, permits: Permits, *, interception: Interception, **others: Any) -> None:
         super().__init__(permits, **others)
@@ -115,7 +116,7 @@ class InterceptedQueue(ReceiverQueue):
         self._begin_run()
 
     def take(self, limit: int) -> Messages:
-        """No short way for what came together."""
+        """Take the messages one by one; there is no fast path for messages that arrived together."""
         self._check_open()
         messages: list[Message] = []
         for _ in range(min(limit, self.available)):
@@ -126,8 +127,8 @@ class InterceptedQueue(ReceiverQueue):
 
 
 class InterceptedAckCommands:
-    """The verdicts that an application gives, which the interceptors hear of: with the error where one was
-    refused (INTC-03). They hear of it before anything can be sent."""
+    """Acknowledgement commands that interceptors hear of, with the error of a refused command (INTC-03). They
+    hear of a command before anything can be sent."""
 
     __slots__ = ("_interception", "_ack_commands")
 
@@ -143,7 +144,7 @@ class InterceptedAckCommands:
             self._interception.acknowledged(_ids_of(given), error)
             raise
         self._interception.acknowledged(_ids_of(given), None)
-        return True  # what interceptors raise is an output
+        return True  # an exception of an interceptor is an output
 
     def acknowledge_cumulative(self, what: OneMessage) -> None:
         error: LocalProtocolError | None = None
@@ -158,7 +159,7 @@ class InterceptedAckCommands:
 
 
 def _listed(what: Any) -> Any:
-    """What can be looked at twice; what is nothing of the kind is for the verdicts to refuse."""
+    """Return an iterable as a list; leave other values for the acknowledgement commands to refuse."""
     try:
         return list(what)
     except TypeError:

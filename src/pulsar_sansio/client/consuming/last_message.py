@@ -1,8 +1,8 @@
-"""`LastMessage`: asking the broker which message of the topic is the last one (GET_LAST_MESSAGE_ID).
+"""`LastMessage`: asks the broker for the last message of the topic (GET_LAST_MESSAGE_ID).
 
-A question waits until the consumer is attached and nothing is being sought, is asked again where its answer
-is lost, and ends after the operation timeout at the latest. Refusals are final, so that nobody who repeats a
-question spins. It refuses to know what the answers are good for.
+A question waits until the consumer is attached and no seek is under way. It is asked again when its answer is
+lost, and fails after the operation timeout at the latest. A refusal is final, so that repeating a question
+never loops. This module knows nothing of the use of the answers.
 """
 
 from bisect import insort
@@ -24,12 +24,13 @@ _RESPONSE = proto.BaseCommand.GET_LAST_MESSAGE_ID_RESPONSE
 
 
 class LastPosition(NamedTuple):
-    """What the broker said."""
+    """The answer of the broker."""
 
     last: MessageId
-    """Entry -1 where the topic holds nothing. Of a batch it is the last message."""
+    """The entry id is -1 when the topic is empty. In a batch this is the last message."""
     mark_delete: tuple[int, int] | None
-    """Ledger and entry up to which the subscription has acknowledged; None where the broker does not say."""
+    """Ledger and entry id up to which the subscription has acknowledged; None when the broker does not
+    tell."""
 
 
 @dataclass(slots=True, eq=False)
@@ -38,7 +39,7 @@ class Question:
     failed: Callable[[PulsarError], None]
     deadline: int
     asked: tuple[Connection, int] | None = None
-    """On its way."""
+    """The connection and the request id, while the question is under way."""
 
 
 class LastMessage:
@@ -53,9 +54,9 @@ class LastMessage:
         self._partition = partition
         self._slot = context.deadlines.slot(self._timed_out)
         self._open: list[Question] = []
-        """In the order of their deadlines."""
+        """Open questions in the order of their deadlines."""
         self._connection: Connection | None = None
-        """While attached, and while nothing is being sought."""
+        """The connection, while attached and no seek is under way."""
 
     def ask(
         self,
@@ -63,7 +64,8 @@ class LastMessage:
         failed: Callable[[PulsarError], None],
         deadline: int | None = None,
     ) -> Question:
-        """One of the two is called, once. `deadline`: of a question that is asked anew, its first one."""
+        """Ask; exactly one of the two callbacks is called, once. `deadline`: the first deadline of a question
+        that is asked anew."""
         if deadline is None:
             deadline = self._context.now + self._services.durations.operation_timeout
         question = Question(answered, failed, deadline)
@@ -75,25 +77,25 @@ class LastMessage:
         return question
 
     def withdraw(self, question: Question) -> None:
-        """Nobody wants to know any more."""
+        """Cancel the question."""
         self._cancel(question)
         self._over(question)
 
     def attach(self, connection: Connection) -> None:
-        """Ask what waits, and is not on its way already."""
+        """Send the open questions that are not under way."""
         self._connection = connection
         for question in list(self._open):
             if question.asked is None:
                 self._send(connection, question)
 
     def detach(self) -> None:
-        """What an answer says that comes from now on may be outdated: it is asked again."""
+        """Ask again all questions under way: answers that arrive from now on may be outdated."""
         self._connection = None
         for question in self._open:
             self._cancel(question)
 
     def end(self, error: PulsarError) -> None:
-        """The consumer is gone."""
+        """Fail all questions: the consumer has ended."""
         self.detach()
         while self._open:
             self._over(self._open[0]).failed(error)

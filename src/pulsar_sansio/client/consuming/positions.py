@@ -1,13 +1,13 @@
-"""`Positions`: where in its topic a consumer is: where it began or was moved to, and whether there is more.
+"""`Positions`: a consumer's position in its topic: where it began or was moved to, and whether more messages
+follow.
 
-What a subscription that is not durable has to know, because its broker forgets it with the connection: after
-which message it goes on (rules CONS-16, READER-03). It begins where the application said; where that is only
-known to the broker (the end of the topic, a publish time), the broker is asked for the place before anything
-else, so that nothing that is published from then on is passed over should the connection be lost before the
-first message came.
+The broker forgets a subscription that is not durable with the connection, so the client must know after which
+message to continue (rules CONS-16, READER-03). The consumer begins where the application chose. If only the
+broker knows that position (the end of the topic, a publish time), the broker is asked first. Otherwise
+messages published from then on would be skipped if the connection were lost before the first message arrived.
 
-Whether there are more messages is told by comparing the last one of the topic with the last one that was
-handed out or found to be of no use, and where neither is, with the place it began at.
+More messages follow when the topic's last message lies behind the last one that was delivered or dropped.
+Before the first message, it is compared with the position where the consumer began.
 """
 
 from collections.abc import Callable
@@ -29,12 +29,12 @@ from .seeking import SEEK_VERSION, Seeking, SeekTarget, Target, check_target
 _UINT64 = 2**64 - 1
 
 ASKING_INTERVAL = 1_000_000_000
-"""Nanoseconds between two questions where it is, the first of which came to nothing."""
+"""Nanoseconds between two questions for the position, after the first one failed."""
 
 
 class Positions:
-    """Of one consumer. `forget()`: what is here is from before a seek. `go_on()`: permits may be granted.
-    `lost(error)`: it cannot get to where it has to be, and would hand out what it was not asked for."""
+    """The position of one consumer. `forget()`: everything known precedes a seek. `go_on()`: permits may be
+    granted. `lost(error)`: the consumer cannot reach its position, and would deliver unwanted messages."""
 
     __slots__ = (
         "_arrival",
@@ -87,21 +87,21 @@ class Positions:
         self._forget = forget
         self._go_on = go_on
         self._last = LastMessage(context, services, wire_id, source.partition)
-        """What the application asks: after the seeks that it asked for before."""
+        """The application's questions, asked after its earlier seeks."""
         self._where = LastMessage(context, services, wire_id, source.partition)
-        """What has to be known before a seek is done."""
+        """Questions that must be answered before a seek is done."""
         self._connection: Connection | None = None
         self._held = False
-        """Attached, and `go_on` is still to come."""
+        """True when attached and `go_on` was not called yet."""
         self._requests: set[int] = set()
-        """Questions of the application that have no answer yet."""
+        """Questions of the application without an answer yet."""
         self._known_last: EntryPosition = EARLIEST[:2]
-        """The last message of the topic when the broker was asked last."""
+        """The last message of the topic, as the broker reported it last."""
         self._compacted = spec.read_compacted
-        """That one may be gone since."""
+        """True when compaction may have removed the last message since."""
         persistent = source.topic.startswith("persistent://")
         self._durable = spec.durable or not persistent
-        """Whether the broker keeps the place, or there is none."""
+        """True when the broker keeps the position, or the topic keeps none."""
         self._seeking = Seeking(
             context,
             services,
@@ -115,19 +115,20 @@ class Positions:
             lost,
         )
         self._rollback = 0
-        """Nanoseconds before it was attached first, where it begins so; it still matters."""
+        """The rollback from the first attachment, in nanoseconds, while it still matters."""
         self._first_attached: int | None = None
         self._sought_time: int | None = None
-        """Where it was moved by time, and where that is is not known."""
+        """The publish time of the last seek by time, while its position is unknown."""
         self._to_last = False
-        """To begin with the last message of the topic, whichever that is."""
+        """True when the consumer begins with the last message of the topic."""
         self._unknown = False
-        """The broker has put it somewhere, and where that is is not known here."""
+        """True when the broker has set the position and the client does not know it."""
         self._question: Question | None = None
-        """The broker is asked where."""
+        """The question for the position, while under way."""
         self._ask_again = context.deadlines.slot(self._ask_once_more)
         self._patient_until = 0
-        """So long the broker may refuse to say where before messages are let in all the same."""
+        """The time until which the broker may refuse to tell the position before messages are let in
+        anyway."""
         self._patience = services.durations.operation_timeout
         if not self._durable:
             start = spec.start_message_id
@@ -159,12 +160,12 @@ class Positions:
                 self._where.detach()
 
     def check_memory(self) -> None:
-        """Raise `LocalProtocolError` where no message is ever the last."""
+        """Raise `LocalProtocolError` on a topic that keeps no last message."""
         if not self._source.topic.startswith("persistent://"):
             raise LocalProtocolError(f"{self._source.topic} is not persistent: it has no last message")
 
     def last_message_id(self, request: int) -> None:
-        """`RequestDone(request, id)`; entry -1 where the topic is empty."""
+        """Emit `RequestDone(request, id)`; the entry id is -1 when the topic is empty."""
         self._requests.add(request)
         self._last.ask(
             lambda answer: self._settle(RequestDone(request, answer.last)),
@@ -172,7 +173,7 @@ class Positions:
         )
 
     def last_position(self, request: int, deadline: int | None = None) -> None:
-        """`RequestDone(request, LastPosition)`. `deadline`: see `LastMessage.ask`."""
+        """Emit `RequestDone(request, LastPosition)`. `deadline`: see `LastMessage.ask`."""
         self._requests.add(request)
         self._last.ask(
             lambda answer: self._settle(RequestDone(request, answer)),
@@ -181,7 +182,7 @@ class Positions:
         )
 
     def has_message_available(self, request: int, deadline: int | None = None) -> None:
-        """`RequestDone(request, whether there is a message that was not handed out)`."""
+        """Emit `RequestDone(request, bool)`: True when a message was not delivered yet."""
         reached = self._reached()
         known = not self._compacted and reached is not None and self._known_last > reached
         if self._seeking.current is None and (self._queue.available or known):
@@ -196,8 +197,8 @@ class Positions:
         self._last.ask(answered, lambda error: self._settle(RequestFailed(request, error)), deadline)
 
     def checkpoint(self) -> MessageId:
-        """The message behind which it goes on: the last one handed out, else where it begins. What is not
-        known better is the end of the topic."""
+        """Return the id of the message delivered last, or else the position where the consumer begins. An
+        unknown position is the end of the topic."""
         last = self._queue.last
         if last is not None:
             entry, index = last
@@ -208,27 +209,27 @@ class Positions:
         return before(start) if self._arrival.inclusive else start
 
     def forget_request(self, request: int) -> None:
-        """Nobody wants its outcome any more."""
+        """Cancel the answer to a request."""
         self._requests.discard(request)
         self._seeking.forget(request)
 
     @property
     def has_to_move(self) -> bool:
-        """Whether nothing can begin before it is somewhere else."""
+        """True when the consumer must be moved before messages may arrive."""
         seek = self._seeking.current
         return seek is not None and seek.required
 
     # --- attachment ------------------------------------------------------------------------------
 
     def prepare(self, command: proto.CommandSubscribe) -> None:
-        """Say in SUBSCRIBE where to begin; what is queued will come again."""
+        """Set the start position in SUBSCRIBE; the broker redelivers queued messages."""
         if self._queue.available:
             self._arrival.passed = self._arrival.counters.last_chunk = None
         if self._durable:
             return
         self._seeking.prepare()
         resume_after = self._queue.resume_after()
-        # Who went back to the first chunk of a message and did not get all of it has to go as far back again.
+        # After an incomplete message in chunks the consumer has to begin at its first chunk again.
         if resume_after is None or self._arrival.is_returning_past(resume_after):
             self._arrival.begin_again()
         else:
@@ -246,7 +247,8 @@ class Positions:
             command.start_message_rollback_duration_sec = -(-(self._rollback + since) // 1_000_000_000)
 
     def leave_cluster(self) -> None:
-        """The topic goes on in another cluster, from its beginning there: places of this one mean nothing."""
+        """Begin at the start of the topic in another cluster: positions of this cluster mean nothing
+        there."""
         self._arrival.forget()
         self._queue.forget()
         self._known()
@@ -255,7 +257,7 @@ class Positions:
             self._arrival.start_at(EARLIEST, True)
 
     def attach(self, connection: Connection) -> None:
-        """Subscribed. `go_on` follows, now or when what is to be sought is found."""
+        """Record the new attachment. `go_on` follows, at once or when every seek is done."""
         self._connection = connection
         self._held = True
         self._patient_until = self._context.now + self._patience
@@ -263,7 +265,7 @@ class Positions:
             self._first_attached = self._context.now
         sought = self._sought_time
         if sought is not None and self._seeking.current is None:
-            # What the SEEK has moved is gone with the connection, or with the topic's broker.
+            # The effect of the SEEK is lost with the connection, or with the topic's broker.
             self._seeking.require(sought, False)
         self._seeking.attach(connection)
 
@@ -275,7 +277,7 @@ class Positions:
         self._where.detach()
 
     def leave(self, error: PulsarError) -> None:
-        """The consumer is being closed: no answer lets messages in any more."""
+        """Let no answer admit messages any more: the consumer is closing."""
         self._connection = None
         self._ask_again.clear()
         if self._question is not None:
@@ -284,7 +286,7 @@ class Positions:
         self._seeking.leave(error)
 
     def end(self, error: PulsarError) -> None:
-        """The consumer is gone."""
+        """Fail all questions: the consumer has ended."""
         self._connection = None
         self._ask_again.clear()
         self._seeking.end(error)
@@ -293,7 +295,7 @@ class Positions:
     # --- inside ----------------------------------------------------------------------------------
 
     def _idle(self) -> None:
-        """Nothing is being sought."""
+        """Continue when no seek is under way."""
         connection = self._connection
         assert connection is not None
         self._last.attach(connection)
@@ -301,14 +303,15 @@ class Positions:
             self._release()
 
     def _arrived(self) -> None:
-        """Attached where a seek has led to. It is done when a lost connection cannot undo it any more."""
+        """Finish a seek whose position the consumer is attached at, once a lost connection cannot undo the
+        seek any more."""
         connection = self._connection
         assert connection is not None
         if not self._asks_where(connection):
             self._seeking.finish()
 
     def _asks_where(self, connection: Connection) -> bool:
-        """Whether the broker has to say, and can, where it has put the subscription."""
+        """True when the broker has set the position, and can be asked for it."""
         if not (self._unknown or self._rollback) or connection.protocol_version < SEEK_VERSION:
             return False
         self._where.attach(connection)
@@ -317,7 +320,7 @@ class Positions:
         return True
 
     def _release(self) -> None:
-        """Where it is is known, or will not be."""
+        """Admit messages: the position is known, or will not be."""
         if self._connection is None:
             return
         if self._seeking.answered:
@@ -341,7 +344,7 @@ class Positions:
             self._sought_time = target
 
     def _known(self) -> None:
-        """From now on it is known where to go on."""
+        """Record that the position is known."""
         self._unknown = self._to_last = False
         self._rollback = 0
         self._sought_time = None
@@ -351,10 +354,12 @@ class Positions:
             self._question = None
 
     def _found_out(self, answer: LastPosition) -> None:
-        """Where the cursor is: everything after that is still to come, unless something has come already.
+        """Take the cursor's position from the answer: everything after it is still to come, unless a message
+        has arrived already.
 
-        Before the first message it is where a time was sought that lies before all, and also where the topic
-        was unloaded since the SEEK, so that SUBSCRIBE made another subscription there (see `Seeking`)."""
+        A position before the first message has two causes: a seek to a time before all messages, or an
+        unloaded topic after a SEEK, so that SUBSCRIBE created a new subscription there (see `Seeking`).
+        """
         self._question = None
         mark_delete = answer.mark_delete
         if self._reached() is not None or self._queue.available or mark_delete is None:
@@ -371,8 +376,8 @@ class Positions:
             self._release()
 
     def _not_found_out(self, error: PulsarError) -> None:
-        """The broker goes on being asked: what it says later is as good. Where it does not answer at all, or
-        has refused for too long, messages are let in meanwhile."""
+        """Ask the broker again: a later answer is as good. Admit messages meanwhile if the broker does not
+        answer at all, or has refused for too long."""
         self._question = None
         if self._connection is None:
             return
@@ -384,18 +389,18 @@ class Positions:
         self._release()
 
     def _ask_once_more(self) -> None:
-        """Not while it is being moved: then it is asked once it is there."""
+        """Ask again, unless a seek is under way; the end of the seek asks again."""
         connection = self._connection
         if connection is not None and (self._seeking.current is None or self._seeking.answered):
             self._asks_where(connection)
 
     def _reached(self) -> EntryPosition | None:
-        """The furthest entry that was handed out, or of which nothing is to be handed out."""
+        """Return the last entry that was delivered, or that had no messages to deliver."""
         reached, handed_out = self._arrival.reached, self._queue.last_handed_out
         return reached if handed_out is None else handed_out if reached is None else max(reached, handed_out)
 
     def _is_more(self, answer: LastPosition) -> bool:
-        """Whether the topic's last message is still to come."""
+        """True when the topic's last message is still to come."""
         if self._queue.available:
             return True
         last = answer.last
@@ -406,12 +411,12 @@ class Positions:
             return last[:2] > reached
         start = self._arrival.start
         if start is None or start == LATEST or self._unknown or self._rollback:
-            if answer.mark_delete is None:  # a broker that does not say
+            if answer.mark_delete is None:  # the broker does not tell
                 return start != LATEST
             return answer.mark_delete < last[:2]
         if self._arrival.resumed and start.batch_index < 0:
             return last[:2] > start[:2]
-        # An id without index is before all messages of its batch.
+        # An id without an index is before all messages of its batch.
         begin, end = (*start[:2], start.batch_index), (*last[:2], last.batch_index)
         return end >= begin if self._arrival.inclusive else end > begin
 

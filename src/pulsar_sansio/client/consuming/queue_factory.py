@@ -1,7 +1,7 @@
-"""Which ledger of permits and which queue a consumer has: what its spec asks for decides, once.
+"""Choose the permits and the queue of a consumer from its spec.
 
-Whatever is not asked for costs nothing: the plain queue has no idea of it. Each kind of queue adds one thing
-to `ReceiverQueue` and calls the next one, so that they can be put together.
+A feature that the spec does not ask for costs nothing: the plain queue does not know it. Each kind of queue
+adds one feature to `ReceiverQueue` and calls the next class, so that kinds can be combined.
 """
 
 from functools import cache
@@ -25,7 +25,7 @@ def receiving(
     collecting: BatchReceive | None,
     interception: Interception | None,
 ) -> tuple[Permits, ReceiverQueue]:
-    """The permits and the queue of a new consumer."""
+    """Return the permits and the queue of a new consumer."""
     kinds: list[type[ReceiverQueue]] = []
     options: dict[str, Any] = {}
     if timeout is not None:
@@ -51,7 +51,7 @@ def _permits(spec: ConsumerSpec) -> Permits:
     if spec.receiver_queue_size == 0:
         return ZeroQueuePermits()
     if spec.auto_scaled_receiver_queue_size:
-        # Half a queue of permits less one may wait here: what is collected has to fit into the rest.
+        # Permits for half a queue less one may wait here: the messages of a batch receive have to fit into the rest.
         policy = spec.batch_receive
         together = 0 if policy is None or policy.max_messages is None else policy.max_messages
         return ScaledPermits(spec.receiver_queue_size, 2 * together - 2)
@@ -60,5 +60,5 @@ def _permits(spec: ConsumerSpec) -> Permits:
 
 @cache
 def _queue(kinds: tuple[type[ReceiverQueue], ...]) -> type[ReceiverQueue]:
-    """A queue that is of all these kinds."""
+    """Return a queue class that combines all these kinds."""
     return type("Queue", kinds, {}) if kinds else ReceiverQueue

@@ -1,8 +1,8 @@
-"""`Reader`: a consumer that manages its position itself and acknowledges by itself (rules READER-01 to -05).
+"""`Reader`: a consumer that manages its position and acknowledges by itself.
 
-Its subscription is of a made-up name and not durable. What it has handed out it acknowledges, cumulatively
-and now and then, only so that the broker knows how far it is: what was read may be removed, and shows in its
-statistics. A timer runs for that while there is something to hand out, so that handing out costs nothing.
+Its subscription has a generated name and is not durable. It acknowledges delivered messages cumulatively at
+intervals, only to tell the broker its position: the broker may remove read messages, and shows the position
+in its statistics. A timer runs while messages wait to be delivered, so that delivering costs nothing.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from ..outputs import Deliverable, Output
 from .consumer import Consumer, Listener
 
 ACKNOWLEDGEMENT_INTERVAL = 100_000_000
-"""Nanoseconds; as the Java client groups acknowledgements."""
+"""Nanoseconds between acknowledgements; the Java client groups acknowledgements for that time."""
 
 
 class Reader(Consumer):
@@ -35,7 +35,7 @@ class Reader(Consumer):
         listener: Listener | None = None,
         **group: Any,
     ) -> None:
-        """`group`: what `Consumer` takes of a group that it is in."""
+        """`group`: the arguments of `Consumer` for a member of a group."""
         assert isinstance(spec.topic, str)
         start = spec.positions.get(str(TopicName.parse(spec.topic)), EARLIEST)
         if start == LATEST:
@@ -47,7 +47,7 @@ class Reader(Consumer):
         self._emit = self._hear
         self._read = context.deadlines.slot(self._acknowledge_what_was_read)
         self._acknowledged: tuple[tuple[int, int], int] | None = None
-        """The last message that was acknowledged: its place, and its index in a batch."""
+        """The last acknowledged message: its position, and its index in the batch."""
         if spec.start_time is not None and self.topic.persistent:
             self._positions.require(spec.start_time, False)
 
@@ -86,5 +86,5 @@ class Reader(Consumer):
 
 
 def machine_for(spec: ConsumerSpec) -> Callable[..., Consumer]:
-    """The class of the machine for a consumer of one topic."""
+    """Return the class of the machine for a consumer of one topic."""
     return Reader if isinstance(spec, ReadingSpec) else Consumer

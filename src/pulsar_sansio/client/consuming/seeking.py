@@ -1,22 +1,23 @@
-"""`Seeking`: moving a consumer's subscription to another place in its topic (rules SEEK-01 to SEEK-06).
+"""`Seeking`: moves a consumer's subscription to another position in its topic.
 
-The broker answers a SEEK by closing every consumer of the subscription, moving the cursor, and then saying
-SUCCESS; the consumer comes back by its usual way. A seek is done when both have happened: the answer came and
-the consumer is attached again. Which of them comes first is the broker's affair, and so is how long it takes:
+The broker answers a SEEK by closing every consumer of the subscription, moving the cursor, and sending
+SUCCESS. The consumer then attaches again in the normal way. A seek is done when the answer has arrived and
+the consumer is attached again. The broker decides the order of both, and the time they take:
 
-* An answer counts for the attachment that the SEEK was sent on. Where that one has been replaced by another
-  before the answer came (the connection was lost, the topic was moved, the close overtook the answer), nobody
-  can tell what was delivered since, and the SEEK is sent again.
-* A subscription that is not durable may go while nobody is attached to it; then SUBSCRIBE makes another, at
-  the place that it names. Where it was written before the answer came, that is an old place, and the SEEK is
-  sent again. Where a time was sought it is the beginning of the topic: what is older is left out on arrival.
-* On a new attachment the SEEK goes before any permit, so that nothing comes from where the cursor is now.
-* From the answer on, nothing from before the seek is handed out: the consumer forgets what it has (`moved`).
-* Where no answer came in time the broker may have moved the cursor all the same. What was acknowledged is not
-  sent over a later connection then (`unsure`): it would be taken out of what comes from the new place.
+* An answer counts for the attachment that the SEEK was sent on. If another attachment replaced it before the
+  answer arrived (the connection was lost, the topic was moved, the close overtook the answer), the client
+  cannot tell which messages were delivered since, and sends the SEEK again.
+* A broker may remove a subscription that is not durable while no consumer is attached; SUBSCRIBE then creates
+  a new one, at the position in the command. If SUBSCRIBE was written before the answer arrived, that position
+  is outdated, and the SEEK is sent again. For a seek by time the position is the beginning of the topic:
+  older messages are dropped on arrival.
+* On a new attachment the SEEK goes before any permit, so that no message arrives from the old position.
+* After the answer no earlier message is delivered: the consumer forgets its messages (`moved`).
+* Without an answer in time the broker may still have moved the cursor. Earlier acknowledgements are not sent
+  over a later connection then (`unsure`): they could acknowledge messages behind the new position.
 
-Seeks are done one after the other, in the order in which they were asked for. It refuses to know what the
-consumer has to forget.
+Seeks are done one after the other, in the order of the requests. This module knows nothing of the state that
+the consumer has to forget.
 """
 
 from collections import deque
@@ -40,23 +41,24 @@ from ..connecting.services import ClientContext, Services
 from ..outputs import Output, RequestDone, RequestFailed
 
 Target = MessageId | int
-"""A place: of a message, or (milliseconds since 1970) of the first message published then or later."""
+"""A position: of a message, or (milliseconds since 1970) of the first message published then or later."""
 
 SeekTarget = Target | Message | Callable[[str], Target | Message]
-"""What an application may say: a function is given the topic's full name."""
+"""The targets an application may pass: a function is given the topic's full name."""
 
 SEEK_VERSION = 12
 """Protocol version from which a broker knows SEEK and GET_LAST_MESSAGE_ID."""
 
 LARGEST_BATCH = 65_536
-"""Messages: of a larger batch, which a peer may only say that there is, no bits are made."""
+"""The largest batch, in messages, for which a bitset is made; a peer may announce any size."""
 
 _UINT64 = 2**64 - 1
 _SEEK = proto.BaseCommand.SEEK
 
 
 def check_target(target: SeekTarget, source: Source) -> Target:
-    """What an application said as a place in that topic. Raises `LocalProtocolError` for anything else."""
+    """Return the application's target as a position in that topic. Raises `LocalProtocolError` for any other
+    value."""
     if not source.topic.startswith("persistent://"):
         raise LocalProtocolError(f"seek on {source.topic}: it is not persistent, and has no place to go to")
     if callable(target):
@@ -81,7 +83,8 @@ def check_target(target: SeekTarget, source: Source) -> Target:
 
 
 def _asked(place_of: Callable[[str], Target | Message], topic: str) -> Target | Message:
-    """What the application's function says; what it raises is the cause of a `LocalProtocolError`."""
+    """Return the target from the application's function; an exception becomes the cause of a
+    `LocalProtocolError`."""
     try:
         return place_of(topic)
     except LocalProtocolError:
@@ -92,8 +95,8 @@ def _asked(place_of: Callable[[str], Target | Message], topic: str) -> Target | 
 
 @dataclass(slots=True)
 class Seek:
-    """One that was asked for. `request`: None where nobody waits for it. `required`: the client itself has to
-    get there, or it would hand out what it was not asked for."""
+    """A requested seek. `request`: None when the client itself seeks. `required`: the consumer must reach the
+    position, because it would otherwise deliver unwanted messages."""
 
     request: int | None
     target: Target
@@ -105,11 +108,11 @@ class Seek:
 class Seeking:
     """Seeks of one consumer.
 
-    `durable`: whether the place outlives the connection. `moved(target, inclusive)`: the broker has moved the
-    cursor; what is here is from before. `unsure(error)`: detached, and nobody knows whether it has.
-    `arrived()`: attached there; `finish` is to be called, now or when that is sure to last. `idle()`:
-    attached, and nothing is to be sought (any more). `lost(error)`: the consumer cannot get to where it has
-    to be.
+    `durable`: the position outlives the connection. `moved(target, inclusive)`: the broker has moved the
+    cursor, and everything known precedes the seek. `unsure(error)`: the consumer is detached, and the broker
+    may have moved the cursor. `arrived()`: the consumer is attached at the position; call `finish`, now or
+    when the position is certain to last. `idle()`: the consumer is attached, and no seek is under way.
+    `lost(error)`: the consumer cannot reach its position.
     """
 
     __slots__ = (
@@ -163,28 +166,28 @@ class Seeking:
         self.current: Seek | None = None
         self.waiting: deque[Seek] = deque()
         self._connection: Connection | None = None
-        """While attached."""
+        """The connection, while attached."""
         self._pending: tuple[Connection, int] | None = None
-        """The SEEK that has no answer yet."""
+        """The SEEK that has no answer yet: its connection and request id."""
         self.sent_on: Connection | None = None
-        """Where the present one was sent."""
+        """The connection that the present SEEK was sent on."""
         self._unanswered: PulsarError | None = None
-        """Why one that was sent over the present connection is not waited for any more."""
+        """The reason why a SEEK on the present connection is not waited for any more."""
         self._answered = False
-        """The broker has done it."""
+        """True when the broker has carried out the present SEEK."""
         self._named = False
-        """SUBSCRIBE was written when that was known."""
+        """True when SUBSCRIBE was written after the answer."""
         self._leaving = False
         self._last_error: PulsarError | None = None
 
     def seek(self, request: int, target: Target, inclusive: bool) -> None:
-        """Go there, after the seeks that are under way. `RequestDone` or `RequestFailed` follows."""
+        """Seek after the seeks that are under way. `RequestDone` or `RequestFailed` follows."""
         deadline = self._context.now + self._services.durations.operation_timeout
         self._add(Seek(request, target, inclusive, deadline))
 
     def require(self, target: Target, inclusive: bool) -> None:
-        """Go there, after the seeks that are under way, or the consumer is `lost`. How long to be attached
-        may take is not decided here."""
+        """Seek after the seeks that are under way; `lost` follows when that fails. No time limit for
+        attaching is set here."""
         self._add(Seek(None, target, inclusive, None, required=True))
 
     def _add(self, seek: Seek) -> None:
@@ -193,7 +196,7 @@ class Seeking:
             self._begin()
 
     def forget(self, request: int) -> None:
-        """Nobody wants to know what becomes of it any more; it happens all the same."""
+        """Cancel the answer to a request; the seek is still carried out."""
         for seek in [self.current, *self.waiting]:
             if seek is not None and seek.request == request:
                 seek.request = None
@@ -201,11 +204,11 @@ class Seeking:
     # --- attachment ------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """SUBSCRIBE is being written."""
+        """Record that SUBSCRIBE is being written."""
         self._named = self._answered
 
     def attach(self, connection: Connection) -> None:
-        """Attached again. `idle` follows, at once or when what is to be sought is found."""
+        """Record the new attachment. `idle` follows, at once or when every seek is done."""
         self._connection = connection
         if self.current is None:
             self._idle()
@@ -216,11 +219,11 @@ class Seeking:
 
     @property
     def answered(self) -> bool:
-        """Whether the broker has done the present one."""
+        """True when the broker has carried out the present seek."""
         return self.current is not None and self._answered
 
     def finish(self) -> None:
-        """The consumer is where it was to be."""
+        """Finish the present seek: the consumer is at its position."""
         self._finish(None)
 
     def detach(self) -> None:
@@ -230,14 +233,14 @@ class Seeking:
             self._unsure(error)
 
     def leave(self, error: PulsarError) -> None:
-        """The consumer is being closed: what was sent may still be answered, and nothing more is sent."""
+        """Send no more seeks: the consumer is closing. A SEEK that was sent may still be answered."""
         self._leaving = True
         others, self.waiting = self.waiting, deque()
         for each in others:
             self._settle(each, error)
 
     def end(self, error: PulsarError) -> None:
-        """The consumer is gone: whoever still waits is told."""
+        """Fail all seeks: the consumer has ended."""
         self._cancel()
         self._slot.clear()
         seeks = [self.current, *self.waiting]
@@ -250,7 +253,7 @@ class Seeking:
     # --- inside ----------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        """With the first of those that wait."""
+        """Begin the first of the waiting seeks."""
         self.current = seek = self.waiting.popleft()
         self._answered = False
         self.sent_on = None
@@ -286,12 +289,12 @@ class Seeking:
         self._pending = None
         self._answered = True
         self._moved(seek.target, seek.inclusive)
-        if self._connection is not None:  # a broker that does so without closing its consumers
+        if self._connection is not None:  # some brokers seek without closing their consumers
             self._finish(None)
 
     def _refused(self, error: PulsarError) -> None:
-        """A SEEK may come too late for a consumer that the broker has closed for another reason. Then, as
-        where the connection was lost, it is for the next attachment to try."""
+        """Handle a refused SEEK. A SEEK may be too late for a consumer that the broker has closed for another
+        reason. The next attachment then tries again, as after a lost connection."""
         self._pending = None
         too_late = self._connection is None and isinstance(error, BrokerError) and error.retryable
         if isinstance(error, ConnectionLost) or too_late:
@@ -313,7 +316,7 @@ class Seeking:
         self._finish(error)
 
     def _finish(self, error: PulsarError | None) -> None:
-        """The present one is over; on with the next."""
+        """End the present seek and begin the next."""
         seek = self.current
         assert seek is not None
         self._cancel()
@@ -346,8 +349,9 @@ class Seeking:
 
 
 def _command(wire_id: int, request_id: int, target: Target) -> proto.CommandSeek:
-    """SEEK. The broker begins with the whole entry, or with its first chunk; of a batch it may leave out what
-    is before the message, if it keeps track of that. The rest is left out on arrival."""
+    """Return a SEEK. The broker begins with the whole entry, or with its first chunk; in a batch it may skip
+    the messages before the target if it tracks batch indexes. Other earlier messages are dropped on arrival.
+    """
     command = proto.CommandSeek(consumer_id=wire_id, request_id=request_id)
     if isinstance(target, int):
         command.message_publish_time = target

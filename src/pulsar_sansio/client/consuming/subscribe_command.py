@@ -1,5 +1,4 @@
-"""SUBSCRIBE, from what the application asks for: the command as a consumer of one topic says it, but for the
-place it begins at, which `positions` knows."""
+"""SUBSCRIBE of a consumer of one topic, made from its spec; `positions` adds the start position."""
 
 from collections.abc import Mapping
 
@@ -38,7 +37,8 @@ def subscribe_command(
     create_topic: bool,
     epoch: int,
 ) -> proto.CommandSubscribe:
-    """`name`: the consumer's, given or made up. A topic without memory has no durable subscriptions."""
+    """`name`: the consumer's name, given or generated. A non-persistent topic has no durable
+    subscriptions."""
     command = proto.CommandSubscribe(
         topic=str(topic),
         subscription=spec.subscription,

@@ -1,9 +1,11 @@
-"""`CopyProducer`: a producer that a consumer has for copies of its messages.
+"""`CopyProducer`: a producer that a consumer owns for copies of its messages.
 
-It is opened for the first letter, whatever its topic is (one with partitions, too), and opened anew for the
-next letter after it has failed or ended. LetterTopics that find no room in its window wait here for their turn,
-and are written only then. Nobody outside hears of it: whoever posts a letter is told once what became of it.
-What is in a letter, and what follows from its fate, is `letters`'.
+The producer is opened for the first copy, also on a topic with partitions. After it has failed or ended, the
+next copy opens a new one. Copies that find no room in its send window wait here, and are written only when
+there is room. The application hears nothing of this producer; `settled` reports the outcome of each copy
+once.
+
+`letter_topics` decides the content of a copy, and the consequence of its outcome.
 """
 
 from collections import deque
@@ -20,17 +22,17 @@ from ..producing.partitioned_producer import PartitionedProducer
 from ..producing.producer import Producer
 
 Settled: TypeAlias = Callable[[PulsarError | None], None]
-"""Called once: the letter is safe (None), or was not taken."""
+"""Called once: with None when the copy is stored, or with the error that prevented it."""
 
 Letter: TypeAlias = tuple[Callable[[], OutgoingMessage], int, Settled]
-"""What writes it, its publish time, and who is told."""
+"""The function that writes the copy, its publish time, and the function that takes the outcome."""
 
 MAX_IN_FLIGHT = 100
-"""Letters in the window of their producer: enough to keep it busy, and a small part of a large batch."""
+"""Copies in the send window of their producer: enough to keep it busy, and a small part of a large batch."""
 
 
 class CopyProducer:
-    """One topic's. `spec` is called for each producer that is opened."""
+    """The producer of one topic. `spec` is called for each producer that is opened."""
 
     __slots__ = ("_context", "_posted", "_producer", "_services", "_spec", "_tell", "_waiting")
 
@@ -46,19 +48,19 @@ class CopyProducer:
         self._spec = spec
         self._producer: Producer | PartitionedProducer | None = None
         self._posted: dict[tuple[int, int], Settled] = {}
-        """By the producer's handle and the ticket."""
+        """Outcome callbacks by the producer's handle and the ticket."""
         self._waiting: deque[Letter] = deque()
-        """Those that the producer had no room for."""
+        """Copies that found no room in the producer."""
 
     def post(self, write: Callable[[], OutgoingMessage], publish_time: int, settled: Settled) -> None:
-        """Send the letter that `write` gives. `settled` may be called before this returns: for one that
+        """Send the copy that `write` returns. `settled` may be called before this returns, for a copy that
         cannot be sent."""
         letter = write, publish_time, settled
         if self._waiting or not self._send(letter):
             self._waiting.append(letter)
 
     def _send(self, letter: Letter) -> bool:
-        """Whether there was room."""
+        """Send the copy; return False when the producer has no room."""
         write, publish_time, settled = letter
         producer = self._producer or self._open()
         try:
@@ -76,13 +78,13 @@ class CopyProducer:
             self._waiting.popleft()
 
     def _fail_waiting(self, error: PulsarError) -> None:
-        """Those that waited for room in a producer that is gone."""
+        """Fail the copies that waited for room in a producer that has ended."""
         waiting, self._waiting = self._waiting, deque()
         for _, _, settled in waiting:
             settled(error)
 
     def close(self) -> None:
-        """No more letters. Nobody is told what becomes of those on their way."""
+        """Close the producer; the outcome of copies under way is not reported."""
         self._context.close()
         self._posted.clear()
         self._waiting.clear()
@@ -132,4 +134,4 @@ class CopyProducer:
             settled(error)
 
     def _ended(self, handle: int, error: PulsarError | None) -> None:
-        """All that matters is said by outputs."""
+        """Do nothing: outputs report the end of the producer."""

@@ -1,13 +1,14 @@
-"""How often an application was given a message, as far as its consumer knows (DLQ-03).
+"""`DeliveryCounts`: how often the application received a message, as far as its consumer knows (DLQ-03).
 
-A broker counts how often it has delivered an entry. Messages that waited in the receiver queue when it was
-dropped, as after a lost connection, were delivered, and no application has seen them. `DeliveryCounts` remembers these
-deliveries, by the broker's count, and leaves them out. It does not know of deliveries that were lost on the
-way, nor of those to other consumers of the subscription: they are tries, as the broker says.
+A broker counts how often it has delivered an entry. Some messages were delivered and never reached the
+application, because they waited in a receiver queue that was dropped, for example with a lost connection.
+`DeliveryCounts` remembers these deliveries by the broker's count and subtracts them. It knows neither
+deliveries that were lost on the way, nor those to other consumers of the subscription. They count as
+deliveries to the application.
 
-A broker forgets its counts when it restarts, or when the last consumer of the subscription has left. An
-entry that arrives with a lower count than before, or the same, shows that: then its earlier deliveries are
-forgotten here, too.
+A broker forgets its counts when it restarts, or when the last consumer of the subscription has left. An entry
+that arrives with an equal or lower count than before shows that; its earlier deliveries are forgotten here
+too.
 """
 
 from collections.abc import Sequence
@@ -17,24 +18,24 @@ from ...model.message_id import EntryPosition
 from ..delivery.received_entries import Item, ReceivedBatch, ReceivedSingles
 
 MAX_UNTRIED = 50_000
-"""Messages of which a delivery that no application has seen is remembered; the oldest entry is forgotten for
-one more, and such deliveries of it are tries."""
+"""Messages with a remembered delivery that never reached the application. Beyond that number the oldest entry
+is forgotten, and its deliveries count again."""
 
 
 class DeliveryCounts:
-    """One consumer's."""
+    """The delivery counts of one consumer."""
 
     __slots__ = ("_entries", "_messages", "forgotten")
 
     def __init__(self) -> None:
         self._entries: dict[EntryPosition, dict[int, set[int]]] = {}
-        """By entry and redelivery count: the messages that were not handed to the application then."""
+        """By entry and redelivery count: the messages that did not reach the application in that delivery."""
         self._messages = 0
         self.forgotten = 0
-        """Entries that were forgotten for want of room."""
+        """The number of entries that were forgotten for lack of room."""
 
     def taken_back(self, items: Sequence[Item]) -> None:
-        """These have left the receiver queue, and not for the application."""
+        """Record items that left the receiver queue without reaching the application."""
         for item in items:
             if isinstance(item, ReceivedBatch):
                 self._note(item.entry.place, item.entry.redelivery_count, item.indexes)
@@ -58,25 +59,24 @@ class DeliveryCounts:
         return len(self._entries)
 
     def arrived(self, place: EntryPosition, redelivery_count: int) -> None:
-        """The entry is delivered again: what is known of deliveries that the broker has not counted is of no
-        use."""
+        """Record a redelivery of the entry: deliveries that the broker has not counted no longer matter."""
         known = self._entries.get(place)
         if known is not None:
             for count in [count for count in known if count >= redelivery_count]:
                 self._messages -= len(known.pop(count))
 
     def of(self, entry: Entry, index: int) -> int:
-        """How often the message was tried before this delivery of its entry."""
+        """Return how often the application received the message before this delivery of its entry."""
         known = self._entries.get(entry.place, {})
         return entry.redelivery_count - sum(index in untried for untried in known.values())
 
     def discard(self, place: EntryPosition) -> None:
-        """Nothing of that entry is left."""
+        """Forget an entry that has no messages left."""
         known = self._entries.pop(place, None)
         if known is not None:
             self._messages -= sum(map(len, known.values()))
 
     def clear(self) -> None:
-        """The subscription was moved: the broker counts anew, or what comes has other counts."""
+        """Forget everything: the broker counts anew after a seek, or delivers messages with other counts."""
         self._entries.clear()
         self._messages = 0

@@ -1,18 +1,17 @@
-"""Dead letters and messages to be consumed later (rules DLQ-01 to DLQ-09, RETRY-01 to RETRY-03).
+"""`LetterTopics`: dead-letter copies and copies to be reconsumed later.
 
-Both are copies in another topic, with properties that say where the original is from, and both are safe
-before the original is acknowledged. A message whose redelivery count exceeds the policy's maximum never
-reaches the application: `DeadLetterSorter` takes it out on its way to the queue, and it keeps its permits
-until its copy is safe. What could not be copied is asked for again after the delay of a negative
-acknowledgement, and keeps its permits until then: whatever the broker delivers, no more is held than fits
-into the queue.
+Both are copies in another topic, with properties that name the original, and both are stored before the
+original is acknowledged. A message whose redelivery count exceeds the policy's maximum never reaches the
+application. `DeadLetterSorter` removes it on its way to the queue, and it keeps its permits until its copy is
+stored. A message whose copy failed is requested again after the delay of a negative acknowledgement, and
+keeps its permits until then. So the consumer never holds more messages than fit into its queue.
 
-The broker counts deliveries of entries. Each message of a batch is judged by its own tries (`tries`): a batch
-may be delivered in part and copied in part. Each message is acknowledged when its own copy is safe.
+The broker counts deliveries of entries. Each message of a batch has its own count (`delivery_counts`): a
+batch may be delivered in part and copied in part. Each message is acknowledged when its own copy is stored.
 
-An entry on its way to the dead-letter topic may be delivered again meanwhile, over a new connection for
-example; it is copied once all the same. A copy may nevertheless be there twice: when its consumer was closed
-before the copy was confirmed (DLQ-07).
+An entry with copies under way may be redelivered meanwhile, over a new connection for example; each message
+is still copied once. A copy may exist twice when its consumer was closed before the copy was confirmed
+(DLQ-07).
 
 All of this is a convention among clients: the properties are those of the Java client, and the broker knows
 nothing of it.
@@ -49,25 +48,27 @@ from .delivery_counts import DeliveryCounts
 _DELAY_TIME = "DELAY_TIME"
 _ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
 _ORIGIN_MESSAGE_ID_MISSPELT = "ORIGIN_MESSAGE_IDY_TIME"
-"""What old clients call it, and still read."""
+"""The misspelt property of old clients, which they still read."""
 _REAL_SUBSCRIPTION = "REAL_SUBSCRIPTION"
 _REAL_TOPIC = "REAL_TOPIC"
 _RECONSUMED = "RECONSUMETIMES"
 
 LEAST_WAIT = 1_000_000_000
-"""Nanoseconds until a copy that has failed is tried anew, however short the delay of negative
-acknowledgements is: nobody is in between who could slow it down."""
+"""The minimum time before a failed copy is tried again, in nanoseconds, however short the delay of negative
+acknowledgements is. No application is involved that could slow the retries down."""
 
 _RANDOM_LETTERS = 5
-"""At the end of a dead-letter producer's name: one that is opened anew does not meet its former self."""
+"""Random letters at the end of a dead-letter producer's name: a producer that is opened anew does not collide
+with its predecessor."""
 
 
 def with_retry_topic(spec: ConsumerSpec) -> ConsumerSpec:
-    """What a consumer with `retry` is subscribed to: its topics, and the one where messages wait (RETRY-02).
-    The names of both topics of letters are those of the first, and settled here.
+    """Return the spec with the topics that a consumer with `retry` subscribes to: its own, and the retry
+    topic (RETRY-02). The names of the retry and dead-letter topics derive from the first topic, and are fixed
+    here.
 
-    Raises `InvalidConfiguration` where that cannot be: a queue of size 0, a topic that is its own, or a
-    pattern, which says what is subscribed to and nothing else is.
+    Raises `InvalidConfiguration` for a queue of size 0, for a retry or dead-letter topic that is one of the
+    consumer's topics, and for a pattern, which must describe all topics of the subscription.
     """
     policy = spec.letters
     if not spec.retry or policy is None:
@@ -84,8 +85,8 @@ def with_retry_topic(spec: ConsumerSpec) -> ConsumerSpec:
 
 
 def origin(message: Message, topic: str, subscription: str) -> dict[str, str]:
-    """The properties of a copy: the message's own, and where it is from. A copy of a copy keeps what is said
-    of the first original."""
+    """Return the properties of a copy: the message's own, and those that name the original. A copy of a copy
+    keeps the properties of the first original."""
     message_id = str(message.message_id)
     return {
         _ORIGIN_MESSAGE_ID: message_id,
@@ -99,7 +100,7 @@ def origin(message: Message, topic: str, subscription: str) -> dict[str, str]:
 def copy_of(
     message: Message, properties: Mapping[str, str], deliver_at: int | None = None
 ) -> OutgoingMessage:
-    """Value, keys and event time as they are, the properties in the order of their names as Java has them."""
+    """Copy value, keys and event time unchanged; sort the properties by name, as Java does."""
     copy = OutgoingMessage(
         message.value,
         properties=dict(sorted(properties.items())),
@@ -113,37 +114,37 @@ def copy_of(
 
 
 def times_reconsumed(properties: Mapping[str, str]) -> int:
-    """What a copy says; 0 where it says nothing that is a number."""
+    """Return the number of times the message was reconsumed; 0 when its properties contain no such number."""
     text = properties.get(_RECONSUMED, "")
     return int(text) if len(text) < 10 and text.isascii() and text.isdecimal() else 0
 
 
 class Later(NamedTuple):
-    """A message that is to be consumed later, or never: a dead letter at once."""
+    """A message to be reconsumed later, or to be dead-lettered at once."""
 
     message: Message
     delay: int | None
-    """Milliseconds; None makes it a dead letter, whatever its counts are."""
+    """Milliseconds; None dead-letters the message, whatever its counts are."""
     publish_time: int
     properties: Mapping[str, str]
-    """More of them for the copy."""
+    """Additional properties for the copy."""
     cumulative: bool
-    """All before it are done with when its copy is safe."""
+    """True when all messages before it are acknowledged once the copy is stored."""
 
 
 def later(
     message: Message, delay: float, publish_time: int, properties: Mapping[str, str] | None, cumulative: bool
 ) -> Later:
-    """As an application says it. Raises `InvalidConfiguration` for a delay that is no number of seconds from
-    0, and for properties that are no text."""
+    """Return the request of an application. Raises `InvalidConfiguration` for a delay that is not a number of
+    seconds from 0, and for properties that are not text."""
     duration("delay", delay)
     properties_of_message("properties", properties or {})
     return Later(message, nanoseconds_of(delay) // 1_000_000, publish_time, properties or {}, cumulative)
 
 
 def never(message: Message, publish_time: int, properties: Mapping[str, str] | None) -> Later:
-    """A dead letter, as an application says it. Raises `InvalidConfiguration` for properties that are no
-    text."""
+    """Return an application's request for a dead letter. Raises `InvalidConfiguration` for properties that
+    are not text."""
     properties_of_message("properties", properties or {})
     return Later(message, None, publish_time, properties or {}, cumulative=False)
 
@@ -156,20 +157,22 @@ class PendingCopy:
     def __init__(self, redelivery_count: int) -> None:
         self.redelivery_count = redelivery_count
         self.left: set[int] = set()
-        """Messages of whose copies nothing is known yet, by index. Where there are none, one has failed, and
-        the entry waits to be asked for."""
+        """Indexes of messages whose copies have no outcome yet. When the set is empty, a copy has failed and
+        the entry waits to be requested."""
         self.failed = 0
         """Messages whose copies have failed, as bits."""
         self.permits = 0
-        """To be given back when it is over: what it has cost on the present connection."""
+        """Permits to return when all copies have an outcome: the cost of the entry on the present
+        connection."""
         self.why: tuple[MessageId, PulsarError] | None = None
-        """The first message whose copy has failed, and the reason."""
+        """The id of the first message whose copy has failed, and the error."""
         self.acknowledged = False
-        """The application has acknowledged the entry meanwhile: it had it before, with a lower count."""
+        """True when the application has acknowledged the entry, which it received before with a lower
+        count."""
 
 
 class LetterTopics:
-    """One consumer's."""
+    """The dead-letter and retry copies of one consumer."""
 
     __slots__ = (
         "_burials",
@@ -209,8 +212,9 @@ class LetterTopics:
         again: Callable[[Mapping[EntryPosition, int]], None],
         watch: Callable[[bool], None],
     ) -> None:
-        """`safe(message)`: acknowledge it; `again(places)`: ask for these entries; with the messages, as
-        bits, that could not be copied; `watch(wanted)`: whether to call `acknowledged` for every entry."""
+        """`safe(message)`: acknowledges the message. `again(places)`: requests these entries, given with the
+        messages, as bits, that could not be copied. `watch(wanted)`: sets whether `acknowledged` is called
+        for every entry."""
         assert isinstance(spec.topic, str)
         self._topic = TopicName.parse(spec.topic)
         self._subscription = spec.subscription
@@ -225,7 +229,7 @@ class LetterTopics:
         self._watch = watch
         self._context = context
         self._failed = NegativeAcknowledgements(spec)
-        """Entries to ask for again."""
+        """Entries to request again."""
         self._slot = context.deadlines.slot(self._ask_again)
         assert self.policy.topic is not None
         assert self.policy.retry_topic is not None
@@ -244,21 +248,23 @@ class LetterTopics:
         self.tries = DeliveryCounts()
         self._burials: dict[EntryPosition, PendingCopy] = {}
         self._requests: set[int] = set()
-        """Those that wait for a copy."""
+        """Requests that wait for a copy."""
         self._moves = 0
-        """How often the subscription was moved: what was asked for before that judges nothing."""
+        """The number of times the subscription was moved: copies begun before the last seek acknowledge
+        nothing."""
 
     # --- dead letters ----------------------------------------------------------------------------
 
     def bury(self, messages: Sequence[Message]) -> None:
-        """These messages of one entry have just arrived, once too often (DLQ-03, DLQ-04)."""
+        """Dead-letter these messages of one entry, which have just arrived beyond the redelivery limit
+        (DLQ-03, DLQ-04)."""
         entry = messages[0].entry
         self._counters.dead_letters += len(messages)
         burial = self._burials.get(entry.place)
         if burial is None:
             self._burials[entry.place] = burial = PendingCopy(entry.redelivery_count)
             self._watch(True)
-        elif not burial.left:  # its copies have failed, and it is about to be asked for
+        elif not burial.left:  # its copies have failed, and the entry waits to be requested
             burial.permits += len(messages)
             return
         burial.permits += len(messages)
@@ -271,14 +277,14 @@ class LetterTopics:
 
     @property
     def waiting(self) -> int:
-        """Entries whose copies are not safe yet; they hold permits until then."""
+        """The number of entries whose copies are not stored yet; they hold permits until then."""
         return len(self._burials)
 
     def _dead_letter(self, message: Message) -> OutgoingMessage:
         return copy_of(message, origin(message, message.topic, self._subscription))
 
     def _copied(self, burial: PendingCopy, message: Message, error: PulsarError | None) -> None:
-        """One copy is safe, or has failed; the last one settles the entry (DLQ-05)."""
+        """Record the outcome of one copy; the last outcome settles the entry (DLQ-05)."""
         place = message.entry.place
         if self._burials.get(place) is not burial:
             return
@@ -292,7 +298,7 @@ class LetterTopics:
             self._emit(LetterSent(self._handle, message.message_id, self.policy.topic))
         if error is None and (burial.left or burial.failed):
             self._safe(message)
-            if self._burials.get(place) is not burial:  # nothing else of the entry was left
+            if self._burials.get(place) is not burial:  # all messages of the entry were settled before
                 return
         if burial.left:
             return
@@ -307,24 +313,24 @@ class LetterTopics:
             now = self._context.now
             self._failed.add_after_delay(place, burial.redelivery_count, now, LEAST_WAIT)
             self._schedule()
-        else:  # it was delivered over an earlier connection, and is delivered again without being asked for
+        else:  # the broker redelivers an entry of an earlier connection unasked
             self._forget(place)
 
     def _finish(self, burial: PendingCopy, last: Message) -> None:
-        """All copies are safe, or the application has acknowledged the entry meanwhile."""
+        """Finish an entry: all copies are stored, or the application has acknowledged the entry."""
         self._forget(last.entry.place)
         if not burial.acknowledged:
             self._safe(last)
         self._permits.give_back(burial.permits)
 
     def _forget(self, place: EntryPosition) -> PendingCopy:
-        """The entry is none of its business any more."""
+        """Forget the entry and cancel its request."""
         burial = self._burials.pop(place)
         self._watch(bool(self._burials))
         return burial
 
     def acknowledged(self, place: EntryPosition) -> None:
-        """By the application: there is no need to ask for it."""
+        """Record that the application has acknowledged the entry, so that it is not requested."""
         self.tries.discard(place)
         burial = self._burials.get(place)
         if burial is None:
@@ -337,7 +343,7 @@ class LetterTopics:
         self._permits.give_back(self._forget(place).permits)
 
     def acknowledged_through(self, last: EntryPosition) -> None:
-        """So are this entry and all before it."""
+        """Record that the application has acknowledged this entry and all before it."""
         for place in [place for place in self._burials if place <= last]:
             self.acknowledged(place)
 
@@ -362,16 +368,17 @@ class LetterTopics:
         what: Later,
         judge: Callable[[PulsarError | None], None],
     ) -> None:
-        """Copy the message to where it is delivered from after its delay, or to the dead letters if it has no
-        delay, or was put off as often as the policy allows. `judge(None)` and `RequestDone` follow when the
-        copy is safe, else `judge(error)` and `RequestFailed` (RETRY-01, RETRY-03)."""
+        """Copy the message to the retry topic, which delivers it after its delay. Copy it to the dead-letter
+        topic when it has no delay, or was reconsumed as often as the policy allows. When the copy is stored,
+        `judge(None)` and `RequestDone` follow, otherwise `judge(error)` and `RequestFailed` (RETRY-01,
+        RETRY-03)."""
         box, write = self._dead_letter_of(what) if what.delay is None else self._retry_of(what, what.delay)
         self._requests.add(request)
         dead = what.message.message_id if box is self._dead else None
         box.post(write, what.publish_time, partial(self._put_off, request, judge, self._moves, dead))
 
     def _dead_letter_of(self, what: Later) -> tuple[CopyProducer, Callable[[], OutgoingMessage]]:
-        """The properties are those of a message that came too often."""
+        """Give the copy the properties of a message that exceeded the redelivery limit."""
         message = what.message
         told = {**origin(message, message.topic, self._subscription), **what.properties}
         return self._dead, partial(copy_of, message, told)
@@ -395,7 +402,7 @@ class LetterTopics:
         dead: MessageId | None,
         error: PulsarError | None,
     ) -> None:
-        """A copy is safe, or has failed. `dead`: the message's id, where it went to the dead letters."""
+        """Record the outcome of a copy. `dead`: the message's id, for a copy in the dead-letter topic."""
         if dead is not None and error is None:
             assert self.policy.topic is not None
             self._emit(LetterSent(self._handle, dead, self.policy.topic))
@@ -407,28 +414,28 @@ class LetterTopics:
             self._emit(outcome)
 
     def forget(self, request: int) -> None:
-        """Nobody wants to know any more what becomes of this one; it happens all the same."""
+        """Drop a request that was cancelled; its copy is still sent."""
         self._requests.discard(request)
 
     # --- ends ------------------------------------------------------------------------------------
 
     def detach(self) -> None:
-        """The connection is lost: what its permits were is of no interest, and an acknowledgement may be lost
-        with it. Copies go on (DLQ-08)."""
+        """Void the permits of the lost connection; an acknowledgement may be lost with it. Copies go on
+        (DLQ-08)."""
         self._forget_failed()
         for burial in self._burials.values():
             burial.permits = 0
             burial.acknowledged = False
 
     def _forget_failed(self) -> None:
-        """Everything comes again by itself."""
+        """Drop the entries to request again: the broker redelivers them unasked."""
         self._slot.clear()
         for place in self._failed.places:
             self._forget(place)
         self._failed.clear()
 
     def drop(self) -> None:
-        """The subscription was moved: what is on its way is copied, and no original is judged by it."""
+        """Let copies under way acknowledge no original: the subscription was moved."""
         self._forget_failed()
         self.tries.clear()
         self._burials.clear()
@@ -436,7 +443,7 @@ class LetterTopics:
         self._watch(False)
 
     def close(self) -> None:
-        """The originals of copies on their way stay unacknowledged."""
+        """Close the producers; the originals of copies under way stay unacknowledged."""
         self.drop()
         self._dead.close()
         self._later.close()
@@ -447,7 +454,7 @@ class LetterTopics:
 
 
 class DeadLetterSorter:
-    """The way into a consumer's queue, past which only messages get that may be delivered."""
+    """The entrance to a consumer's queue that lets only messages pass that may be delivered."""
 
     __slots__ = ("_bury", "_maximum", "_queue", "_tries")
 
@@ -491,9 +498,9 @@ class DeadLetterSorter:
             self.add(message)
 
     def _is_dead(self, message: Message) -> bool:
-        """True when the application was given the message as often as it may be (DLQ-03).
+        """True when the application has received the message as often as the policy allows (DLQ-03).
 
-        Earlier deliveries that still wait in the queue are no tries yet.
+        Earlier deliveries that still wait in the queue do not count yet.
         """
         tries = self._tries.of(message.entry, message.batch_index)
         if tries <= self._maximum:
@@ -502,7 +509,7 @@ class DeadLetterSorter:
 
 
 def _without(batch: ReceivedBatch, indexes: Container[int]) -> ReceivedBatch:
-    """The batch without the messages of these indexes."""
+    """Return the batch without the messages of these indexes."""
     kept = [position for position, index in enumerate(batch.indexes) if index not in indexes]
     if len(kept) == len(batch.indexes):
         return batch
