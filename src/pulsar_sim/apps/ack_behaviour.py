@@ -21,7 +21,7 @@ from ..model.retry_requests import RetryRequest
 from .client_process import ClientProcess
 
 if TYPE_CHECKING:
-    from ..world.world import World
+    from ..engine.surroundings import Surroundings
 
 
 MOST_REFUSALS, MOST_WITH_LETTERS = 10, 30
@@ -37,7 +37,7 @@ there."""
 class AckBehaviour(ABC):
     """The acknowledgements of one application, through as many consumers as the application opens."""
 
-    def __init__(self, world: "World", index: int, plan: ConsumerPlan) -> None:
+    def __init__(self, world: "Surroundings", index: int, plan: ConsumerPlan) -> None:
         self.world = world
         self.index = index
         self.plan = plan

@@ -38,7 +38,7 @@ from ..engine.failures import ViolationError
 from ..engine.leftovers.audit import CLOSED as NOTHING_LEFT
 
 if TYPE_CHECKING:
-    from ..world.world import World
+    from ..engine.surroundings import Surroundings
 
 REOPEN_DELAY = 50 * MILLISECOND
 
@@ -70,7 +70,7 @@ class User(Application, Protocol):
 class ClientProcess:
     """One client process: it routes outputs to its applications."""
 
-    def __init__(self, world: "World", index: int) -> None:
+    def __init__(self, world: "Surroundings", index: int) -> None:
         self.world = world
         self.index = index
         self.incarnation = 0

@@ -42,7 +42,7 @@ from .ack_behaviour import AckBehaviour
 from .client_process import HURRY, REOPEN_DELAY
 
 if TYPE_CHECKING:
-    from ..world.world import World
+    from ..engine.surroundings import Surroundings
 
 
 GROWING = RedeliveryBackoff(0.1, GROWN, 3.0)
@@ -66,7 +66,7 @@ class ConsumerApp(AckBehaviour):
     """Takes messages and acknowledges them as its plan says, through as many consumers as the application
     opens."""
 
-    def __init__(self, world: "World", index: int, plan: ConsumerPlan) -> None:
+    def __init__(self, world: "Surroundings", index: int, plan: ConsumerPlan) -> None:
         super().__init__(world, index, plan)
         self.reached_end = False
         """The client has reported that the topic has ended and everything is acknowledged."""

@@ -28,7 +28,7 @@ from ..model.records import ConsumerRecord
 from .consumer_app import ConsumerApp
 
 if TYPE_CHECKING:
-    from ..world.world import World
+    from ..engine.surroundings import Surroundings
 
 
 FOREIGN_PERMILLE = 20
@@ -38,7 +38,7 @@ FOREIGN_PERMILLE = 20
 class MultiTopicsApp(ConsumerApp):
     """One consumer of a multi-topics subscription, through as many consumers as the application opens."""
 
-    def __init__(self, world: "World", group: int, index: int, plan: ConsumerPlan) -> None:
+    def __init__(self, world: "Surroundings", group: int, index: int, plan: ConsumerPlan) -> None:
         super().__init__(world, index, plan)
         self.stream = world.streams.stream(f"group {group} consumer {index}")
         self.group: GroupPlan = world.profile.groups[group]

@@ -43,7 +43,7 @@ from ..model.records import Place
 from .seeking_app import MEMORY, Seeker, place_of
 
 if TYPE_CHECKING:
-    from ..world.world import World
+    from ..engine.surroundings import Surroundings
 
 LOOK_AGAIN = 200 * MILLISECOND
 """Nanoseconds between two looks at whether all topics are there, for an application that is otherwise
@@ -56,7 +56,7 @@ MOST_SEEKS = 4
 class MultiTopicsSeeker(Seeker[GroupRecord, MultiTopicsSeekerPlan]):
     """One application that seeks in several topics, through as many consumers as it opens."""
 
-    def __init__(self, world: "World", index: int, plan: MultiTopicsSeekerPlan) -> None:
+    def __init__(self, world: "Surroundings", index: int, plan: MultiTopicsSeekerPlan) -> None:
         super().__init__(world, "tourist", index, plan, MOST_SEEKS)
         self.topics = world.groups_topics[len(world.profile.groups) + index]
         self._seen: list[tuple[str, MessageId]] = []

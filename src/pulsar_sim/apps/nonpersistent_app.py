@@ -32,7 +32,7 @@ from ..model.single_topic_position import TransientSubscription
 from .transient_app import SteppingApp
 
 if TYPE_CHECKING:
-    from ..world.world import World
+    from ..engine.surroundings import Surroundings
 
 MOST_WORDS = 40
 """Messages that one application sends while there are faults."""
@@ -74,7 +74,7 @@ class OwnProducer:
 class NonPersistentApp(SteppingApp[ConsumerRecord]):
     """One application with a non-persistent topic of its own."""
 
-    def __init__(self, world: "World", index: int, plan: NonPersistentPlan) -> None:
+    def __init__(self, world: "Surroundings", index: int, plan: NonPersistentPlan) -> None:
         super().__init__(world, "whisperer", index, plan.client, plan.pause)
         self.plan = plan
         self.topic = TopicRecord(nonpersistent_topic(index), deduplication=False)

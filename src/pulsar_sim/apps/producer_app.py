@@ -44,7 +44,7 @@ from .interceptor_probes import Interruption, RaisingInterceptor, WatchingInterc
 from .workload import written
 
 if TYPE_CHECKING:
-    from ..world.world import World
+    from ..engine.surroundings import Surroundings
 
 
 MOST_CLOSES = 3
@@ -54,7 +54,7 @@ MOST_CLOSES = 3
 class ProducerApp:
     """Sends its quota of messages, through as many producers as the application opens."""
 
-    def __init__(self, world: "World", index: int, plan: ProducerPlan) -> None:
+    def __init__(self, world: "Surroundings", index: int, plan: ProducerPlan) -> None:
         self.world = world
         self.index = index
         self.plan = plan

@@ -16,7 +16,7 @@ from ..model.records import Place
 from .transient_app import RecordT, SteppingApp
 
 if TYPE_CHECKING:
-    from ..world.world import World
+    from ..engine.surroundings import Surroundings
 
 MEMORY = 200
 """Messages remembered as targets of seeks, at most."""
@@ -42,7 +42,7 @@ PlanT = TypeVar("PlanT", bound=SeekerPlan)
 class Seeker(SteppingApp[RecordT], Generic[RecordT, PlanT]):
     """One seeking application, through as many handles as it opens."""
 
-    def __init__(self, world: "World", kind: str, index: int, plan: PlanT, seeks: int) -> None:
+    def __init__(self, world: "Surroundings", kind: str, index: int, plan: PlanT, seeks: int) -> None:
         super().__init__(world, kind, index, plan.client, plan.pause)
         self.plan = plan
         self._seeks: dict[int, Any] = {}

@@ -22,7 +22,7 @@ from .seeking_app import MEMORY, Seeker, place_of
 from .transient_app import TransientTopicApp
 
 if TYPE_CHECKING:
-    from ..world.world import World
+    from ..engine.surroundings import Surroundings
 
 MOST_SEEKS = 6
 """Seeks of one application: each may redeliver the whole topic."""
@@ -31,7 +31,7 @@ MOST_SEEKS = 6
 class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, SingleTopicSeekerPlan]):
     """One application that seeks in a topic, through as many consumers as it opens."""
 
-    def __init__(self, world: "World", index: int, plan: SingleTopicSeekerPlan) -> None:
+    def __init__(self, world: "Surroundings", index: int, plan: SingleTopicSeekerPlan) -> None:
         super().__init__(world, "roamer", index, plan, MOST_SEEKS)
         self.topic = world.model.topics[world.topics[plan.topic]]
         self.subscription = self._new_subscription()

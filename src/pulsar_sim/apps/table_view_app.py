@@ -34,7 +34,7 @@ from .client_process import REOPEN_DELAY
 from .transient_app import SteppingApp
 
 if TYPE_CHECKING:
-    from ..world.world import World
+    from ..engine.surroundings import Surroundings
 
 PartKey: TypeAlias = tuple[int, str]
 """A key in one partition of the topic. After growth a key may be in two of them."""
@@ -72,7 +72,7 @@ class ViewedSubscription(TransientSubscription):
 class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
     """One application, through as many table views as it opens."""
 
-    def __init__(self, world: "World", index: int, plan: TableViewPlan) -> None:
+    def __init__(self, world: "Surroundings", index: int, plan: TableViewPlan) -> None:
         super().__init__(world, "table", index, plan.client, plan.pause)
         self.plan = plan
         self.parts: list[TopicRecord]

@@ -29,7 +29,7 @@ from ..model.records import ConsumerRecord, SubscriptionRecord
 from .client_process import HURRY, REOPEN_DELAY, ClientProcess
 
 if TYPE_CHECKING:
-    from ..world.world import World
+    from ..engine.surroundings import Surroundings
 
 
 MOST_OPENINGS = 3
@@ -49,7 +49,7 @@ RecordT = TypeVar("RecordT", bound=Registered)
 class TransientApp(ABC, Generic[RecordT]):
     """One transient application, through as many handles as it opens."""
 
-    def __init__(self, world: "World", kind: str, index: int, client: int) -> None:
+    def __init__(self, world: "Surroundings", kind: str, index: int, client: int) -> None:
         self.world = world
         self.index = index
         self.host: ClientProcess = world.hosts[client]
@@ -178,7 +178,7 @@ class SteppingApp(TransientApp[RecordT]):
     """A transient application that does one step after another; `pause`: nanoseconds between steps, at
     most."""
 
-    def __init__(self, world: "World", kind: str, index: int, client: int, pause: int) -> None:
+    def __init__(self, world: "Surroundings", kind: str, index: int, client: int, pause: int) -> None:
         super().__init__(world, kind, index, client)
         self._pause = pause
         self._turn = 0

@@ -21,7 +21,7 @@ from .client_process import REOPEN_DELAY
 from .transient_app import TransientTopicApp
 
 if TYPE_CHECKING:
-    from ..world.world import World
+    from ..engine.surroundings import Surroundings
 
 
 MOST_VISITS = 3
@@ -31,7 +31,7 @@ MOST_VISITS = 3
 class TransientSubscriber(TransientTopicApp):
     """One transient subscriber, through as many consumers as it opens."""
 
-    def __init__(self, world: "World", index: int, plan: TransientSubscriberPlan) -> None:
+    def __init__(self, world: "Surroundings", index: int, plan: TransientSubscriberPlan) -> None:
         super().__init__(world, "visitor", index, plan.client)
         self.plan = plan
         topic = world.model.topics[world.topics[plan.topic]]

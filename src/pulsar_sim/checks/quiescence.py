@@ -21,7 +21,7 @@ from .client_side_state import PendingClose
 from .receive_frames import held_back
 
 if TYPE_CHECKING:
-    from ..world.world import World
+    from ..engine.surroundings import Surroundings
 
 
 BACKLOGS = StatsOptions(publishers=False, consumers=False)
@@ -35,11 +35,11 @@ END_OF_TOPIC_VERSION = 21
 connection."""
 
 
-def all_sent(world: "World") -> bool:
+def all_sent(world: "Surroundings") -> bool:
     return all(app.done for app in world.producers)
 
 
-def drained(world: "World") -> bool:
+def drained(world: "Surroundings") -> bool:
     if world.reset_due or not all_sent(world):
         return False
     for topic in world.model.topics.values():
@@ -75,7 +75,7 @@ def drained(world: "World") -> bool:
     return True
 
 
-def _nothing_is_left(world: "World", topic: TopicRecord, found: dict[str, Any]) -> bool:
+def _nothing_is_left(world: "Surroundings", topic: TopicRecord, found: dict[str, Any]) -> bool:
     for subscription in topic.subscriptions.values():
         if isinstance(subscription, TransientSubscription):
             # Without faults no SUBSCRIBE arrives after the UNSUBSCRIBE that ended the subscription.
@@ -101,7 +101,7 @@ def _is_deserted(stats: dict[str, Any]) -> bool:
     )
 
 
-def holding(world: "World") -> list[str]:
+def holding(world: "Surroundings") -> list[str]:
     """Return the clients that still hold memory for messages that no application waits for. These belong to
     abandoned producers whose closes are unanswered, or are copies that consumers send of messages
     acknowledged since by other consumers (DLQ-08). The memory is released in time too."""
@@ -113,12 +113,12 @@ def holding(world: "World") -> list[str]:
     ]
 
 
-def _failed_copies_due(world: "World") -> bool:
+def _failed_copies_due(world: "Surroundings") -> bool:
     """True while messages whose copy failed are yet to be asked for; they keep their permits (DLQ-05)."""
     return any(app.asks_until > world.clock.now for app in world.receivers)
 
 
-def all_told_of_end(world: "World") -> bool:
+def all_told_of_end(world: "Surroundings") -> bool:
     """BROKER-43: a consumer that has acknowledged everything of an ended topic is told so, if its version
     knows the command. A consumer that waits for its turn at an exclusive subscription is told when the turn
     comes."""
@@ -135,7 +135,7 @@ def all_told_of_end(world: "World") -> bool:
     return True
 
 
-def all_attached(world: "World") -> bool:
+def all_attached(world: "Surroundings") -> bool:
     """INV-N5: all are attached, and their requests are answered. Of several consumers of an exclusive
     subscription one is attached."""
     for app in world.producers:
@@ -163,7 +163,7 @@ def all_attached(world: "World") -> bool:
     return all(exclusive.values()) and _exclusive_groups_complete(world)
 
 
-def _exclusive_groups_complete(world: "World") -> bool:
+def _exclusive_groups_complete(world: "Surroundings") -> bool:
     """True when the consumers of each exclusive group hold all topics together; each may hold some and wait
     for the others."""
     taken: dict[str, set[str]] = {}
@@ -173,7 +173,7 @@ def _exclusive_groups_complete(world: "World") -> bool:
     return all(taken[group.topics.name] == set(world.topics_of(group.topics)) for group in world.groups)
 
 
-def describe_rest(world: "World") -> str:
+def describe_rest(world: "Surroundings") -> str:
     left = []
     for app in world.producers:
         if not app.done and app.record is not None:
@@ -219,7 +219,7 @@ def describe_rest(world: "World") -> str:
     return "not done in time: " + ("; ".join(left) or "acknowledgements are not confirmed")
 
 
-def still(world: "World") -> bool:
+def still(world: "Surroundings") -> bool:
     """True when nothing is in flight and brokers have read and written everything. A message whose send
     failed may still be stored, and must be delivered then."""
     return all(node.is_done for node in world.brokers) and not any(
@@ -227,7 +227,7 @@ def still(world: "World") -> bool:
     )
 
 
-def check_permits(world: "World") -> None:
+def check_permits(world: "Surroundings") -> None:
     """INV-C6 at rest: three accounts of every consumer's permits agree, and few permits are held back."""
     for wire in world.network.wires.values():
         client_end = world.client_watch.ends.get(wire.number)
@@ -269,7 +269,7 @@ def _shares_its_queue(spec: ConsumerSpec) -> bool:
     return spec.max_total_receiver_queue_size < MOST_PARTITIONS * spec.receiver_queue_size
 
 
-def check_leftovers(world: "World") -> None:
+def check_leftovers(world: "Surroundings") -> None:
     """INV-L1 at rest: nothing is in flight, so no machine holds anything that is."""
     for host in world.hosts:
         if host.closing is None:
@@ -281,7 +281,7 @@ def check_leftovers(world: "World") -> None:
             BROKER_RESTING.check_root(node.name, node.broker, node.broker.context.deadlines)
 
 
-def check_alone(world: "World") -> None:
+def check_alone(world: "Surroundings") -> None:
     """INV-L1 when every client is closed: brokers hold nothing of clients."""
     for node in world.brokers:
         if node.broker is not None:
@@ -292,7 +292,7 @@ UNANSWERED = {"request_unanswered", "closed_while_unsubscribing", "opened_too_la
 """Kinds of faults in which a broker leaves a request unanswered."""
 
 
-def check_closes(world: "World") -> None:
+def check_closes(world: "Surroundings") -> None:
     """INV-N1 at rest: on a sound wire the broker has answered every close of a producer or a consumer.
 
     TOPIC_MIGRATED may come in place of the answer.
@@ -308,14 +308,14 @@ def check_closes(world: "World") -> None:
                     raise ViolationError("INV-N1", f"{wire.client.name}: close {request} has no answer")
 
 
-def check_memory(world: "World") -> None:
+def check_memory(world: "Surroundings") -> None:
     """INV-P7 at rest: every message has an outcome, so no memory is held."""
     for host in world.hosts:
         if host.closing is None and (held := host.node.client.memory_held):
             raise ViolationError("INV-P7", f"{host.node.name} holds {held} bytes at rest")
 
 
-def check_attachments(world: "World") -> None:
+def check_attachments(world: "Surroundings") -> None:
     """INV-N4: on a sound wire the broker has no producer or consumer that no application has."""
     tags = {app.record.tag for app in world.producers if app.record is not None}
     records: list[ConsumerRecord | GroupRecord | None] = [app.record for app in world.receivers]
@@ -346,7 +346,7 @@ def check_attachments(world: "World") -> None:
                     )
 
 
-def brokers_are_alone(world: "World") -> bool:
+def brokers_are_alone(world: "Surroundings") -> bool:
     if world.network.wires:
         return False
     for name in world.model.topics:

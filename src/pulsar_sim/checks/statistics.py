@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from ..engine.failures import ViolationError
 
 if TYPE_CHECKING:
-    from ..world.world import World
+    from ..engine.surroundings import Surroundings
 
 
-def check_tallies(world: "World") -> None:
+def check_tallies(world: "Surroundings") -> None:
     """INV-S1: every message has an outcome and nothing is in flight."""
     for producer in world.producers:
         if producer.state == "open" and producer.record is not None and not producer.record.closed:

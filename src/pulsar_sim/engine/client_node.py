@@ -21,7 +21,7 @@ from .leftovers.audit import DETACHED, ENDED, LINK_ENDED
 from .network import GARBAGE, Attempt, Wire
 
 if TYPE_CHECKING:
-    from ..world.world import World
+    from .surroundings import Surroundings
 
 MAX_WAKES_AT_ONCE = 1000
 """Wake-ups at one instant, at most: a machine that asks for more is in a loop."""
@@ -51,7 +51,7 @@ class Timer:
     __slots__ = ("_armed", "_deadline", "_fire", "_last", "_repeats", "_world", "name")
 
     def __init__(
-        self, world: "World", name: str, deadline: Callable[[], int | None], fire: Callable[[], None]
+        self, world: "Surroundings", name: str, deadline: Callable[[], int | None], fire: Callable[[], None]
     ) -> None:
         self._world = world
         self.name = name
@@ -120,7 +120,9 @@ class Client(ClientMachine):
 class ClientNode:
     """One client process: a `Client` and its ends of the wires."""
 
-    def __init__(self, world: "World", name: str, config: ClientConfig, application: Application) -> None:
+    def __init__(
+        self, world: "Surroundings", name: str, config: ClientConfig, application: Application
+    ) -> None:
         self.world = world
         self.name = name
         self.config = config

@@ -22,7 +22,7 @@ from .profile import AUDIT, FAR_LEDGERS, BrokerPlan
 from .randomness import Stream
 
 if TYPE_CHECKING:
-    from ..world.world import World
+    from .surroundings import Surroundings
 
 
 RECEIPT_VERSION = 17
@@ -42,7 +42,7 @@ class Cluster:
     far = False
     """True for the cluster that topics migrate to."""
 
-    def __init__(self, world: "World") -> None:
+    def __init__(self, world: "Surroundings") -> None:
         self.world = world
         self.store = MemoryStore()
         self._stream = self._own_stream()

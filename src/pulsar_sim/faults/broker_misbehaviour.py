@@ -16,7 +16,7 @@ from ..engine.network import GARBAGE, Wire
 from ..engine.randomness import Stream
 
 if TYPE_CHECKING:
-    from ..world.world import World
+    from ..engine.surroundings import Surroundings
 
 T = proto.BaseCommand
 
@@ -44,7 +44,7 @@ UNKNOWN_TYPE = 120
 class BrokerMisbehaviour:
     """Armed kinds wait for a frame that they apply to."""
 
-    def __init__(self, world: "World", stream: Stream) -> None:
+    def __init__(self, world: "Surroundings", stream: Stream) -> None:
         self._world = world
         self._stream = stream
         self._armed: dict[str, int] = {}

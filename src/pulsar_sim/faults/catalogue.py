@@ -13,9 +13,9 @@ from ..engine.network import Wire
 from ..engine.randomness import Stream
 
 if TYPE_CHECKING:
-    from ..world.world import World
+    from ..engine.surroundings import Surroundings
 
-Fault: TypeAlias = "Callable[[World, Stream], bool]"
+Fault: TypeAlias = "Callable[[Surroundings, Stream], bool]"
 
 FAULTS: dict[str, Fault] = {}
 """The faults by name; each returns True when it found something to act on."""
@@ -26,7 +26,7 @@ def fault(function: Fault) -> Fault:
     return function
 
 
-def _wire(world: "World", stream: Stream) -> Wire | None:
+def _wire(world: "Surroundings", stream: Stream) -> Wire | None:
     wires = list(world.network.wires.values())
     return stream.choice(wires) if wires else None
 
@@ -35,7 +35,7 @@ def _wire(world: "World", stream: Stream) -> Wire | None:
 
 
 @fault
-def reset(world: "World", stream: Stream) -> bool:
+def reset(world: "Surroundings", stream: Stream) -> bool:
     wire = _wire(world, stream)
     if wire is not None:
         wire.reset()
@@ -43,7 +43,7 @@ def reset(world: "World", stream: Stream) -> bool:
 
 
 @fault
-def reset_everything(world: "World", stream: Stream) -> bool:
+def reset_everything(world: "Surroundings", stream: Stream) -> bool:
     wires = list(world.network.wires.values())
     for wire in wires:
         wire.reset()
@@ -51,7 +51,7 @@ def reset_everything(world: "World", stream: Stream) -> bool:
 
 
 @fault
-def cut_in_flight(world: "World", stream: Stream) -> bool:
+def cut_in_flight(world: "Surroundings", stream: Stream) -> bool:
     """Deliver the bytes in flight up to some byte, then reset the wire."""
     wire = _wire(world, stream)
     if wire is None:
@@ -65,7 +65,7 @@ def cut_in_flight(world: "World", stream: Stream) -> bool:
 
 
 @fault
-def half_open(world: "World", stream: Stream) -> bool:
+def half_open(world: "Surroundings", stream: Stream) -> bool:
     wire = _wire(world, stream)
     if wire is not None:
         wire.half_open(to_broker=True, to_client=True)
@@ -73,7 +73,7 @@ def half_open(world: "World", stream: Stream) -> bool:
 
 
 @fault
-def silent_to_broker(world: "World", stream: Stream) -> bool:
+def silent_to_broker(world: "Surroundings", stream: Stream) -> bool:
     wire = _wire(world, stream)
     if wire is not None:
         wire.half_open(to_broker=True, to_client=False)
@@ -81,7 +81,7 @@ def silent_to_broker(world: "World", stream: Stream) -> bool:
 
 
 @fault
-def silent_to_client(world: "World", stream: Stream) -> bool:
+def silent_to_client(world: "Surroundings", stream: Stream) -> bool:
     wire = _wire(world, stream)
     if wire is not None:
         wire.half_open(to_broker=False, to_client=True)
@@ -89,7 +89,7 @@ def silent_to_client(world: "World", stream: Stream) -> bool:
 
 
 @fault
-def clean_end(world: "World", stream: Stream) -> bool:
+def clean_end(world: "Surroundings", stream: Stream) -> bool:
     wire = _wire(world, stream)
     if wire is not None:
         wire.clean_end()
@@ -97,7 +97,7 @@ def clean_end(world: "World", stream: Stream) -> bool:
 
 
 @fault
-def stall(world: "World", stream: Stream) -> bool:
+def stall(world: "Surroundings", stream: Stream) -> bool:
     """Deliver nothing in both directions of a wire for a while, then everything at once."""
     wire = _wire(world, stream)
     if wire is None:
@@ -109,7 +109,7 @@ def stall(world: "World", stream: Stream) -> bool:
 
 
 @fault
-def slow_reader(world: "World", stream: Stream) -> bool:
+def slow_reader(world: "Surroundings", stream: Stream) -> bool:
     """Hold back one direction of a wire."""
     wire = _wire(world, stream)
     if wire is None:
@@ -120,38 +120,38 @@ def slow_reader(world: "World", stream: Stream) -> bool:
 
 
 @fault
-def latency_change(world: "World", stream: Stream) -> bool:
+def latency_change(world: "Surroundings", stream: Stream) -> bool:
     world.network.conditions.latency = stream.spread(20 * MICROSECOND, 500 * MILLISECOND)
     return True
 
 
 @fault
-def tiny_segments(world: "World", stream: Stream) -> bool:
+def tiny_segments(world: "Surroundings", stream: Stream) -> bool:
     world.network.conditions.tiny_until = world.clock.now + stream.spread(MILLISECOND, 20 * MILLISECOND)
     return True
 
 
 @fault
-def connect_refused(world: "World", stream: Stream) -> bool:
+def connect_refused(world: "Surroundings", stream: Stream) -> bool:
     until = world.clock.now + stream.spread(10 * MILLISECOND, 5 * SECOND)
     world.network.conditions.refused[stream.choice(world.brokers).name] = until
     return True
 
 
 @fault
-def connect_hangs(world: "World", stream: Stream) -> bool:
+def connect_hangs(world: "Surroundings", stream: Stream) -> bool:
     world.network.conditions.connect_fates.append("hang")
     return True
 
 
 @fault
-def connect_then_reset(world: "World", stream: Stream) -> bool:
+def connect_then_reset(world: "Surroundings", stream: Stream) -> bool:
     world.network.conditions.connect_fates.append("reset")
     return True
 
 
 @fault
-def partition(world: "World", stream: Stream) -> bool:
+def partition(world: "Surroundings", stream: Stream) -> bool:
     """Cut off a broker: its wires lose everything and new connections hang, without notice to either side."""
     broker = stream.choice(world.brokers)
     for wire in list(broker.wires.values()):
@@ -169,26 +169,26 @@ def _down_time(stream: Stream) -> int:
 
 
 @fault
-def broker_killed(world: "World", stream: Stream) -> bool:
+def broker_killed(world: "Surroundings", stream: Stream) -> bool:
     broker = stream.choice(world.brokers)
     return broker.cluster.kill(broker, stream.chance(500), False, _down_time(stream))
 
 
 @fault
-def broker_machine_lost(world: "World", stream: Stream) -> bool:
+def broker_machine_lost(world: "Surroundings", stream: Stream) -> bool:
     broker = stream.choice(world.brokers)
     return broker.cluster.kill(broker, stream.chance(500), True, _down_time(stream))
 
 
 @fault
-def broker_killed_while_writing(world: "World", stream: Stream) -> bool:
+def broker_killed_while_writing(world: "Surroundings", stream: Stream) -> bool:
     """Kill the broker while its next write is in progress."""
     broker = stream.choice(world.brokers)
     return broker.cluster.kill_while_writing(broker, stream.chance(500), _down_time(stream))
 
 
 @fault
-def broker_frozen(world: "World", stream: Stream) -> bool:
+def broker_frozen(world: "Surroundings", stream: Stream) -> bool:
     broker = stream.choice(world.brokers)
     if broker.broker is None or broker.frozen_until:
         return False
@@ -197,18 +197,18 @@ def broker_frozen(world: "World", stream: Stream) -> bool:
 
 
 @fault
-def unload(world: "World", stream: Stream) -> bool:
+def unload(world: "Surroundings", stream: Stream) -> bool:
     return world.unload(stream.choice(world.topics))
 
 
 @fault
-def unload_everything(world: "World", stream: Stream) -> bool:
+def unload_everything(world: "Surroundings", stream: Stream) -> bool:
     unloaded = [world.unload(topic) for topic in world.topics]
     return any(unloaded)
 
 
 @fault
-def unload_twice(world: "World", stream: Stream) -> bool:
+def unload_twice(world: "Surroundings", stream: Stream) -> bool:
     """Unload a topic, and again while the clients are reconnecting."""
     topic = stream.choice(world.topics)
     world.clock.after(stream.spread(MILLISECOND, SECOND), world.unload_later, topic)
@@ -216,31 +216,31 @@ def unload_twice(world: "World", stream: Stream) -> bool:
 
 
 @fault
-def topic_moved(world: "World", stream: Stream) -> bool:
+def topic_moved(world: "Surroundings", stream: Stream) -> bool:
     """Move a topic to another broker; clients must look the owner up."""
     return world.cluster.move(stream.choice(world.topics), stream, "nothing")
 
 
 @fault
-def topic_moved_with_address(world: "World", stream: Stream) -> bool:
+def topic_moved_with_address(world: "Surroundings", stream: Stream) -> bool:
     """Move a topic to another broker, and tell clients its address."""
     return world.cluster.move(stream.choice(world.topics), stream, "where")
 
 
 @fault
-def topic_moved_with_wrong_address(world: "World", stream: Stream) -> bool:
+def topic_moved_with_wrong_address(world: "Surroundings", stream: Stream) -> bool:
     """Move a topic, and tell clients an address that is wrong, or out of date when they connect."""
     return world.cluster.move(stream.choice(world.topics), stream, "wrong")
 
 
 @fault
-def topic_stolen(world: "World", stream: Stream) -> bool:
+def topic_stolen(world: "Surroundings", stream: Stream) -> bool:
     """Let another broker serve a topic while its owner still believes to serve it."""
     return world.cluster.steal(stream.choice(world.topics), stream)
 
 
 @fault
-def slow_store(world: "World", stream: Stream) -> bool:
+def slow_store(world: "Surroundings", stream: Stream) -> bool:
     world.timing.slow_store_until = world.clock.now + stream.spread(100 * MILLISECOND, 5 * SECOND)
     return True
 
@@ -249,60 +249,60 @@ def slow_store(world: "World", stream: Stream) -> bool:
 
 
 @fault
-def consumer_pauses(world: "World", stream: Stream) -> bool:
+def consumer_pauses(world: "Surroundings", stream: Stream) -> bool:
     """Let an application stop taking messages for a while."""
     stream.choice(world.receivers).pause(stream.spread(10 * MILLISECOND, 10 * SECOND))
     return True
 
 
 @fault
-def consumer_closed(world: "World", stream: Stream) -> bool:
+def consumer_closed(world: "Surroundings", stream: Stream) -> bool:
     return stream.choice(world.receivers).close_and_reopen()
 
 
 @fault
-def consumer_abandoned(world: "World", stream: Stream) -> bool:
+def consumer_abandoned(world: "Surroundings", stream: Stream) -> bool:
     """Abandon a consumer in whatever state it is."""
     return stream.choice(world.receivers).abandon_and_reopen()
 
 
 @fault
-def producer_closed(world: "World", stream: Stream) -> bool:
+def producer_closed(world: "Surroundings", stream: Stream) -> bool:
     return stream.choice(world.producers).close_and_reopen()
 
 
 @fault
-def producer_abandoned(world: "World", stream: Stream) -> bool:
+def producer_abandoned(world: "Surroundings", stream: Stream) -> bool:
     return stream.choice(world.producers).abandon_and_reopen()
 
 
 @fault
-def opening_abandoned(world: "World", stream: Stream) -> bool:
+def opening_abandoned(world: "Surroundings", stream: Stream) -> bool:
     """Let the next applications that open a handle abandon it before it is open."""
     world.fault_schedule.abandon_next = stream.between(1, 3)
     return False  # counted when it happens
 
 
 @fault
-def redeliver_all(world: "World", stream: Stream) -> bool:
+def redeliver_all(world: "Surroundings", stream: Stream) -> bool:
     return stream.choice(world.receivers).redeliver()
 
 
 @fault
-def nack_everything(world: "World", stream: Stream) -> bool:
+def nack_everything(world: "Surroundings", stream: Stream) -> bool:
     """Let the next application that takes messages negatively acknowledge all of them at once."""
     world.fault_schedule.nack_next = stream.between(1, 2)
     return False  # counted when it happens
 
 
 @fault
-def client_closed(world: "World", stream: Stream) -> bool:
+def client_closed(world: "Surroundings", stream: Stream) -> bool:
     """Close a whole client in good order; its applications begin again with a new one."""
     return world.close_client(stream.below(len(world.hosts)))
 
 
 @fault
-def client_crashed(world: "World", stream: Stream) -> bool:
+def client_crashed(world: "Surroundings", stream: Stream) -> bool:
     return world.crash_client(stream.below(len(world.hosts)))
 
 
@@ -310,7 +310,7 @@ def client_crashed(world: "World", stream: Stream) -> bool:
 
 
 @fault
-def wall_clock_set(world: "World", stream: Stream) -> bool:
+def wall_clock_set(world: "Surroundings", stream: Stream) -> bool:
     world.timing.wall_offset += stream.between(-3_600_000, 3_600_000)
     return True
 
@@ -319,7 +319,7 @@ def wall_clock_set(world: "World", stream: Stream) -> bool:
 
 
 def _armed(name: str) -> None:
-    def arm(world: "World", stream: Stream) -> bool:
+    def arm(world: "Surroundings", stream: Stream) -> bool:
         world.misbehaviour.arm(name, stream.between(1, 3))
         return False  # counted when it happens
 
@@ -365,37 +365,37 @@ for _name in GROUP_FAULTS:
 
 
 @fault
-def lookup_redirected_for_ever(world: "World", stream: Stream) -> bool:
+def lookup_redirected_for_ever(world: "Surroundings", stream: Stream) -> bool:
     """Let brokers redirect a client to each other."""
     world.misbehaviour.arm("lookup_redirected_for_ever", stream.between(20, 60))
     return False  # counted when it happens
 
 
 @fault
-def stray_reply(world: "World", stream: Stream) -> bool:
+def stray_reply(world: "Surroundings", stream: Stream) -> bool:
     return world.misbehaviour.stray_reply(_wire(world, stream))
 
 
 @fault
-def stray_push(world: "World", stream: Stream) -> bool:
+def stray_push(world: "Surroundings", stream: Stream) -> bool:
     return world.misbehaviour.stray_push(_wire(world, stream))
 
 
 @fault
-def unknown_command(world: "World", stream: Stream) -> bool:
+def unknown_command(world: "Surroundings", stream: Stream) -> bool:
     return world.misbehaviour.unknown_command(_wire(world, stream))
 
 
 @fault
-def extra_ping(world: "World", stream: Stream) -> bool:
+def extra_ping(world: "Surroundings", stream: Stream) -> bool:
     return world.misbehaviour.ping(_wire(world, stream))
 
 
 @fault
-def malformed_to_client(world: "World", stream: Stream) -> bool:
+def malformed_to_client(world: "Surroundings", stream: Stream) -> bool:
     return world.misbehaviour.malformed(_wire(world, stream), to_broker=False)
 
 
 @fault
-def malformed_to_broker(world: "World", stream: Stream) -> bool:
+def malformed_to_broker(world: "Surroundings", stream: Stream) -> bool:
     return world.misbehaviour.malformed(_wire(world, stream), to_broker=True)

@@ -7,7 +7,7 @@ from ..engine.clock import MILLISECOND, SECOND
 from ..engine.randomness import Stream
 
 if TYPE_CHECKING:
-    from ..world.world import World
+    from ..engine.surroundings import Surroundings
 
 
 class Timing:
@@ -24,7 +24,7 @@ class Timing:
         "world",
     )
 
-    def __init__(self, world: "World", stream: Stream, store_delay: int) -> None:
+    def __init__(self, world: "Surroundings", stream: Stream, store_delay: int) -> None:
         self.world = world
         self.stream = stream
         self.timers_late_permille = 0

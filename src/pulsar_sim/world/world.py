@@ -132,7 +132,7 @@ class World:
         self.reset_due = False
         """One reset is still to come."""
         self.closing = False
-        self.client_config = ClientConfig(
+        self.client_config: ClientConfig = ClientConfig(
             service_url=self._service_url(),
             operation_timeout=self.profile.operation_timeout,
             keepalive_interval=self.profile.keepalive,
@@ -144,7 +144,9 @@ class World:
             create_topics=self.profile.create_topics,
             max_rejected_requests=self.profile.max_rejected_requests,
         )
-        self.topics = [f"persistent://public/default/t{index}" for index in range(self.profile.topics)]
+        self.topics: list[str] = [
+            f"persistent://public/default/t{index}" for index in range(self.profile.topics)
+        ]
         """The topics that exist, with partitions last."""
         self.groups_topics = [
             *(self._group_topics(f"group-{index}", group) for index, group in enumerate(self.profile.groups)),
