@@ -31,6 +31,7 @@ from .commands.short_send import (
     plain_time,
 )
 from .compression import Compressed, compress, decompress
+from .frame_reader import FrameReader
 from .frames import (
     DEFAULT_MAX_MESSAGE_SIZE,
     FRAME_PADDING,
@@ -87,6 +88,7 @@ __all__ = [
     "Compressed",
     "EncryptionKey",
     "Flow",
+    "FrameReader",
     "HotCommand",
     "MessageCommand",
     "MessageMetadata",

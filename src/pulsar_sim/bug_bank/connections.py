@@ -97,9 +97,9 @@ def pongs_dropped_by_a_slow_writer(patches: Patches) -> None:
 def dead_connection_handed_out(patches: Patches) -> None:
     """A connection that ended stays in the pool, and who asks for one gets it."""
 
-    def ended(original: Any, self: Any, connection: Any, cause: Any, *, told: bool) -> None:
+    def ended(original: Any, self: Any, connection: Any, cause: Any, *, already_gone: bool) -> None:
         keys = [key for key, other in self._connections.items() if other is connection]
-        original(self, connection, cause, told=told)
+        original(self, connection, cause, already_gone=already_gone)
         if connection.was_ready:
             for key in keys:
                 self._connections[key] = connection
@@ -390,8 +390,8 @@ def attached_a_second_time_while_attached(patches: Patches) -> None:
         if isinstance(self.state, Attached):
             original(self, self.state.connection, cause)
 
-    def ended(original: Any, self: Any, connection: Any, cause: Any, *, told: bool) -> None:
-        original(self, connection, cause, told=told)
+    def ended(original: Any, self: Any, connection: Any, cause: Any, *, already_gone: bool) -> None:
+        original(self, connection, cause, already_gone=already_gone)
         for other in list(self.links.values()):
             for owner in [*other.producers.values(), *other.consumers.values()]:
                 owner.attachment.lost(connection, cause)

@@ -331,7 +331,7 @@ class Recorder:
     def _watch_clients(self) -> None:
         commands = self._commands
 
-        def on_alike(original: Any) -> Any:
+        def on_uniform_messages(original: Any) -> Any:
             def counted(consumer: Consumer, connection: Connection, entries: Any) -> bool:
                 taken: bool = original(consumer, connection, entries)
                 if taken:
@@ -340,7 +340,7 @@ class Recorder:
 
             return counted
 
-        self._replace(Consumer, "on_alike", on_alike)
+        self._replace(Consumer, "on_uniform_messages", on_uniform_messages)
         for name in dict.fromkeys(connecting.COMMANDS.values()):
             self._replace(Connection, name, partial(_counting, commands, name))
 

@@ -107,7 +107,7 @@ class ConsumerCommands:
         """
         self._context.now = now
         if wall_time is not None:
-            self._services.note_wall_time(wall_time)
+            self._services.record_wall_time(wall_time)
 
     def take(self, now: int, consumer: int, limit: int) -> "Messages":
         """Return up to `limit` messages from the receiver queue; each is made when it is looked at.
@@ -141,7 +141,7 @@ class ConsumerCommands:
         `abandon` with the request. Raises `LocalProtocolError` for a consumer without a policy.
         """
         machine = self._consumer(now, consumer)
-        machine.check_collecting()
+        machine.check_batch_receive()
         request = self._context.new_id()
         machine.collect(request)
         return request
@@ -225,7 +225,7 @@ class ConsumerCommands:
         """
         machine = self._consumer(now, consumer)
         what = later(message, delay, publish_time, properties, cumulative)
-        self._services.note_wall_time(publish_time)
+        self._services.record_wall_time(publish_time)
         request = self._context.new_id()
         machine.reconsume_later(request, what)
         return request
@@ -248,7 +248,7 @@ class ConsumerCommands:
         """
         machine = self._consumer(now, consumer)
         what = never(message, publish_time, properties)
-        self._services.note_wall_time(publish_time)
+        self._services.record_wall_time(publish_time)
         request = self._context.new_id()
         machine.reconsume_later(request, what)
         return request

@@ -1,1 +1,1 @@
-"""Connections to brokers: lookup, pool, requests, and attachments that come back after a loss."""
+"""Connections to brokers: lookup, pool, requests, and attachments that reconnect after a loss."""

@@ -1,18 +1,17 @@
-"""Where brokers may send a client: answers to lookups, and brokers named when something is closed.
+"""Rules for the broker addresses that a client accepts from lookup answers and CLOSE commands.
 
-Whoever is connected to is told the credentials, so that whoever names the broker chooses who gets them. Two
-things hold for every address that a client is given and would connect to:
+A client sends its credentials to each broker it connects to, so an address from the wire decides which peer
+receives them. Two rules hold for every address that a broker names:
 
-* its scheme is that of the service URL. From TLS nothing leads to a plain connection, and nobody speaks
-  plain to a port that expects TLS;
-* its host is a host of the service URL, or allowed by `ClientConfig.broker_hosts` where that is given.
-  Without it every host is, which is how Pulsar is made: a client knows one address of a cluster and is told
-  the others.
+* The scheme is that of the service URL. A TLS client never makes a plain connection, and a plain client
+  never connects to a port that expects TLS.
+* The host is a host of the service URL, or is allowed by `ClientConfig.broker_hosts`. When that option is
+  None every host is allowed: a client knows one address of a cluster, and brokers name the others.
 
-Neither is asked of a broker that is reached through a proxy: it is the proxy that is connected to, and a
-proxy names its brokers by the scheme that it uses itself (LOOKUP-07).
+Neither rule applies to a broker behind a proxy. The client connects to the proxy, and a proxy names its
+brokers by the scheme that the proxy itself uses (LOOKUP-07).
 
-Pure functions. Which lookup or producer it is about is for others to say.
+All functions are pure; the caller adds the topic or producer to an error's text.
 """
 
 from collections.abc import Sequence
@@ -21,13 +20,13 @@ from ...model.errors import BrokerAddressRefused, InvalidServiceUrl, RemoteProto
 from ...model.service_url import Address, ServiceUrl
 
 MAX_SHOWN = 200
-"""Characters of a stranger's URL that an error shows."""
+"""The number of characters of a broker's URL that an error shows."""
 
 
 def named_broker(url: str) -> tuple[bool, Address]:
-    """Whether it is a TLS URL, and the address in it, host and port as they stand (LOOKUP-05).
+    """Return True for a TLS URL, and the unchanged host and port in the URL (LOOKUP-05).
 
-    Raises `RemoteProtocolError` where there is none to be read.
+    Raises `RemoteProtocolError` for a URL that cannot be parsed.
     """
     try:
         parsed = ServiceUrl.parse(url)
@@ -39,7 +38,7 @@ def named_broker(url: str) -> tuple[bool, Address]:
 def check_destination(
     tls: bool, address: Address, service_url: ServiceUrl, broker_hosts: Sequence[str] | None
 ) -> None:
-    """Raises `BrokerAddressRefused` for a broker that may not be connected to."""
+    """Raise `BrokerAddressRefused` for a broker that the client must not connect to."""
     if tls != service_url.tls:
         schemes = ("pulsar+ssl", "pulsar") if tls else ("pulsar", "pulsar+ssl")
         raise BrokerAddressRefused(
@@ -62,5 +61,8 @@ def _matches(host: str, pattern: str) -> bool:
 
 
 def _plain(host: str) -> str:
-    """Names that are the same for DNS become the same text; of an IPv6 address only its case."""
+    """Normalise a host, so that names which DNS treats as equal become equal text.
+
+    An IPv6 address changes only in case.
+    """
     return host.lower().rstrip(".")

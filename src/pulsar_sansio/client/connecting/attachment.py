@@ -1,8 +1,7 @@
-"""`Attachment`: how a producer or a consumer finds its broker, opens there, loses it and comes back.
+"""`Attachment`: finds the broker of a producer or consumer, opens there, and reconnects after a loss.
 
-Shared by both (rules HAND-01 to HAND-14). It owns the way: partition check,
-lookup, connection, PRODUCER or SUBSCRIBE, backoff, CLOSE. It refuses to know what is sent or delivered once
-attached; that is its owner's (`AttachmentOwner`).
+An attachment owns the partition check, the lookup, the connection, PRODUCER or SUBSCRIBE, the backoff, and
+CLOSE. The owner (`AttachmentOwner`) decides what is sent or delivered while attached.
 
                     ┌────────────────────────── backing off ◄─────────────────────┐ any failure, any loss
                     ▼                                                             │
@@ -10,9 +9,9 @@ attached; that is its owner's (`AttachmentOwner`).
                                                      ▲                            │
                                                      └──── assigned by the broker ┘
 
-From everywhere there is a way to `Closed` (the user's; `Leaving` is on it, for a part of a whole that has
-failed) and, while something may still fail for good, to `Failed`. Until it was attached once, and in its
-place, there is a deadline (rule PROD-07); afterwards it tries for ever.
+Every state leads to `Closed` when the application closes the owner. A partition of a producer or consumer
+that could not be opened passes through `Leaving` first. A permanent error leads to `Failed`. The first
+attempt to become attached and positioned has a deadline (rule PROD-07); later attempts have none.
 """
 
 from collections.abc import Callable
@@ -65,12 +64,12 @@ class Opening:
 
 @dataclass(slots=True)
 class Queued(Opening):
-    """Opened by the broker, which lets it wait for its turn and will answer the same request once more."""
+    """The broker queued the producer for exclusive access, and will answer the open request once more."""
 
 
 @dataclass(slots=True)
 class Leaving(Opening):
-    """Nobody wants it any more. It is closed as soon as the broker has answered, or when the time is over."""
+    """Opening was cancelled; close once the broker answers or the operation timeout expires."""
 
 
 @dataclass(slots=True)
@@ -93,7 +92,7 @@ class Closing:
 
 @dataclass(slots=True)
 class Closed:
-    """The user closed it."""
+    """The application closed the owner, or partition owners replaced this attachment."""
 
 
 @dataclass(slots=True)
@@ -118,31 +117,31 @@ State = (
 
 
 class Input(Enum):
-    """What can happen to an attachment."""
+    """The events that move an attachment from state to state."""
 
     START = auto()
     NOT_PARTITIONED = auto()
     PARTITIONED = auto()
-    """Somebody else goes on, with a way for each partition."""
+    """The topic is partitioned; one attachment for each partition replaces this one."""
     FOUND = auto()
     CONNECTED = auto()
     OPENED = auto()
     QUEUED = auto()
     RETRY = auto()
-    """The attempt failed or the attachment was lost; another attempt follows after a wait."""
+    """The attempt failed or the attachment was lost; another attempt follows after the backoff."""
     ASSIGNED = auto()
-    """The broker closed it and named the broker to go to."""
+    """The broker closed the owner and named the broker to connect to."""
     CHECK_AGAIN = auto()
     LOOK_UP_AGAIN = auto()
     GIVE_UP = auto()
     LEAVE = auto()
-    """Close; what the broker is asked for is answered first."""
+    """Close once the broker has answered the open request."""
     CLOSE = auto()
-    """Close; no broker needs to be told."""
+    """Close without a command to the broker."""
     TELL_BROKER = auto()
-    """Close; the broker is told and its answer waited for."""
+    """Close by a command to the broker, and wait for its answer."""
     ANSWERED = auto()
-    """The broker answered the close, or cannot any more."""
+    """The broker answered CLOSE, the request timed out, or the connection was lost."""
 
 
 TRANSITIONS = Transitions(
@@ -193,10 +192,10 @@ TRANSITIONS = Transitions(
 
 
 class Attachment:
-    """One producer's or consumer's way to its broker.
+    """Connects one producer or consumer to its broker.
 
-    `mandatory_stop`: nanoseconds after the first wait at which one attempt is made in any case; 0 for none
-    (rule HAND-07). `ended`: told of the end instead of the root.
+    `mandatory_stop`: nanoseconds after the first backoff at which one attempt is always made; 0 for none
+    (rule HAND-07). `ended(handle, error)`: called at the end in place of `Services.ended`.
     """
 
     def __init__(
@@ -212,8 +211,8 @@ class Attachment:
         self.state: State = Idle()
         self.was_attached = False
         self.on_partitioned: Callable[[int], None] | None = None
-        """Told the number of partitions where the topic turns out to have any, as the last thing that happens
-        here. Without it the attachment fails then."""
+        """Called with the number of partitions when the topic is partitioned, as the attachment's last act.
+        When None, the attachment of a partitioned topic fails."""
         self._ended = ended or services.ended
         self._context = context
         self._services = services
@@ -226,46 +225,50 @@ class Attachment:
         self._retry_at = context.deadlines.slot(self._retry)
         self._give_up_at = context.deadlines.slot(self._creation_timed_out)
         self.last_error: PulsarError | None = None
-        """The reason of the last loss or failed attempt; None while the attachment is attached."""
+        """The cause of the last loss or failed attempt; None while attached."""
         self.since = self.down_since = context.now
-        """The moments of the last change of `state`, and of the last loss (or of the beginning)."""
+        """The time of the last change of `state`, and of the last loss (or of construction)."""
 
     # --- commands ---
 
     def start(self) -> None:
-        """Begin; once."""
+        """Start with the partition check. Call once."""
         self._give_up_at.set(self._context.now + self._services.durations.operation_timeout)
         self._check_partitions(Input.START)
 
     def start_as_partition(self, give_up_at: int | None) -> None:
-        """Begin; once. The topic is known to be a partition, and whoever waits for it does so until the
-        moment `give_up_at`, or from now on."""
+        """Start with the lookup, because the topic is a partition. Call once.
+
+        Opening fails at `give_up_at`; when None, after one operation timeout from now.
+        """
         self._give_up_at.set(give_up_at or self._context.now + self._services.durations.operation_timeout)
         self._partitions_known(0)
 
     @property
     def gives_up_at(self) -> int | None:
-        """The moment at which opening fails; None where it is not opening for the first time, or was made to
-        wait."""
+        """The time at which opening fails.
+
+        None once the owner is positioned, or while the broker queues the producer for exclusive access.
+        """
         return self._give_up_at.when
 
     @property
     def asked(self) -> Address | None:
-        """The address that is asked for the topic, while no connection to it is ready; None where one is."""
+        """The address to ask for the topic; None when a connection to that address is ready."""
         address = self.directions.cluster or self._services.lookup.service_address
         return None if self._services.pool.is_ready(address) else address
 
     @property
     def next_attempt_at(self) -> int | None:
-        """The moment of the next attempt; None unless it waits for one."""
+        """The time of the next attempt; None unless the attachment is backing off."""
         return self._retry_at.when
 
     def close(self, once_answered: bool = False) -> None:
-        """The owner's `on_closed` follows, now or when the broker has answered.
+        """Close. The owner's `on_closed` follows, now or when the broker has answered.
 
-        `once_answered`: what is opening for the first time is answered first, or its time is over (rule
-        PART-04), because the next attempt may come at once and needs the place. A broker confirms the close
-        of what it is still opening, and takes it away when it has opened it, without a word.
+        `once_answered`: a first opening first waits for the broker's answer or the operation timeout (rule
+        PART-04), because the application may reopen at once under the name in use. A broker confirms CLOSE
+        of a producer that is still opening, and removes that producer silently once opened.
         """
         match self.state:
             case Attached(connection):
@@ -281,27 +284,32 @@ class Attachment:
                 self.end()
 
     def end(self) -> None:
-        """Closed without asking the broker: it knows already (UNSUBSCRIBE), or there is none."""
+        """Close without a command: the broker knows already (UNSUBSCRIBE), or no broker is involved."""
         self._depart(Input.CLOSE, Closed())
         self._over()
         self._owner.on_closed()
         self._ended(self._owner.handle, None)
 
     def fail(self, error: PulsarError) -> None:
-        """Ended for good by what the broker said of a message (terminated, fenced). While closing, the close
-        goes on instead."""
+        """Fail permanently because the broker refused a message (topic terminated, producer fenced).
+
+        While closing, do nothing: the close goes on.
+        """
         if TRANSITIONS.allows(self.state, Input.GIVE_UP):
             self._give_up(error)
 
     def give_up(self, error: PulsarError) -> None:
-        """The same for what came of a request: the broker, which may have it open, is told."""
+        """Fail permanently because of a request's outcome, and send CLOSE in case the broker has the owner
+        open."""
         if isinstance(self.state, Attached):
             self._close_without_waiting(self.state.connection)
         self.fail(error)
 
     def misplaced(self, error: PulsarError) -> None:
-        """The owner is attached and cannot get to where it has to be. Who waits for it to be ready is told;
-        once it was, that is retried as a refusal of SUBSCRIBE is."""
+        """The owner is attached but could not reach its start position.
+
+        A first opening fails. After that, the failure is retried by the rules for a refused SUBSCRIBE.
+        """
         state = self.state
         was_ready = self._give_up_at.when is None
         if was_ready and isinstance(state, Attached) and decide(error, True) is Decision.RETRY:
@@ -311,7 +319,7 @@ class Attachment:
         else:
             self.give_up(error)
 
-    # --- the way there ---
+    # --- connecting ---
 
     def _check_partitions(self, event: Input) -> None:
         state = CheckingPartitions()
@@ -353,7 +361,7 @@ class Attachment:
         owner = self._owner
         state = Opening(connection, -1)
         self._move(Input.CONNECTED, state)
-        # Known to the connection before the command leaves, so that a loss in between is noticed (HAND-11).
+        # Register before the command leaves, so that a loss in between reaches the owner (HAND-11).
         connection.register(owner)
         state.request_id = self._services.requests.send(
             connection,
@@ -376,19 +384,19 @@ class Attachment:
         attached = Attached(connection)
         self._move(Input.OPENED, attached)
         self._owner.on_opened(connection, reply)
-        if self.state is attached:  # else what the broker answered was no use, and the connection was ended
+        if self.state is attached:  # else the answer was invalid, and the owner closed the connection
             self.was_attached = True
-            if self._owner.in_place:
+            if self._owner.positioned:
                 self.arrived()
 
     def arrived(self) -> None:
-        """The owner is where it has to be (`AttachmentOwner.in_place`)."""
+        """The owner has reached its start position (`AttachmentOwner.positioned`)."""
         self._backoff.reset()
         self.last_error = None
         self._give_up_at.clear()
 
     def _queue(self, state: Opening) -> None:
-        """It is opened when it is its turn, which may take any time."""
+        """Wait without a limit until the broker grants exclusive access."""
         if not isinstance(state, Queued):
             self._move(Input.QUEUED, Queued(state.connection, state.request_id))
             self._give_up_at.clear()
@@ -396,7 +404,7 @@ class Attachment:
             state.connection, state.request_id, self._opened, self._refused, reply=self._owner.open_reply
         )
 
-    # --- what goes wrong ---
+    # --- failures ---
 
     def _refused(self, error: PulsarError) -> None:
         """PRODUCER or SUBSCRIBE was refused, timed out, or its connection died."""
@@ -416,7 +424,7 @@ class Attachment:
             self._back_off(error)
 
     def _attempt_failed(self, error: PulsarError) -> None:
-        """The lookup or the connection failed. Once attached, that is retried for ever (HAND-06)."""
+        """The lookup or the connection failed. After a first attachment, always retry (HAND-06)."""
         if not self.was_attached and decide(error, False) is Decision.FAIL:
             self._give_up(error)
         else:
@@ -442,7 +450,7 @@ class Attachment:
             self._check_partitions(Input.CHECK_AGAIN)
 
     def _creation_timed_out(self) -> None:
-        """Nothing came of it within the operation timeout (rules PROD-07, PROD-25)."""
+        """The first opening did not succeed within the operation timeout (rules PROD-07, PROD-25)."""
         if isinstance(self.state, Opening):
             self._services.requests.cancel(self.state.connection, self.state.request_id)
             self._close_without_waiting(self.state.connection)
@@ -459,19 +467,23 @@ class Attachment:
         self._ended(self._owner.handle, error)
 
     def lost(self, connection: Connection, cause: PulsarError) -> None:
-        """The connection died. Of no interest unless it is the one in use (HAND-08). Opening and closing
-        hear of it as requests that fail."""
+        """The connection died. Ignored unless the attachment uses that connection (HAND-08).
+
+        Opening and closing learn of the loss by their requests, which fail.
+        """
         if isinstance(self.state, Attached) and self.state.connection is connection:
             self._detached(cause)
             self._back_off(cause)
 
     def migrated(self, url: str) -> None:
-        """TOPIC_MIGRATED: from the next attempt on, see `Redirection`."""
+        """TOPIC_MIGRATED came; the next attempt asks the named cluster (`Redirection`)."""
         self.directions.migrated(url)
 
     def closed_by_broker(self, connection: Connection, assigned_url: str | None, cause: PulsarError) -> None:
-        """CLOSE_PRODUCER or CLOSE_CONSUMER from the broker (GAP-37): come back, at once where the
-        broker names where to go, else after a wait and a new lookup."""
+        """CLOSE_PRODUCER or CLOSE_CONSUMER came from the broker (GAP-37).
+
+        Reconnect at once to the broker named in the command, else after a backoff and a new lookup.
+        """
         lost = isinstance(self.state, Attached)
         match self.state:
             case Attached():
@@ -490,7 +502,7 @@ class Attachment:
         try:
             way = self.directions.assigned(assigned_url, connection)
         except RemoteProtocolError as error:
-            self._back_off(error)  # the lookup that follows says where to go instead
+            self._back_off(error)  # the next lookup finds the broker instead
             return
         if way is None:
             self._back_off(cause)
@@ -513,24 +525,24 @@ class Attachment:
         )
 
     def _closed(self, _answer: object) -> None:
-        """Any answer, a timeout or the loss of the connection: it is closed (PROD-53, CONS-51)."""
+        """Closed, by any answer, a timeout, or the loss of the connection (PROD-53, CONS-51)."""
         self._depart(Input.ANSWERED, Closed())
         self._owner.on_closed()
         self._ended(self._owner.handle, None)
 
     def _close_without_waiting(self, connection: Connection) -> None:
-        """The broker may have opened it after all: tell it not to."""
+        """Send CLOSE in case the broker opened the owner, and ignore the answer."""
         self._services.requests.send(connection, self._owner.close_command, _ignore, _ignore)
 
     def _over(self) -> None:
-        """No timer is of use any more."""
+        """Clear both timers."""
         self._retry_at.clear()
         self._give_up_at.clear()
 
     # --- moving ---
 
     def _depart(self, event: Input, following: State) -> None:
-        """Move on, letting go of what the present state holds."""
+        """Enter the next state, after cancelling the requests and registrations of the current state."""
         TRANSITIONS.check(self.state, event, following)
         match self.state:
             case CheckingPartitions(query) | LookingUp(query) if query is not None:
@@ -554,4 +566,4 @@ class Attachment:
 
 
 def _ignore(_: object) -> None:
-    """For a request whose answer changes nothing."""
+    """A callback for requests whose answer changes nothing."""

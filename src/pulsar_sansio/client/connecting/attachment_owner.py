@@ -1,7 +1,6 @@
-"""`AttachmentOwner`: what a producer or a consumer is for its attachment, and for the connection it is open on.
+"""`AttachmentOwner`: a producer or consumer as its attachment and its connection see it.
 
-The attachment asks it what to say to the broker and tells it what became of that; everything else about it is
-its own business.
+The attachment asks the owner for the commands to send, and reports each outcome to the owner.
 """
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
@@ -18,7 +17,7 @@ class AttachmentOwner(Protocol):
     """The owner of an attachment: the producer machine and the consumer machine."""
 
     handle: int
-    """The id the application knows it by."""
+    """The id by which the application names the owner."""
     wire_id: int
     """producer_id or consumer_id."""
 
@@ -27,7 +26,7 @@ class AttachmentOwner(Protocol):
 
     @property
     def described(self) -> str:
-        """The owner in words, with the topic: for texts."""
+        """The owner and its topic in words, for error texts."""
         ...
 
     attachment: "Attachment"
@@ -39,29 +38,31 @@ class AttachmentOwner(Protocol):
         ...
 
     def has_to_wait(self, reply: Any) -> bool:
-        """Whether the broker accepted, but not yet: the same request will be answered once more."""
+        """True when the broker queued the producer for exclusive access and will answer once more."""
         ...
 
     def on_opened(self, connection: "Connection", reply: Any) -> None:
-        """The broker accepted: send again what is pending, or grant permits."""
+        """The broker accepted: resend pending messages, or grant permits."""
         ...
 
     @property
-    def in_place(self) -> bool:
-        """Whether being attached is all there is to opening; else it calls `Attachment.arrived` when the rest
-        is done."""
+    def positioned(self) -> bool:
+        """True when the owner needs no further step after being attached.
+
+        Otherwise the owner calls `Attachment.arrived` once it reaches its start position.
+        """
         ...
 
     def on_open_refused(self, error: PulsarError) -> Decision:
-        """The broker refused; DEFAULT leaves it to the table."""
+        """The broker refused; return DEFAULT to decide by the table of `refusal_policy`."""
         ...
 
     def on_detached(self, cause: PulsarError) -> None:
-        """It was attached, and is not any more; it comes back by itself."""
+        """The attachment was lost; the attachment reconnects without help from the owner."""
         ...
 
     def on_failed(self, error: PulsarError) -> None:
-        """Never attached and never will be, or ended for good after it was."""
+        """Opening failed, or a permanent error ended the attached owner."""
         ...
 
     def close_command(self, request_id: int) -> bytes:
@@ -69,5 +70,5 @@ class AttachmentOwner(Protocol):
         ...
 
     def on_closed(self) -> None:
-        """The user's close is complete."""
+        """The close that the application asked for is complete."""
         ...

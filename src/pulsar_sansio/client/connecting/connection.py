@@ -1,9 +1,9 @@
-"""`Connection`: one link to a broker or proxy, from the wish to connect to its end.
+"""`Connection`: one link to a broker or proxy, from the request to connect until its end.
 
-It owns the handshake (CONNECT, CONNECTED), the cutting of bytes into commands, PING and PONG, the handing of
-each command to whom it concerns, and poison: whatever the peer does wrong ends this one link, with the cause
-declared, and nothing else (rules CONN-01 to CONN-18). It refuses to know what producers,
-consumers and lookups do with what they get, and where the bytes travel.
+A connection owns the handshake (CONNECT, CONNECTED), PING and PONG, and the dispatch of each command to its
+producer, consumer, watcher or request. A mistake of the peer ends this one link, with the cause declared, and
+nothing else. A `FrameReader` turns the bytes into frames. Producers, consumers and lookups decide what their
+commands mean.
 """
 
 from collections.abc import Iterable
@@ -26,9 +26,7 @@ from ...model.errors import (
 )
 from ...model.service_url import Address
 from ...wire import (
-    MESSAGE_TAG,
-    UniformMessageReader,
-    decode_frame,
+    FrameReader,
     encode_command,
     encode_ping,
     encode_pong,
@@ -39,13 +37,13 @@ from ..outputs import Disconnect, Transmit
 from .services import Services
 
 if TYPE_CHECKING:
-    from ..multi_topics.topic_list_watcher import TopicListWatcher
     from .attachment_owner import AttachmentOwner
+    from .connection_users import ConnectedConsumer, ConnectedProducer, ConnectionWatcher
     from .lookup import LookupQueue
     from .requests import Pending
 
 PROTOCOL_VERSION = 21
-"""The highest version this client speaks."""
+"""The highest protocol version of this client."""
 
 CLIENT_VERSION = "pulsar-trio-v0.1.0"
 
@@ -53,18 +51,16 @@ CONNECTION_REQUEST_ID = 2**64 - 1
 """The request id of an ERROR that concerns the whole connection."""
 
 REJECTION_PERIOD = 60_000_000_000
-"""Nanoseconds in which rejections are counted, from the first one on (rule CONN-15)."""
+"""The period in which rejections are counted, in nanoseconds from the first one (rule CONN-15)."""
 
 MAX_UNREAD_ANSWERS = 16 * 1024 * 1024
-"""Bytes written because of what the peer sent (not because it answered a request) that it may leave unread.
-An honest broker stops sending for want of permits long before."""
+"""The limit for unread bytes that the client wrote in response to unrequested commands.
+
+An honest broker runs out of permits, and stops sending, long before.
+"""
 
 MAX_IDLE = 60_000_000_000
-"""Nanoseconds after which a connection that nobody uses is ended (rule POOL-13; Java's default)."""
-
-NOT_ALIKE = 16 * 1024
-"""Bytes that are not looked at for entries that look alike, where one was looked for in vain: small batches
-follow each other, and each look takes a tenth of the time that one of them takes."""
+"""Nanoseconds after which an unused connection is closed (rule POOL-13; Java's default)."""
 
 Command = proto.BaseCommand
 
@@ -74,7 +70,7 @@ Command = proto.BaseCommand
 
 @dataclass(slots=True)
 class Opening:
-    """The world was asked for a link and has not answered."""
+    """The driver was asked for a link and has not answered."""
 
 
 @dataclass(slots=True)
@@ -84,7 +80,7 @@ class Handshaking:
 
 @dataclass(slots=True)
 class Ready:
-    """CONNECTED has come; the connection is handed out (rule CONN-05)."""
+    """CONNECTED has come; the pool may share the connection (rule CONN-05)."""
 
 
 @dataclass(slots=True)
@@ -113,7 +109,7 @@ TRANSITIONS = Transitions(
 )
 
 COMMANDS: dict[tuple[type, int], str] = {
-    # Which command is legal in which state, and what takes it. Everything else poisons the link.
+    # The handler of each command that is legal in a state. Every other command ends the link.
     (Handshaking, Command.CONNECTED): "_on_connected",
     (Handshaking, Command.ERROR): "_on_handshake_refused",
     (Handshaking, Command.AUTH_CHALLENGE): "_on_auth_challenge",
@@ -148,50 +144,49 @@ COMMANDS: dict[tuple[type, int], str] = {
 
 @cache
 def _legal_in(state: type) -> tuple[tuple[int, str], ...]:
-    """The commands that are legal in a state, and what takes them."""
+    """Return the commands that are legal in a state, with their handlers' names."""
     return tuple((kind, name) for (legal, kind), name in COMMANDS.items() if legal is state)
 
 
 class Connection:
-    """One link. Made by the pool, which is told when it is ready and when it has ended."""
+    """One link. The pool makes connections and learns when each becomes ready or ends."""
 
     def __init__(self, services: Services, link: int, logical: Address, physical: Address) -> None:
         context = services.context
         self.link = link
         self.logical = logical
-        """The broker this connection is for."""
+        """The broker at the end of the connection."""
         self.physical = physical
-        """Where it goes; another address than the logical one only through a proxy (rule POOL-04)."""
+        """The address to connect to; only a proxy makes it differ from the logical one (rule POOL-04)."""
         self.state: State = Opening()
         self.ready = False
         self.was_ready = False
         self.protocol_version = 0
         self.max_message_size = services.config.max_message_size
-        self.producers: dict[int, Any] = {}
-        self.consumers: dict[int, Any] = {}
-        self.watchers: dict[int, TopicListWatcher] = {}
+        self.producers: dict[int, ConnectedProducer] = {}
+        self.consumers: dict[int, ConnectedConsumer] = {}
+        self.watchers: dict[int, ConnectionWatcher] = {}
         self.supports_topic_watchers = False
         self.asks_without_creation = False
-        """Whether the broker can be asked for a topic's partitions without creating it (CHECK-11)."""
+        """True when the broker can report a topic's partitions without creating the topic (CHECK-11)."""
         self.pending: dict[int, Pending] = {}
         self.lookups: LookupQueue = services.lookup.new_queue()
         self.unwritten: list[bytes] = []
-        """Chunks for the world to write, in order."""
+        """Chunks for the driver to write, in order."""
         self._services = services
         self._context = context
         self._received = ReceiveBuffer()
-        self._alike = UniformMessageReader()
-        self._frame_limit = max_frame_size(services.config.max_message_size)
+        self._reader = FrameReader(max_frame_size(services.config.max_message_size))
         self._ended = False
         self.unread = 0
-        """So many bytes came together with what ended the link, behind it."""
+        """Bytes received after the frame that ended the link; they are never parsed."""
         self._transmit = Transmit(link)
         self._transmit_pending = False
         self._unread_answers = 0
-        """Bytes of `unwritten` that are answers to what the peer sent unasked."""
+        """Bytes of `unwritten` that respond to unrequested commands of the peer."""
         self._heard = True
         self.used = True
-        """Somebody asked for this connection, or left it, since the last look."""
+        """True when the connection was requested or unregistered from since the last keepalive."""
         self._idle_since: int | None = None
         self._rejections = 0
         self._first_rejection = 0
@@ -199,10 +194,10 @@ class Connection:
         self._timer = context.deadlines.slot(self._handshake_timed_out)
         self._timer.set(context.now + services.durations.connect_timeout)
 
-    # --- what producers, consumers and requests use ---
+    # --- for producers, consumers and requests ---
 
     def write(self, chunks: bytes | Iterable[bytes]) -> None:
-        """Queue whole frames. Says `Transmit` where nothing was waiting to be written before."""
+        """Queue whole frames, and emit `Transmit` unless one is pending."""
         if self._ended:
             return
         if isinstance(chunks, bytes):
@@ -214,7 +209,7 @@ class Connection:
             self._context.emit(self._transmit)
 
     def register(self, owner: "AttachmentOwner") -> None:
-        """From now on the owner gets what names its id."""
+        """Dispatch commands that name the owner's wire id to the owner."""
         self._registry(owner)[owner.wire_id] = owner
 
     def unregister(self, owner: "AttachmentOwner") -> None:
@@ -225,7 +220,7 @@ class Connection:
         return self.producers if owner.kind == "producer" else self.consumers
 
     def count_rejection(self) -> None:
-        """A lookup was rejected or not answered; too many of them end the connection (rule CONN-15)."""
+        """Count a lookup that was rejected or not answered; too many close the connection (rule CONN-15)."""
         now = self._context.now
         if self._rejections == 0 or now - self._first_rejection > REJECTION_PERIOD:
             self._rejections = 0
@@ -235,8 +230,11 @@ class Connection:
         if self._rejections > limit:
             self.close(ConnectionLost(f"more than {limit} requests were rejected within 60 s"))
 
-    def close(self, cause: PulsarError, *, told: bool = False) -> None:
-        """End the link and detach everything on it; once. `told`: the world knows that it is gone."""
+    def close(self, cause: PulsarError, *, already_gone: bool = False) -> None:
+        """End the link and detach every owner; a second call does nothing.
+
+        `already_gone`: the driver reported the end, so no `Disconnect` is emitted.
+        """
         if isinstance(self.state, Closed):
             return
         TRANSITIONS.check(self.state, Input.CLOSE, closed := Closed(cause))
@@ -245,14 +243,15 @@ class Connection:
         self._ended = True
         self._timer.clear()
         self._received.clear()
-        if not told:
+        if not already_gone:
             self._context.emit(Disconnect(self.link, str(cause)))
         services = self._services
         lost = cause
         if not isinstance(cause, ConnectionLost):
             lost = ConnectionLost(f"the connection to {self.logical} ended: {cause}")
             lost.__cause__ = cause
-        services.pool.ended(self, lost if isinstance(cause, RemoteProtocolError) else cause, told=told)
+        reported = lost if isinstance(cause, RemoteProtocolError) else cause
+        services.pool.ended(self, reported, already_gone=already_gone)
         self.lookups.fail(lost)
         services.requests.fail_all(self, lost)
         for owner in [*self.producers.values(), *self.consumers.values()]:
@@ -260,10 +259,10 @@ class Connection:
         for watcher in list(self.watchers.values()):
             watcher.lost()
 
-    # --- what the world says ---
+    # --- facts from the driver ---
 
     def opened(self) -> None:
-        """The link is there: introduce ourselves (CONN-01)."""
+        """The link is open: send CONNECT (CONN-01)."""
         if not TRANSITIONS.allows(self.state, Input.OPENED):
             raise LocalProtocolError(f"link {self.link} was reported connected twice")
         TRANSITIONS.check(self.state, Input.OPENED, following := Handshaking())
@@ -286,51 +285,44 @@ class Connection:
         self.write(encode_command(Command.CONNECT, connect))
 
     def receive(self, data: bytes) -> None:
-        """Bytes came. Whatever they are, nothing is raised; what is wrong with them ends the link."""
+        """Dispatch received bytes. Wrong bytes end the link and never raise.
+
+        Raises `LocalProtocolError` when the driver has not reported the link as connected.
+        """
         state = self.state
         if isinstance(state, Opening):
             raise LocalProtocolError(f"link {self.link} received data before it was reported connected")
         whole = self._received.feed(data)
         if whole is None:
             return
-        position = one_by_one_until = 0
-        length = len(whole)
+        position = 0
         written = len(self.unwritten)
-        limit = self._frame_limit
         handlers = self._handlers
         try:
-            while position < length:
-                if position >= one_by_one_until and whole.startswith(MESSAGE_TAG, position + 8):
-                    alike = self._alike.take(whole, position, limit) if self.ready else None
-                    if alike is not None:
-                        self._heard = True
-                        consumer = self.consumers.get(alike.facts.consumer_id)
-                        if consumer is None or consumer.on_alike(self, alike):  # rule CONN-11
-                            position = alike.end
-                            continue
-                        one_by_one_until = alike.end
-                    else:
-                        one_by_one_until = position + NOT_ALIKE
-                frame = decode_frame(whole, position, limit)
-                if frame is None:
-                    break
-                kind, command, position = frame
+            for kind, command, end in self._reader.frames(whole):
                 self._heard = True
+                if kind is None:
+                    consumer = self.consumers.get(command.facts.consumer_id)
+                    if consumer is None or consumer.on_uniform_messages(self, command):  # rule CONN-11
+                        position = end
+                    else:
+                        self._reader.declined = True
+                    continue
+                position = end
                 if command is None:
-                    continue  # of a later version: ignored
+                    continue  # a command of a later protocol version is ignored
                 handler = handlers.get(kind)
                 if handler is None:
                     raise RemoteProtocolError(_unexpected(kind, state))
                 handler(command)
                 if self.state is not state:
                     if self._ended:
-                        self.unread = length - position
+                        self.unread = len(whole) - position
                         return
                     state = self.state
-                    limit = self._frame_limit
                     handlers = self._handlers
         except (FrameError, RemoteProtocolError) as error:
-            self.unread = length - position
+            self.unread = len(whole) - position
             self.close(error)
             return
         self._received.hold(whole, position)
@@ -357,10 +349,12 @@ class Connection:
         self.ready = self.was_ready = True
         self.protocol_version = min(command.protocol_version, PROTOCOL_VERSION)
         if command.max_message_size > 0:
-            # Up to a limit of our own: what is believed here may be allocated (and decompressed to) later.
-            believed = self._services.config.max_announced_message_size
-            self.max_message_size = min(command.max_message_size, believed)
-            self._frame_limit = max_frame_size(self.max_message_size)
+            # The client may later allocate, and decompress to, the announced size; the config limits that
+            # size.
+            accepted = self._services.config.max_announced_message_size
+            self.max_message_size = min(command.max_message_size, accepted)
+            self._reader.limit = max_frame_size(self.max_message_size)
+        self._reader.reads_uniform_messages = True
         flags = command.feature_flags
         self.supports_topic_watchers = flags.supports_topic_watchers
         self.asks_without_creation = flags.supports_get_partitioned_metadata_without_auto_creation
@@ -400,7 +394,10 @@ class Connection:
         self._timer.set(self._context.now + interval)
 
     def _is_idle_for_too_long(self) -> bool:
-        """Looked at once per keepalive interval, so it takes up to that much longer."""
+        """Tell whether the connection was unused for `MAX_IDLE`.
+
+        The check runs once per keepalive interval, so the end may come one interval late.
+        """
         now = self._context.now
         if self.used or self.producers or self.consumers or self.watchers or self.pending:
             self.used = False
@@ -412,13 +409,13 @@ class Connection:
         self.write(encode_pong())
 
     def _on_pong(self, _command: Any) -> None:
-        """Any frame is a sign of life; this one is nothing more."""
+        """Do nothing: every frame shows that the peer lives."""
 
-    # --- handing out ---
+    # --- dispatch ---
 
     def _on_send_receipt(self, command: Any) -> None:
         producer = self.producers.get(command.producer_id)
-        if producer is not None:  # a receipt for nobody is ignored (rule CONN-10)
+        if producer is not None:  # a receipt for an unknown producer is ignored (rule CONN-10)
             producer.on_receipt(self, command)
 
     def _on_send_error(self, command: Any) -> None:
@@ -460,11 +457,11 @@ class Connection:
 
     def _on_watch_topic_update(self, command: Any) -> None:
         watcher = self.watchers.get(command.watcher_id)
-        if watcher is not None:  # else it was closed meanwhile
+        if watcher is not None:  # else the watcher was closed meanwhile
             watcher.on_update(command)
 
     def _on_topic_migrated(self, command: Any) -> None:
-        """The close that comes next makes the owner look for its topic where it is now."""
+        """Tell the owner of the new cluster; the CLOSE that follows makes the owner reconnect there."""
         producers = command.resource_type == proto.CommandTopicMigrated.Producer
         owner = (self.producers if producers else self.consumers).get(command.resource_id)
         if owner is None:
@@ -476,12 +473,12 @@ class Connection:
         written = len(self.unwritten)
         self._services.requests.reply(self, command)
         if len(self.unwritten) > written:
-            # What an answered request leads to (all of a window may be sent again) was wanted.
+            # Bytes that an answered request leads to are requested: a producer may resend its whole window.
             self._unread_answers -= sum(map(len, self.unwritten[written:]))
 
     def _on_error(self, command: Any) -> None:
         if command.request_id == CONNECTION_REQUEST_ID:
-            return  # concerns the connection; whether it ends is the broker's to say, by ending it
+            return  # the error concerns the connection, which the broker closes if it wants to
         error = broker_error(command.error, command.message)
         self._services.requests.refuse(self, command.request_id, error)
 

@@ -1,4 +1,4 @@
-"""Lines of an explanation about an attachment: how it is connected, or why it is not."""
+"""Explanation of an attachment: its connection, or the reason for having none."""
 
 from ..explanation import reason, seconds
 from .attachment import (
@@ -18,7 +18,7 @@ from .attachment import (
 
 
 def way(attachment: Attachment, now: int) -> str:
-    """Say how an attachment is connected, or why it is not and what it waits for."""
+    """Describe the attachment's connection, or the reason for having none and the awaited event."""
     state = attachment.state
     for_so_long = seconds(now - attachment.since)
     match state:

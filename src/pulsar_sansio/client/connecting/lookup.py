@@ -1,8 +1,7 @@
-"""`Lookup`: which broker serves a topic, and how many partitions it has (rules LOOKUP-01 to LOOKUP-09).
+"""`Lookup`: finds the broker that serves a topic, and the number of the topic's partitions.
 
-It owns the service URL with its hosts, the walk from redirect to redirect within one limit of time (GAP-25),
-and the sharing of equal questions that are under way. It never tries again by itself; whoever asked does that
-(rule LOOKUP-08).
+It owns the service URL with its hosts, the redirects of a lookup within one timeout (GAP-25), and the sharing
+of equal lookups in flight. It never retries; the caller does (rule LOOKUP-08).
 """
 
 from collections import deque
@@ -34,11 +33,11 @@ LookupResponse = proto.CommandLookupTopicResponse
 MetadataResponse = proto.CommandPartitionedTopicMetadataResponse
 
 MAX_WAITING_LOOKUPS = 50_000
-"""Lookups that wait for their turn on one connection; more are refused (rule CONN-14)."""
+"""The number of lookups that may wait for their turn on one connection (rule CONN-14)."""
 
 
 class LookupQueue:
-    """Lookups on one connection: some in flight, the others waiting their turn (rule CONN-14)."""
+    """Lookups on one connection: a limited number in flight, the others waiting (rule CONN-14)."""
 
     __slots__ = ("_in_flight", "_limit", "_waiting")
 
@@ -48,9 +47,9 @@ class LookupQueue:
         self._waiting: deque[tuple[Callable[[], bool], Callable[[PulsarError], None]]] = deque()
 
     def submit(self, start: Callable[[], bool], on_failed: Callable[[PulsarError], None]) -> None:
-        """Call `start` when it is its turn; `on_failed` where that never comes.
+        """Call `start` when the lookup may be sent; call `on_failed` if that never happens.
 
-        `start` says whether it makes use of its turn: it does not where it has waited for too long.
+        `start` returns True when it sent the lookup, and False for a lookup that ended while waiting.
         """
         if self._in_flight < self._limit:
             if start():
@@ -61,7 +60,7 @@ class LookupQueue:
             on_failed(TooManyRequests(f"{MAX_WAITING_LOOKUPS} lookups wait already on one connection"))
 
     def answered(self) -> None:
-        """One in flight is done, with whatever result."""
+        """A lookup in flight ended with any result: start the next one."""
         while self._waiting:
             start, _ = self._waiting.popleft()
             if start():
@@ -69,14 +68,14 @@ class LookupQueue:
         self._in_flight -= 1
 
     def fail(self, error: PulsarError) -> None:
-        """The connection died: fail those that wait. Those in flight fail as the requests they are."""
+        """The connection died: fail the waiting lookups. Lookups in flight fail as requests."""
         waiting, self._waiting = self._waiting, deque()
         for _, on_failed in waiting:
             on_failed(error)
 
 
 class Query:
-    """Somebody who waits for the answer to a question."""
+    """A caller's request for the result of a lookup."""
 
     __slots__ = ("cancelled", "on_done", "on_failed")
 
@@ -86,35 +85,35 @@ class Query:
         self.cancelled = False
 
     def cancel(self) -> None:
-        """Neither callback will be called."""
+        """Prevent both callbacks."""
         self.cancelled = True
 
 
 class _Question:
-    """One question under way, and everybody who asked it.
+    """One lookup in flight, with the queries that share it.
 
-    Who joins late is answered no later than the others, and may hear of a timeout before his own time is up:
-    he asks again, as after any failure (LOOKUP-08).
+    A query that joins late shares the lookup's deadline, so its timeout may come early. Its caller retries,
+    as after any failure (LOOKUP-08).
     """
 
     __slots__ = ("among", "asked", "at", "authoritative", "deadline", "over", "queries", "redirects", "topic")
 
     deadline: Slot
-    """When it fails: one limit for all connections, turns, requests and redirects that it takes."""
+    """The timeout of the lookup, with all its connections, waits, requests and redirects."""
 
     def __init__(self, among: "_Questions", topic: TopicName | TopicList, at: Address | None) -> None:
         self.among = among
-        """Where those who ask the same find it, until it is over."""
+        """The registry in which equal queries find this lookup until it is over."""
         self.topic = topic
         self.at = at
-        """Whom to ask, where it is not the service URL: a cluster to which the topic has moved."""
+        """The cluster to which the topic has migrated; None to ask the service URL."""
         self.queries: list[Query] = []
         self.redirects = 0
         self.authoritative = False
         self.asked: tuple[Connection, int] | None = None
-        """The connection and the id of the request that waits for its answer."""
+        """The connection and the id of the pending request."""
         self.over = False
-        """Answered or failed; what was begun for it and cannot be called back finds that here."""
+        """True once answered or failed; later callbacks then do nothing."""
 
     def answer(self, *result: Any) -> None:
         for query in self.queries:
@@ -143,18 +142,18 @@ class Lookup:
     # --- service URL ---
 
     def set_service_url(self, service_url: ServiceUrl) -> None:
-        """From now on ask there (rule CLIENT-21). With several hosts the first one is drawn."""
+        """Ask the hosts of this URL from now on (rule CLIENT-21). The first of several is drawn at random."""
         self.service_url = service_url
         hosts = len(service_url.addresses)
         self._host = self._services.context.rng.below(hosts) if hosts > 1 else 0
 
     @property
     def service_address(self) -> Address:
-        """The host to ask now."""
+        """The host to ask next."""
         return self.service_url.addresses[self._host]
 
     def could_not_connect(self, address: Address) -> None:
-        """That host is of no use; if it is the one being asked, the next one is asked from now on."""
+        """A connection failed: if `address` is the current host, ask the next host from now on."""
         if address == self.service_address:
             self._host = (self._host + 1) % len(self.service_url.addresses)
 
@@ -162,19 +161,19 @@ class Lookup:
         return LookupQueue(self._services.config.max_pending_lookups)
 
     def cluster_at(self, url: str) -> Address:
-        """The address to ask in a cluster that a broker has named.
+        """Return the address to ask in a cluster that a broker has named.
 
-        Raises `RemoteProtocolError` where nothing is named, `BrokerAddressRefused` where it is none to go to.
+        Raises `RemoteProtocolError` for an unusable URL, `BrokerAddressRefused` for a forbidden address.
         """
         tls, address = named_broker(url)
         check_destination(tls, address, self.service_url, self._services.config.broker_hosts)
         return address
 
     def way_to(self, url: str, connection: Connection, proxied: bool) -> tuple[Address, Address]:
-        """The logical and physical address of the broker that a broker on `connection` has named; `proxied`:
-        it is reached through the same proxy (rule LOOKUP-07).
+        """Return the logical and physical address of the broker that was named on `connection`.
 
-        Raises `RemoteProtocolError` where nothing is named, `BrokerAddressRefused` where it is none to go to.
+        `proxied`: the client reaches the named broker through the connection's proxy (rule LOOKUP-07).
+        Raises `RemoteProtocolError` for an unusable URL, `BrokerAddressRefused` for a forbidden address.
         """
         tls, address = named_broker(url)
         if proxied:
@@ -182,7 +181,7 @@ class Lookup:
         check_destination(tls, address, self.service_url, self._services.config.broker_hosts)
         return address, address
 
-    # --- questions ---
+    # --- queries ---
 
     def find(
         self,
@@ -191,9 +190,9 @@ class Lookup:
         on_failed: Callable[[PulsarError], None],
         at: Address | None = None,
     ) -> Query:
-        """The broker of `topic` as (logical address, physical address). Equal questions share one LOOKUP.
+        """Find the broker of `topic`; `on_found` gets its logical and physical address.
 
-        `at`: who is asked instead of the service URL.
+        Equal queries share one LOOKUP. `at`: the address to ask in place of the service URL.
         """
         query = Query(on_found, on_failed)
         question = self._join(self._finding, topic, query, at)
@@ -207,8 +206,10 @@ class Lookup:
         on_known: Callable[[int], None],
         on_failed: Callable[[PulsarError], None],
     ) -> Query:
-        """The number of partitions of `topic`, 0 where it is not partitioned. Equal questions share one
-        PARTITIONED_METADATA."""
+        """Find the number of partitions of `topic`, 0 for a topic without partitions.
+
+        Equal queries share one PARTITIONED_METADATA.
+        """
         query = Query(on_known, on_failed)
         question = self._join(self._counting, topic, query)
         if question is not None:
@@ -221,7 +222,10 @@ class Lookup:
         on_known: Callable[[TopicListing], None],
         on_failed: Callable[[PulsarError], None],
     ) -> Query:
-        """The topics of a namespace, from any broker. Equal questions share one GET_TOPICS_OF_NAMESPACE."""
+        """Find the topics of a namespace by asking any broker.
+
+        Equal queries share one GET_TOPICS_OF_NAMESPACE.
+        """
         query = Query(on_known, on_failed)
         question = self._join(self._listing, wanted, query)
         if question is not None:
@@ -263,7 +267,10 @@ class Lookup:
         self._ask(question, self.service_address, encode, known, Command.PARTITIONED_METADATA_RESPONSE)
 
     def _count_known(self, question: _Question, partitions: int) -> None:
-        """A count is a number of connections, producers, consumers to come: it has a limit."""
+        """Answer with the number of partitions, up to `max_partitions`.
+
+        Each partition costs a producer or consumer, so a larger number fails.
+        """
         most = self._services.config.max_partitions
         if partitions > most:
             text = f"topic {question.topic} is said to have {partitions} partitions, allowed are {most}"
@@ -274,7 +281,7 @@ class Lookup:
     def _join(
         self, among: _Questions, topic: TopicName | TopicList, query: Query, at: Address | None = None
     ) -> _Question | None:
-        """Wait for the answer to a question; gives it where it has to be asked, nobody having done so."""
+        """Add a query to the equal lookup in flight; return a new lookup if there is none."""
         question = among.get((topic, at))
         if question is not None:
             question.queries.append(query)
@@ -355,7 +362,7 @@ class Lookup:
         on_done: Callable[[Connection, Any], None],
         reply: int,
     ) -> None:
-        """One request at `address`, once there is a connection and it is its turn there."""
+        """Send one request to `address`, once a connection is ready and its lookup queue has room."""
 
         def connected(connection: Connection) -> None:
             def done(response: Any) -> None:
@@ -384,7 +391,7 @@ class Lookup:
         self._services.pool.get(address, address, connected, fail)
 
     def _refusal(self, connection: Connection, response: Any) -> PulsarError:
-        """The error in a failed answer; UnknownError where it has none (WIRE-19)."""
+        """Return the error of a failed answer; UnknownError for an answer without a code (WIRE-19)."""
         error = broker_error(response.error, response.message)
         if isinstance(error, (TooManyRequests, ServiceNotReady)):
             connection.count_rejection()

@@ -1,8 +1,8 @@
-"""`Pool`: connections by address, shared by everybody who needs one (rules POOL-01 to POOL-13).
+"""`Pool`: the connections of a client by address, shared by all machines that need one.
 
-It owns which connections there are: it asks the world for links and hands a connection out once its handshake
-is complete. Concurrent wishes for one address share one attempt; an attempt that fails is forgotten, so that
-the next wish makes a new one.
+The pool owns the set of connections. It asks the driver for links, and returns a connection once its
+handshake is complete. Concurrent requests for one address share one attempt. A failed attempt is discarded,
+so the next request makes a new one.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ Key: TypeAlias = tuple[Address, Address, int]
 
 
 class Waiter:
-    """Somebody who waits for a connection, until it is ready, has failed, or he cancels."""
+    """A request for a connection, until the connection is ready or has failed, or the requester cancels."""
 
     __slots__ = ("cancelled", "on_failed", "on_ready")
 
@@ -30,7 +30,7 @@ class Waiter:
         self.cancelled = False
 
     def cancel(self) -> None:
-        """Neither callback will be called. The connection stays, for others."""
+        """Prevent both callbacks. The connection stays for other users."""
         self.cancelled = True
 
 
@@ -41,12 +41,12 @@ class Pool:
         self._services = services
         self._connections: dict[Key, Connection] = {}
         self._keys: dict[int, Key] = {}
-        """Under which key each link's connection is known."""
+        """The key of each link's connection."""
         self._waiters: dict[int, list[Waiter]] = {}
         self.links: dict[int, Connection] = {}
-        """Every link that the world knows of and that has not ended."""
+        """Every link that the driver was asked for and that has not ended."""
         self.left: dict[int, list[bytes]] = {}
-        """What was still to be written when a link was ended from here."""
+        """Chunks that were still unwritten when the client ended a link, by link."""
 
     def get(
         self,
@@ -55,7 +55,10 @@ class Pool:
         on_ready: Callable[[Connection], None],
         on_failed: Callable[[PulsarError], None],
     ) -> Waiter:
-        """A connection to the broker `logical` by way of `physical`; `on_ready` may be called at once."""
+        """Request a connection to the broker `logical` through the address `physical`.
+
+        A ready connection is passed to `on_ready` at once.
+        """
         services = self._services
         slots = services.config.connections_per_broker
         slot = services.context.rng.below(slots) if slots > 1 else 0
@@ -88,20 +91,20 @@ class Pool:
         return any(each.ready and each.physical == address for each in self.links.values())
 
     def became_ready(self, connection: Connection) -> None:
-        """The handshake is complete: hand it to everybody who waits (rule POOL-09)."""
+        """The handshake is complete: pass the connection to every waiter (rule POOL-09)."""
         waiters = self._waiters[connection.link]
         self._waiters[connection.link] = []
         for waiter in waiters:
             if not waiter.cancelled:
                 waiter.on_ready(connection)
 
-    def ended(self, connection: Connection, cause: PulsarError, *, told: bool) -> None:
-        """A connection is over, whoever ended it (rules POOL-06, POOL-10)."""
+    def ended(self, connection: Connection, cause: PulsarError, *, already_gone: bool) -> None:
+        """Discard an ended connection (rules POOL-06, POOL-10). `already_gone`: see `Connection.close`."""
         link = connection.link
         del self.links[link]
         del self._connections[self._keys.pop(link)]
-        if not told and (words := connection.data_to_send()):
-            self.left[link] = words
+        if not already_gone and (chunks := connection.data_to_send()):
+            self.left[link] = chunks
         if not connection.was_ready:
             self._services.lookup.could_not_connect(connection.physical)
         for waiter in self._waiters.pop(link):

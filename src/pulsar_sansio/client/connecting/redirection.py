@@ -1,8 +1,8 @@
-"""`Redirection`: where brokers have told a producer or a consumer to go.
+"""`Redirection`: the clusters and brokers that brokers name for a producer or a consumer.
 
-A topic may move to another cluster (TOPIC_MIGRATED); from then on it is asked for there. And a broker that
-closes somebody may name the broker to go to at once (GAP-37), which is believed so many times in a row. It
-decides nothing else about the way; that is the attachment's.
+A topic may move to another cluster (TOPIC_MIGRATED); later lookups then ask that cluster. A broker that
+closes a producer or consumer may name the broker to connect to at once (GAP-37). The client follows a limited
+number of such names in a row. The attachment decides everything else.
 """
 
 from contextlib import suppress
@@ -14,36 +14,42 @@ from .services import Services
 
 
 class Redirection:
-    """One producer's or consumer's."""
+    """The redirections of one producer or consumer."""
 
     __slots__ = ("_followed", "_services", "cluster")
 
     def __init__(self, services: Services) -> None:
         self.cluster: Address | None = None
-        """Where to ask for the topic since it has moved to another cluster; None is the service URL."""
+        """The cluster to ask for a topic that has migrated; None for the service URL."""
         self._services = services
         self._followed = 0
-        """How often brokers have said where to go, and were followed at once, since the last wait."""
+        """The number of named brokers that the client followed at once since the last backoff."""
 
     def migrated(self, url: str) -> None:
-        """The topic is asked for in the cluster of that URL, and what is pending is kept for it. A URL that
-        is missing or refused changes nothing, and the old cluster says it again. A broker that the old one
-        names after that is not gone to."""
+        """Ask for the topic in the cluster of that URL; pending messages are kept for that cluster.
+
+        A missing or refused URL changes nothing, and the old cluster reports the migration again. Brokers
+        that the old cluster names afterwards are not followed.
+        """
         with suppress(RemoteProtocolError):
             self.cluster = self._services.lookup.cluster_at(url)
-            self._followed = self._services.config.max_lookup_redirects  # no broker of the old one is
+            self._followed = (
+                self._services.config.max_lookup_redirects
+            )  # the old cluster names no brokers now
 
     def assigned(self, url: str | None, connection: Connection) -> tuple[Address, Address] | None:
-        """The way to the broker that was named on this connection, logical and physical. None where none was,
-        or so many times that it may go on without end. Raises `RemoteProtocolError` for a URL that cannot be
-        followed."""
+        """Return the logical and physical address of the broker that was named on this connection.
+
+        Return None when no broker was named, or when `max_lookup_redirects` names were followed in a row.
+        Raises `RemoteProtocolError` for a URL that the client cannot follow.
+        """
         self._followed += 1
         if url is None or self._followed > self._services.config.max_lookup_redirects:
             return None
-        # A connection through a proxy goes on through that proxy: only the broker behind it changes.
+        # A connection through a proxy stays with that proxy; only the broker behind the proxy changes.
         proxied = connection.logical != connection.physical
         return self._services.lookup.way_to(url, connection, proxied)
 
     def waited(self) -> None:
-        """It did not go at once: brokers are believed anew."""
+        """A backoff came first, so the count of followed names starts again."""
         self._followed = 0

@@ -1,6 +1,6 @@
-"""What a refused attempt to open a producer or a consumer leads to (GAP-04; PROD-22 to PROD-24, CONS-15).
+"""The policy for refused attempts to open a producer or a consumer: retry or fail (GAP-04).
 
-One table for both: by the broker's code, and by whether it was attached before. It knows nothing of states.
+One table serves both. The keys are the broker's error code and whether the owner was attached before.
 """
 
 from enum import Enum, auto
@@ -9,10 +9,10 @@ from ...model.errors import AuthenticationError, BrokerError, PulsarError, Serve
 
 
 class Decision(Enum):
-    """What becomes of an attempt that the broker refused."""
+    """The consequence of a refused attempt."""
 
     DEFAULT = auto()
-    """What the table says."""
+    """Decide by the table."""
     RETRY = auto()
     FAIL = auto()
 
@@ -48,18 +48,19 @@ REFUSALS: dict[ServerError, tuple[Decision, Decision]] = {
     ServerError.TransactionNotFound: (_FAIL, _RETRY),
     ServerError.ProducerFenced: (_FAIL, _FAIL),
 }
-"""What a refusal of PRODUCER, SUBSCRIBE or, while creating, of a lookup leads to."""
+"""The decision for each code that refuses PRODUCER, SUBSCRIBE or, before the first attachment, a lookup
+(PROD-22, PROD-23, PROD-24, CONS-15)."""
 
 
 def decide(error: PulsarError, was_attached: bool) -> Decision:
-    """RETRY or FAIL: by the table where the broker refused, else by what kind of failure it is."""
+    """Return RETRY or FAIL: by the table for a `BrokerError`, else by `PulsarError.retryable`."""
     if isinstance(error, BrokerError):
         return REFUSALS[error.code][was_attached]
     return Decision.RETRY if error.retryable else Decision.FAIL
 
 
 def not_ready(what: str, seconds: float, last: PulsarError | None) -> PulsarError:
-    """Why something was not opened in time (PROD-25): what the broker said last, or that time is up."""
+    """Return the error for an opening that timed out: the broker's last error or `TimedOut` (PROD-25)."""
     if isinstance(last, BrokerError) and not isinstance(last, AuthenticationError):
         return last
     why = f"; the last attempt: {last}" if last is not None else ""

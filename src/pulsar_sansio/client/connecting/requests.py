@@ -1,9 +1,9 @@
-"""`Requests`: which question is waiting for which answer (rules CONN-06, CONN-07, CONN-12, CONN-13).
+"""`Requests`: the pending requests of a client, with their answers and timeouts (CONN-06, CONN-07, CONN-12,
+CONN-13).
 
-One counter of request ids per client; what is pending is kept per connection, because an answer only counts
-on the connection that was asked. Exactly one of the two callbacks is called, once, unless the request is
-cancelled. It refuses to know what was asked: a request is a frame, the kind of its answer and a limit of
-time.
+A client has one counter of request ids. Pending requests are kept per connection, because an answer counts
+only on the connection of its request. Exactly one of the two callbacks is called, once, unless the request is
+cancelled. A request is a frame, the type of its answer and a deadline; the requester knows its meaning.
 """
 
 from collections import deque
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Command = proto.BaseCommand
 
 REPLIES: dict[type, int] = {
-    # The class of an answer: its command type.
+    # Maps the class of an answer to its command type.
     proto.CommandSuccess: Command.SUCCESS,
     proto.CommandProducerSuccess: Command.PRODUCER_SUCCESS,
     proto.CommandLookupTopicResponse: Command.LOOKUP_RESPONSE,
@@ -39,20 +39,23 @@ REPLIES: dict[type, int] = {
 
 
 MAX_DONE = 1000
-"""Requests that are done and kept in the queue of timeouts; from here on at most as many as are not done."""
+"""The number of done requests that may stay in the queue of timeouts.
+
+Beyond this number, the queue holds at most as many done requests as pending ones.
+"""
 
 
 _NEVER = 1 << 63
-"""The deadline of a request that may take any time; it is not in the queue of timeouts."""
+"""The deadline of a request without a timeout; such a request is not in the queue of timeouts."""
 
 
 def _command_of(frame: bytes) -> str:
-    """The name of the command in a frame: behind both sizes, the tag of `type` and its value."""
+    """Return the name of the command in a frame: byte 9 is the type, after both sizes and the field's tag."""
     return Command.Type.Name(Command.Type.ValueType(frame[9]))
 
 
 class Pending:
-    """One request that has no answer yet."""
+    """One request without an answer yet."""
 
     __slots__ = ("connection", "deadline", "done", "on_done", "on_failed", "reply", "request_id")
 
@@ -75,7 +78,7 @@ class Pending:
 
 
 class _Timeouts:
-    """Requests in the order in which they run out, as the limit is the same for all: a queue, not a heap."""
+    """Requests by deadline. All have one timeout, so the order is that of sending: a queue, not a heap."""
 
     __slots__ = ("_done", "queue", "slot")
 
@@ -83,7 +86,7 @@ class _Timeouts:
         self.slot = slot
         self.queue: deque[Pending] = deque()
         self._done = 0
-        """How many in the queue are done: they wait there behind older ones that are not."""
+        """The number of done requests in the queue, each behind an older one that is pending."""
 
     def add(self, pending: Pending) -> None:
         self.queue.append(pending)
@@ -91,7 +94,7 @@ class _Timeouts:
             self.slot.set(pending.deadline)
 
     def tidy(self) -> None:
-        """One more is done: forget what was answered; no timer where nothing is left."""
+        """Count one more done request, drop done ones, and clear the timer of an empty queue."""
         queue = self.queue
         self._done += 1
         while queue and queue[0].done:
@@ -113,7 +116,7 @@ class Requests:
         self._next_request_id = count().__next__
         self._timeouts = _Timeouts(self._context.deadlines.slot(self._expire))
         self.reported = False
-        """Tell of each request and its answer, as `RequestSent` and `RequestAnswered`."""
+        """When True, emit `RequestSent` and `RequestAnswered` for each request."""
 
     def send(
         self,
@@ -124,10 +127,10 @@ class Requests:
         *,
         reply: int = Command.SUCCESS,
     ) -> int:
-        """Write the frame that `encode(request_id)` makes and wait for the answer.
+        """Write the frame that `encode(request_id)` returns, and wait for the answer. Return the request id.
 
-        `reply`: the command type that answers it. `on_done` gets the answer; `on_failed` gets a `BrokerError`
-        (ERROR came), `TimedOut` (after the operation timeout) or `ConnectionLost`. Returns the request id.
+        `reply`: the command type of the answer. `on_done` gets the answer; `on_failed` gets a `BrokerError`
+        (ERROR came), `TimedOut` (after the operation timeout) or `ConnectionLost`.
         """
         request_id = self._next_request_id()
         deadline = self._context.now + self._services.durations.operation_timeout
@@ -149,20 +152,19 @@ class Requests:
         *,
         reply: int,
     ) -> None:
-        """The request was answered, and is to be answered once more, whenever that may be: there is no limit
-        of time."""
+        """Wait without a timeout for a second answer to a request that was answered before."""
         connection.pending[request_id] = Pending(connection, request_id, reply, _NEVER, on_done, on_failed)
 
     def cancel(self, connection: "Connection", request_id: int) -> None:
-        """Nobody wants the answer any more; a late one is ignored. An id that is not pending is too."""
+        """Discard a request, so that a late answer is ignored. An unknown id is ignored, too."""
         pending = connection.pending.get(request_id)
         if pending is not None:
             self._settle(pending)
 
     def reply(self, connection: "Connection", command: Any) -> None:
-        """An answer came. One to nothing that was asked is ignored (rule CONN-07).
+        """Pass an answer to its request. An answer to no pending request is ignored (rule CONN-07).
 
-        Raises `RemoteProtocolError` for an answer of the wrong kind.
+        Raises `RemoteProtocolError` for an answer of the wrong type.
         """
         pending = connection.pending.get(command.request_id)
         if pending is None:
@@ -178,16 +180,16 @@ class Requests:
         self._settle(pending).on_done(command)
 
     def refuse(self, connection: "Connection", request_id: int, error: PulsarError) -> None:
-        """ERROR came for a request; for none that is pending it is ignored."""
+        """ERROR came for a request; an id that is not pending is ignored."""
         pending = connection.pending.get(request_id)
         if pending is not None:
             self._fail(pending, error)
 
     def fail_all(self, connection: "Connection", error: PulsarError) -> None:
-        """The connection died: everything asked on it fails, in the order of asking."""
+        """The connection died: fail its requests in the order of sending."""
         while connection.pending:
             for pending in list(connection.pending.values()):
-                if connection.pending.get(pending.request_id) is pending:  # else one before it cancelled it
+                if connection.pending.get(pending.request_id) is pending:  # else a callback cancelled it
                     self._fail(pending, error)
 
     def _fail(self, pending: Pending, error: PulsarError) -> None:

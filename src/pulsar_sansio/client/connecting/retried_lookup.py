@@ -1,7 +1,7 @@
-"""`RetriedLookup`: a question to the lookup, from being asked to its one outcome.
+"""`RetriedLookup`: one lookup, repeated until its one outcome.
 
-It asks again after failures that may pass, until the operation timeout, and tells `done` or `failed`. What a
-producer or consumer finds out about its own topic is the business of `attachment`.
+Retryable failures are retried until the operation timeout; then `done` or `failed` is called. Producers and
+consumers use `attachment` for lookups of their own topics.
 """
 
 from collections.abc import Callable
@@ -15,8 +15,11 @@ from .services import ClientContext, Services
 
 
 class RetriedLookup:
-    """Asks until the operation timeout (CONN-13). `handle`: the request or consumer that it is for. `what`:
-    the thing asked for, in words. `ask(on_done, on_failed)` asks once."""
+    """Repeats a lookup until the operation timeout (CONN-13).
+
+    `handle`: the request or consumer that waits for the result. `what`: the wanted result in words.
+    `ask(on_done, on_failed)` makes one attempt.
+    """
 
     __slots__ = (
         "_ask",
@@ -59,18 +62,18 @@ class RetriedLookup:
         self._deadline.set(context.now + durations.operation_timeout)
 
     def ask(self) -> None:
-        """Begin, or begin again."""
+        """Make one attempt."""
         self._query = self._ask(self._known, self._not_known)
 
     def cancel(self) -> None:
-        """Nobody wants to know any more."""
+        """Discard the lookup; neither callback will be called."""
         if self._query is not None:
             self._query.cancel()
         self._retry.clear()
         self._deadline.clear()
 
     def fail(self, error: PulsarError) -> None:
-        """That is the outcome."""
+        """End with this error as the outcome."""
         self.cancel()
         self._failed(error)
 

@@ -1,7 +1,6 @@
-"""`Services`: what a machine may use of the root it lives under.
+"""`Services`: the parts of the client that every machine may use.
 
-One record, made by the root and given to every machine. A machine reaches other machines through nothing
-else.
+The root makes one record and gives it to every machine. A machine reaches other machines only through it.
 """
 
 from collections.abc import Callable
@@ -26,7 +25,7 @@ ClientContext: TypeAlias = Context[Output]
 
 @dataclass(slots=True)
 class Durations:
-    """The durations of a `ClientConfig` as integer nanoseconds: converted once, when the root takes it."""
+    """The durations of a `ClientConfig` in integer nanoseconds, converted once when the root takes it."""
 
     operation_timeout: int
     keepalive_interval: int
@@ -46,7 +45,7 @@ class Durations:
 
 
 class Services:
-    """`requests`, `pool` and `lookup` are set by the root, once, before any machine exists."""
+    """The root sets `requests`, `pool` and `lookup` once, before any machine exists."""
 
     __slots__ = (
         "config",
@@ -80,26 +79,25 @@ class Services:
         self.memory = MemoryLimit(config.memory_limit)
         self.received_memory = ReceivedMemory(self.memory)
         self.ended = ended
-        """`ended(handle, error)`: the attachment tells the root that a producer or consumer is gone for
-        good."""
+        """`ended(handle, error)`: an attachment reports the permanent end of a producer or consumer."""
         self.next_producer_id = count().__next__
-        """Ids on the wire: one counter for producers, one for consumers, from 0 (rule CLIENT-04)."""
+        """Wire ids from 0, with separate counters for producers and consumers (rule CLIENT-04)."""
         self.next_consumer_id = count().__next__
         self.next_watcher_id = count().__next__
         self.wall_offset: int | None = None
-        """Milliseconds since 1970 at the moment 0; None where nobody has said."""
+        """Wall time when the client's clock was 0, in ms since 1970; None until the driver reports one."""
 
-    def note_wall_time(self, wall_time: int) -> None:
-        """It is so many milliseconds since 1970 now."""
+    def record_wall_time(self, wall_time: int) -> None:
+        """Record the current wall time, in ms since 1970."""
         self.wall_offset = wall_time - self.context.now // 1_000_000
 
     def wall_time(self) -> int:
-        """Milliseconds since 1970, as far as it is known."""
+        """Return the current wall time, in ms since 1970, by the last recorded value."""
         assert self.wall_offset is not None
         return self.wall_offset + self.context.now // 1_000_000
 
     def within(self, context: ClientContext, ended: Callable[[int, PulsarError | None], None]) -> "Services":
-        """The same for machines within a machine, which is told of their ends."""
+        """Return a copy for nested machines; their ends are reported to `ended`."""
         inner = copy(self)
         inner.context = context
         inner.ended = ended

@@ -1,4 +1,4 @@
-"""Lists of topics: the question for one, and what a broker answers (WIRE-04, PATTERN-08)."""
+"""Requests for the topics of a namespace, and the broker's answers (WIRE-04, PATTERN-08)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,8 +17,11 @@ _MODES = {
 
 @dataclass(frozen=True, slots=True)
 class TopicList:
-    """The topics of a namespace. `pattern`: what the broker may filter them by. `known`: the hash of the list
-    that is there already and need not be sent again."""
+    """A request for the topics of a namespace.
+
+    `pattern`: an optional filter for the broker. `known`: the hash of the list that the client has; the
+    broker omits an unchanged list.
+    """
 
     namespace: str
     domain: TopicDomain
@@ -41,8 +44,11 @@ class TopicList:
 
 @dataclass(frozen=True, slots=True)
 class TopicListing:
-    """The answer. `names`: as the broker lists them, partitions one by one; without meaning where it has not
-    `changed`. `filtered`: the pattern was applied. `hash`: of the whole list, None of an old broker."""
+    """The answer to a `TopicList`.
+
+    `names`: the names as listed by the broker, each partition separately; meaningless unless `changed`.
+    `filtered`: the broker applied the pattern. `hash`: the hash of the whole list; None from an old broker.
+    """
 
     names: Sequence[str]
     changed: bool
@@ -56,7 +62,7 @@ def listing(answer: proto.CommandGetTopicsOfNamespaceResponse) -> TopicListing:
 
 
 def parsed(name: str) -> TopicName | None:
-    """None for what is no name: a broker of another version may have topics of other forms."""
+    """Parse a name. Return None for an invalid name: brokers of other versions may use other forms."""
     try:
         return TopicName.parse(name)
     except InvalidTopicName:
@@ -64,6 +70,6 @@ def parsed(name: str) -> TopicName | None:
 
 
 def named_topics(listed: TopicListing) -> list[str]:
-    """Partitions folded to their topics, each once."""
+    """Return the sorted topic names of a listing, with partitions folded to their topic."""
     names = (parsed(name) for name in listed.names)
     return sorted({str(name.base) for name in names if name is not None})

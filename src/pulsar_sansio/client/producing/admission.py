@@ -1,12 +1,11 @@
-"""`Admission`: which messages a producer takes, and how many (rules PROD-32 to PROD-37).
+"""`Admission`: checks the messages of a producer and accepts as many as the limits allow.
 
-It owns the tickets, the checks that a message passes, the limits of unconfirmed messages and their bytes, and
-the messages that are *early*: the producer was never attached, so there is no name to seal them with. What is
-taken goes to the *sealing*. It knows nothing of sequence ids, of frames and connections, of receipts, or of
-errors of the broker.
+It owns the tickets, the checks of messages, the limits of unconfirmed messages and bytes, and the *unsealed*
+messages: without a first attachment the producer has no name to seal them with. Accepted messages go to the
+`EntryBuilder`, which owns sequence ids and frames.
 
-`send` has a short path, `append`: what fits into the open batch without filling it is appended, and nothing
-else is done. What needs no batch has one too, within `send`.
+`append` is the fast path for messages that join the open batch without filling it. `send` has a fast path for
+payloads of a producer that does not batch.
 """
 
 from collections import deque
@@ -35,12 +34,14 @@ MAX_PUBLISH_TIME = 2**63 - 1
 
 
 Early: TypeAlias = tuple[int, bytes | OutgoingMessage, int]
-"""Ticket, message and publish time of a message that cannot be sealed yet."""
+"""The ticket, message and publish time of a message that cannot be sealed yet."""
 
 
 class Admission:
-    """One producer's. `max_message_size` counts until a broker has said its own; `emit` is where it says that
-    there is room again."""
+    """Accepts the messages of one producer.
+
+    `max_message_size`: the limit in bytes until a broker announces its own. `emit` gets `Writable`.
+    """
 
     def __init__(
         self,
@@ -53,15 +54,15 @@ class Admission:
         emit: Callable[[Output], None],
     ) -> None:
         self.sealing = EntryBuilder(context, spec, window, max_message_size, memory)
-        """Where the messages go that are taken."""
+        """The receiver of accepted messages."""
         self.ended: PulsarError | None = None
-        """Why nothing can be taken any more."""
+        """The reason for accepting no more messages; None while open."""
         self.was_full = False
-        """Somebody was told that there is no room, and waits for `Writable`."""
+        """A send was refused for lack of room; `Writable` is owed."""
         self.waits_for_memory = False
-        """It `was_full` because of the client's memory."""
+        """The last refusal was due to the client's memory limit."""
         self._plain_sealer: SendEncoder | None = None
-        """There while bare payloads go out by themselves: nothing to join, nothing to wait for."""
+        """The encoder of the fast path; None unless payloads are sent one by one, without chunking."""
         self._emit = emit
         self._handle = handle
         self._spec = spec
@@ -78,8 +79,11 @@ class Admission:
     # --- taking messages ---
 
     def send(self, message: bytes | OutgoingMessage, publish_time: int) -> int:
-        """Take a message; returns its ticket. Raises, having changed nothing: `ClosedError`,
-        `ProducerQueueIsFull`, `MessageTooLarge`, `InvalidMessage`."""
+        """Accept a message and return its ticket.
+
+        Raises, having changed nothing: `ClosedError`, `ProducerQueueIsFull`, `MessageTooLarge`,
+        `InvalidMessage`.
+        """
         if self._plain_sealer is None:
             ticket = self.append(message)
             if ticket >= 0:
@@ -87,8 +91,10 @@ class Admission:
         return self._send(message, publish_time)
 
     def append(self, message: bytes | OutgoingMessage) -> int:
-        """Take a message into the open batch, if it does not begin or fill it; returns its ticket. Gives -1,
-        having changed nothing, for every other message, for which `send` is."""
+        """Add a message to the open batch, unless the message would fill the batch; return its ticket.
+
+        Returns -1, having changed nothing, for a message that needs `send`.
+        """
         batch = self._batch
         if type(message) is bytes and batch.room > 0 and (space := batch.space - len(message)) > 0:
             batch.space = space
@@ -109,16 +115,16 @@ class Admission:
         return -1
 
     def send_many(self, messages: Sequence[bytes | OutgoingMessage], publish_time: int) -> range:
-        """Take messages, in order, as many as the window has room for; returns their tickets.
+        """Accept messages in order, as many as the limits allow, and return their tickets.
 
-        Raises as `send`, having taken none, except that a full window makes the range short and not an error.
+        Raises like `send`, having accepted none, except that a full window only shortens the range.
         """
         self.check_open()
         first = self._next_ticket
         room = self._room()
         if len(messages) > room:
             self.wait_for_room()
-            messages = messages[: max(room, 0)]  # what came early may be more than one partition has room for
+            messages = messages[: max(room, 0)]  # unsealed messages may exceed one partition's limit
         bare = set(map(type, messages)) <= {bytes}
         if not bare:
             for message in messages:
@@ -180,7 +186,8 @@ class Admission:
         try:
             if self.sealing.sealer is None:
                 if not isinstance(message, bytes):
-                    encode_member(message, 0)  # raises for text that cannot be sent, while somebody hears it
+                    # raises for text without a UTF-8 form, while the caller listens
+                    encode_member(message, 0)
                 self.take_early(message, publish_time)
             else:
                 self.sealing.take(message, ticket, publish_time)
@@ -191,7 +198,7 @@ class Admission:
         return ticket
 
     def _send_payloads(self, payloads: Sequence[bytes], publish_time: int) -> None:
-        """Payloads that are known to be right and to fit the window."""
+        """Accept checked payloads that fit the window."""
         position = 0
         batch = self._batch
         while position < len(payloads):
@@ -215,8 +222,10 @@ class Admission:
                 position += 1
 
     def _send_or_fail(self, message: bytes | OutgoingMessage, publish_time: int, first: int) -> None:
-        """One of several. What only shows when it is sealed fails that message, if others were taken
-        before."""
+        """Accept one of several messages.
+
+        An `InvalidMessage` from sealing is raised for the first message; a later message fails by its ticket.
+        """
         try:
             self._send(message, publish_time)
         except InvalidMessage as error:
@@ -225,50 +234,50 @@ class Admission:
             self._fail_untaken(error)
 
     def _fail_untaken(self, error: PulsarError) -> None:
-        """Settle a message that has a ticket coming and cannot be sealed."""
+        """Give a ticket to a message that cannot be sealed, and fail that ticket."""
         ticket = self._next_ticket
         self._next_ticket = ticket + 1
         self._window.fail(ticket, 1, error)
         self.settled()
 
     def check_open(self) -> None:
-        """Raises `ClosedError` where nothing can be taken any more."""
+        """Raise `ClosedError` unless messages can still be accepted."""
         if self.ended is not None:
             error = ClosedError(str(self.ended))
             error.__cause__ = self.ended
             raise error
 
     def _room(self) -> int:
-        """Messages that may still be taken (rules PROD-02, PROD-33)."""
+        """Return the number of messages that fit (rules PROD-02, PROD-33)."""
         return self._limit - self.pending
 
     @property
     def pending(self) -> int:
-        """Messages taken and not settled."""
+        """The number of messages accepted and not settled."""
         return self.sealing.pending + len(self._early)
 
     @property
     def limit(self) -> int:
-        """Messages that may be pending."""
+        """The maximum of `pending`."""
         return self._limit
 
     @property
     def open_bytes(self) -> int:
-        """The payloads of messages that are not sealed."""
+        """The payload bytes of messages that are not sealed."""
         return self.sealing.size + sum(payload_size(message) for _, message, _ in self._early)
 
     def wait_for_room(self) -> None:
-        """Somebody was told that there is no room: `Writable` follows when there is."""
+        """Emit `Writable` once there is room, because a send was refused."""
         self.was_full = self._window.watched = True
         self.waits_for_memory = False
 
     def _wait_for_memory(self, message: bytes | OutgoingMessage) -> None:
-        """Somebody was told that the client's memory has no room for it: likewise."""
+        """Emit `Writable` once the client's memory has room for the message, because a send was refused."""
         self._memory.wait(self._handle, payload_size(message), self._memory_free)
         self.was_full = self.waits_for_memory = True
 
     def _memory_free(self) -> None:
-        """There is memory; the window may be full all the same."""
+        """The client's memory has room again; the window may still be full."""
         self.waits_for_memory = False
         self._window.watched = True
         self._tell_of_room()
@@ -279,8 +288,7 @@ class Admission:
             self._emit(Writable(self._handle))
 
     def check(self, message: object, publish_time: int) -> None:
-        """Raises `InvalidMessage` where it cannot be sent, as far as can be said without sealing it (rules
-        PROD-35, BATCH-13)."""
+        """Raise `InvalidMessage` for errors that show without sealing (rules PROD-35, BATCH-13)."""
         if type(publish_time) is not int or not 0 <= publish_time <= MAX_PUBLISH_TIME:
             raise InvalidMessage(f"publish_time: milliseconds since 1970, not {publish_time!r}")
         if isinstance(message, bytes):
@@ -291,12 +299,14 @@ class Admission:
             self._check_size(len(message.payload or b""))
 
     def check_given(self, message: object, publish_time: int) -> None:
-        """`check`, as far as it is known here what will be sent."""
+        """Check a message as the application gave it; interceptors may defer the check."""
         self.check(message, publish_time)
 
     def refuse(self, message: bytes | OutgoingMessage, publish_time: int, error: PulsarError) -> None:
-        """A message that was meant for it, and fails with `error` without being taken. Raises
-        `InvalidMessage` where it is wrong by itself."""
+        """Refuse a message with `error`, which ended the producer.
+
+        Raises `InvalidMessage` if the message is invalid anyway.
+        """
         self.check(message, publish_time)
 
     def _check_size(self, size: int) -> None:
@@ -305,26 +315,26 @@ class Admission:
         if self._spec.batching is None and (
             self._spec.chunking or self._spec.compression is not CompressionType.NONE
         ):
-            return  # it is the compressed size, or the number of chunks, that counts: sealing finds out
+            return  # the encoder checks the compressed size, or the number of chunks
         raise MessageTooLarge(f"the payload has {size} bytes, the broker accepts {self._max_message_size}")
 
-    # --- before it was attached ---
+    # --- before the first attachment ---
 
     def take_early(self, message: bytes | OutgoingMessage, publish_time: int) -> None:
-        """Keep a message, which is known to be right, until there is a name to seal it with."""
+        """Keep a checked message until the producer has a name to seal it with."""
         ticket = self._next_ticket
         self._early.append((ticket, message, publish_time))
         self._next_ticket = ticket + 1
 
     def hand_over(self) -> deque[Early]:
-        """Give away what is early: it is for somebody else to send."""
+        """Return the unsealed messages, for another producer to send."""
         early, self._early = self._early, deque()
         return early
 
-    # --- what the producer tells it ---
+    # --- calls of the producer ---
 
     def attached(self, connection: Connection, name: str, producer_id: int, last_sequence_id: int) -> None:
-        """See `EntryBuilder.attached`. What was early, before the first time, is taken."""
+        """Pass the attachment to `EntryBuilder.attached`, then seal the unsealed messages."""
         self.sealing.attached(connection, name, producer_id, last_sequence_id)
         self._max_message_size = connection.max_message_size
         self._take_early()
@@ -332,7 +342,7 @@ class Admission:
             self._plain_sealer = self.sealing.sealer
 
     def _take_early(self) -> None:
-        """What was sent before there was a name: now, in order, with the tickets it has."""
+        """Seal the unsealed messages in order, with their tickets."""
         early, self._early = self._early, deque()
         next_ticket = self._next_ticket
         for ticket, message, publish_time in early:
@@ -346,13 +356,13 @@ class Admission:
         self._next_ticket = next_ticket
 
     def end(self, error: PulsarError) -> None:
-        """Nothing is taken from now on; the first reason given stays."""
+        """Accept no more messages; the first error given is the reason."""
         self.ended = self.ended or error
         self._plain_sealer = None
         self._memory.detach(self._handle, self._memory_free)
 
     def fail(self, error: PulsarError) -> None:
-        """Everything that is not sealed fails (rule PROD-27)."""
+        """Fail every message that is not sealed (rule PROD-27)."""
         self.sealing.fail(error)
         early, self._early = self._early, deque()
         self._memory.free += sum(payload_size(message) for _, message, _ in early)
@@ -364,15 +374,15 @@ class Admission:
                 count += 1
             self._window.fail(ticket, count, error)
 
-    # --- when tickets are settled ---
+    # --- settling ---
 
     @property
     def next_ticket(self) -> int:
-        """Every ticket below this one was given."""
+        """The ticket of the next message."""
         return self._next_ticket
 
     def settled(self) -> None:
-        """Some tickets are settled: there may be room again, and flushes may be done."""
+        """Tickets were settled: emit `Writable` if there is room, and answer completed flushes."""
         self._tell_of_room()
         waiting = self._window.settle_flushes(self.oldest_unsettled())
         self._window.watched = waiting or self.was_full
@@ -380,7 +390,7 @@ class Admission:
             self._memory.tell()
 
     def oldest_unsettled(self) -> int:
-        """Every ticket below this one is settled."""
+        """Return a ticket below which every ticket is settled."""
         if self._window.entries:
             return self._window.entries[0].oldest
         if self.sealing.count:

@@ -1,9 +1,8 @@
-"""`EntryBuilder`: how the messages that a producer has taken become entries (rules PROD-38 to PROD-40, BATCH).
+"""`EntryBuilder`: makes entries of the messages that a producer has accepted.
 
-It owns the sequence ids, the open batch or batches with their timer and the memory lent to them, what makes
-the frames, and the counters of what was written. Sealed entries go to the window and, while there is a
-connection, onto it. It knows nothing of who may send how much, of how tickets are given (each message comes
-with its own), or of receipts.
+It owns the sequence ids, the open batches with their timer and their lent memory, the encoder, and the
+counters of written messages. Sealed entries go to the send window and, while attached, to the connection. The
+`Admission` owns the limits, and gives each message its ticket.
 """
 
 from ...model.config import BatchingPolicy, OutgoingMessage, ProducerSpec, nanoseconds_of
@@ -18,7 +17,10 @@ from .send_window import Window
 
 
 class EntryBuilder:
-    """One producer's. `max_message_size` counts until a broker has said its own."""
+    """Builds the entries of one producer.
+
+    `max_message_size`: the limit in bytes until a broker announces its own.
+    """
 
     def __init__(
         self,
@@ -29,26 +31,26 @@ class EntryBuilder:
         memory: MemoryLimit,
     ) -> None:
         self.connection: Connection | None = None
-        """Where sealed messages go at once; None while detached."""
+        """The connection for sealed entries; None while detached."""
         self.sealer: SendEncoder | None = None
-        """None until there is a name: nothing can be sealed before."""
+        """The encoder; None until the producer has a name, which sealing needs."""
         initial = spec.initial_sequence_id
         self.next_sequence_id = 0 if initial is None else initial + 1
-        """For the next message that has none of its own; messages in the batch's run come before it."""
+        """The sequence id of the next message without one, not counting messages in the batch's run."""
         policy = spec.batching or BatchingPolicy()
         self.batch = OpenBatch(policy, max_message_size)
-        """Stays empty where the producer does not batch, or batches by key."""
+        """The open batch; always empty if the producer does not batch, or batches by key."""
         self._key_batches: KeyBatches | None = None
         if policy.by_key:
             self._key_batches = KeyBatches()
         self.messages_sent = 0
-        """Written to a connection, again each time."""
+        """The number of messages written to connections; a resent message counts again."""
         self.bytes_sent = 0
-        """Of their payloads."""
+        """The payload bytes of the messages in `messages_sent`."""
         self.batches = 0
-        """Batches sealed."""
+        """The number of sealed batches."""
         self.batched = 0
-        """The messages in them."""
+        """The number of messages in sealed batches."""
         self._context = context
         self._spec = spec
         self._window = window
@@ -57,47 +59,49 @@ class EntryBuilder:
         self._batch_delay = nanoseconds_of(policy.max_delay)
         self._batch_timer = context.deadlines.slot(self.close_batch)
 
-    # --- what is there ---
+    # --- open batches ---
 
     @property
     def count(self) -> int:
-        """Messages in open batches."""
+        """The number of messages in open batches."""
         return self.batch.count if self._key_batches is None else self._key_batches.count
 
     @property
     def size(self) -> int:
-        """Bytes of their payloads."""
+        """The payload bytes of messages in open batches."""
         return self.batch.size if self._key_batches is None else self._key_batches.size
 
     @property
     def first_ticket(self) -> int:
-        """The lowest in an open batch, where there is one."""
+        """The lowest ticket in an open batch; call only while `count` is not 0."""
         return self.batch.first_ticket if self._key_batches is None else self._key_batches.first_ticket
 
     @property
     def pending(self) -> int:
-        """Messages that came here and are not settled."""
+        """The number of messages in open batches and in the send window."""
         return self._window.messages + (
             self.batch.count if self._key_batches is None else self._key_batches.count
         )
 
     @property
     def unused(self) -> int:
-        """Bytes of the memory lent to it that the open batch has not used."""
+        """The bytes of lent memory that the open batch has not used."""
         return self.batch.unused
 
     # --- one more message ---
 
     def append_member(self, message: OutgoingMessage) -> bool:
-        """A message with a key or properties, among others of its kind in the open batch; False, and nothing
-        has changed, where it needs `take`."""
+        """Add a message with key or properties to an open batch of such messages.
+
+        Returns False, having changed nothing, for a message that needs `take`.
+        """
         if message.sequence_id is not None or message.deliver_at is not None or message.replicate_to:
             return False
         sequence_id = self.next_sequence_id
         try:
             member = encode_member(message, sequence_id)
         except InvalidMessage:
-            return False  # `take` says why
+            return False  # `take` raises the error
         payload = message.payload
         size = len(payload) if payload else 0
         extra = len(member) - size - MEMBER_ALLOWANCE
@@ -107,8 +111,10 @@ class EntryBuilder:
         return True
 
     def take(self, message: bytes | OutgoingMessage, ticket: int, publish_time: int) -> None:
-        """Into the open batch, or by itself, once there is a sealer. Raises `InvalidMessage`, having taken
-        nothing, where it cannot be sealed."""
+        """Add a message to the open batch, or seal it alone; call once there is an encoder.
+
+        Raises `InvalidMessage`, having changed nothing, for a message that cannot be sealed.
+        """
         explicit = deliver_at = None
         if not isinstance(message, bytes):
             explicit, deliver_at = message.sequence_id, message.deliver_at
@@ -135,11 +141,11 @@ class EntryBuilder:
 
     @property
     def _counter(self) -> int:
-        """The id of the next message that has none of its own (rule PROD-38)."""
+        """The sequence id of the next message without one (rule PROD-38)."""
         return self.next_sequence_id + len(self.batch.run)
 
     def _encode_member(self, message: OutgoingMessage, sequence_id: int) -> tuple[bytes, int]:
-        """A member of a batch, and its bytes beyond payload and allowance."""
+        """Return the encoded member of a batch, and its bytes beyond payload and allowance."""
         member = encode_member(message, sequence_id)
         if len(member) > self._max_message_size:
             raise MessageTooLarge(
@@ -177,7 +183,7 @@ class EntryBuilder:
             batch.lend(self._memory.lend(self, space))
 
     def give_back(self) -> None:
-        """Close the batch's short path, and return what it did not use of the memory lent to it."""
+        """Close the batch's fast path, and return the unused part of its lent memory."""
         batch = self.batch
         if batch.count:
             self._memory.returned(self, batch.withdraw())
@@ -208,7 +214,7 @@ class EntryBuilder:
     # --- entries ---
 
     def close_batch(self) -> None:
-        """Seal the open batch, or all that are open, and send it, if there is one (rule BATCH-09)."""
+        """Seal and send every open batch (rule BATCH-09)."""
         if self._key_batches is not None:
             self._close_key_batches(self._key_batches)
             return
@@ -229,7 +235,7 @@ class EntryBuilder:
                 frame = sealer.batch(batch.first, batch.publish_time, lowest, highest, count, batch.members())
                 self.batches += 1
                 self.batched += count
-        except PulsarError as error:  # rule BATCH-07: nobody is left waiting
+        except PulsarError as error:  # rule BATCH-07: every ticket is settled
             batch.clear()
             self._window.fail(ticket, count, error)
             self._memory.free += size
@@ -267,8 +273,7 @@ class EntryBuilder:
     def pend(
         self, ticket: int, count: int, sequence_id: int, highest: int | None, frame: Frame, size: int
     ) -> None:
-        """It is sealed: it waits for its receipt, and goes out now if there is a connection (rule
-        PROD-40)."""
+        """Add a sealed entry to the send window, and write it if there is a connection (rule PROD-40)."""
         self._window.add(ticket, count, sequence_id, highest, frame, size)
         connection = self.connection
         if connection is not None:
@@ -276,12 +281,15 @@ class EntryBuilder:
             self.bytes_sent += size
             connection.write(frame)
 
-    # --- what the producer tells it ---
+    # --- calls of the producer ---
 
     def attached(self, connection: Connection, name: str, producer_id: int, last_sequence_id: int) -> None:
-        """There is a connection, and the first time a name; the broker's last id counts then alone, and only
-        without an initial one (rules PROD-18, PROD-46)."""
-        self.close_batch()  # under the limit it was filled for
+        """Use a new connection and its limits.
+
+        The first call also sets the name. Only the first call applies the broker's last sequence id, unless
+        the application gave an initial one (rules PROD-18, PROD-46).
+        """
+        self.close_batch()  # under the limit that the batch was filled for
         self._max_message_size = limit = connection.max_message_size
         self.batch.limit(limit)
         if self._key_batches is not None:
@@ -295,18 +303,18 @@ class EntryBuilder:
             self.next_sequence_id = last_sequence_id + 1
 
     def send_again(self, connection: Connection) -> None:
-        """Everything in the window, in order, the same bytes."""
+        """Write every entry of the send window, in order, with unchanged bytes."""
         for entry in self._window.entries:
             self.messages_sent += entry.count
             self.bytes_sent += entry.size
             connection.write(entry.frame)
 
     def fail(self, error: PulsarError) -> None:
-        """What is in open batches fails (rule PROD-27)."""
+        """Fail the messages in open batches (rule PROD-27)."""
         batch = self.batch
         count = batch.count
         if count:
-            # The ids are spent: a later message must not get one that an application saw fail.
+            # Skip these ids: a later message must not reuse the id of a message that failed.
             self.next_sequence_id += len(batch.run)
             self._batch_timer.clear()
             self.give_back()

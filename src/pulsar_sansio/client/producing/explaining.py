@@ -1,4 +1,4 @@
-"""Lines of an explanation about what a producer has taken and not settled."""
+"""Explanation of the messages that a producer has accepted and not settled."""
 
 from ..explanation import seconds
 from ..memory import MemoryLimit
@@ -7,7 +7,7 @@ from .send_window import Window
 
 
 def window(intake: Admission, sent: Window, memory: MemoryLimit, send_timeout: float, now: int) -> list[str]:
-    """Say what a producer has taken and not settled."""
+    """Describe the pending messages, and the limits that delay them."""
     pending = intake.pending
     lines = []
     if intake.waits_for_memory:

@@ -1,13 +1,12 @@
-"""`KeyBatches`: one open batch for each key, sent together (key-based batching, rules BATCH and KSHARED).
+"""`KeyBatches`: one open batch for each key (key-based batching, rules BATCH and KSHARED).
 
-A Key_Shared subscription gives a whole entry to one consumer, so an entry must not mix keys. It owns the
-open batches and whether one more message may join them: the limits of the policy count for all of them
-together, as in the Java client. The ordering key counts where there is one, messages without any key share a
-batch.
+A Key_Shared subscription delivers a whole entry to one consumer, so an entry must not mix keys. `KeyBatches`
+owns the open batches. The limits of the policy count for all batches together, as in the Java client. The
+ordering key takes precedence over the key; messages without a key share a batch.
 
-All are closed at the same moment, a *round*, and sent in the order of their highest sequence ids. An entry is
-known by that id alone, on the wire and in its receipt (seen: java-produce-key-batch: nine messages of three
-keys are the entries 6, 7 and 8). The tickets of a round are a row, those of one batch are not.
+All open batches are sealed together, as one *round*, in the order of their highest sequence ids. On the wire
+and in its receipt an entry has only that id. In the recording java-produce-key-batch, nine messages of three
+keys are the entries 6, 7 and 8. The tickets of a round are consecutive; those of one batch need not be.
 """
 
 from collections.abc import Hashable, Sequence
@@ -18,7 +17,7 @@ from .send_encoder import Frame, SendEncoder
 
 
 class KeyBatch:
-    """The messages of one key. `tickets` are in ascending order, one for each member."""
+    """The messages of one key. `tickets`: one for each member, ascending."""
 
     __slots__ = ("first", "highest", "members", "publish_time", "size", "tickets")
 
@@ -28,12 +27,12 @@ class KeyBatch:
         self.tickets: list[int] = []
         self.members: list[bytes] = []
         self.size = 0
-        """Bytes of payload."""
+        """The number of payload bytes."""
         self.highest = 0
-        """The sequence id of its last message."""
+        """The sequence id of the last message."""
 
     def seal(self, sealer: SendEncoder) -> Frame:
-        """Raises as `SendEncoder.single` does."""
+        """Encode the batch. Raises like `SendEncoder.single`."""
         count = len(self.tickets)
         if count == 1:
             return sealer.single(self.first, self.highest, self.publish_time)
@@ -41,8 +40,7 @@ class KeyBatch:
 
 
 class KeyBatches:
-    """Empty, or open and waiting for more. `max_messages`, `max_bytes` and `encoded_limit` are those of an
-    `OpenBatch`, and count for all batches together."""
+    """The open batches of one producer. The limits are those of an `OpenBatch`, for all batches together."""
 
     __slots__ = (
         "_batches",
@@ -57,9 +55,9 @@ class KeyBatches:
 
     def __init__(self) -> None:
         self.count = 0
-        """Messages."""
+        """The number of messages."""
         self.size = 0
-        """Bytes of payload."""
+        """The number of payload bytes."""
         self.highest = -1
         """The highest sequence id."""
         self._extra = 0
@@ -72,18 +70,18 @@ class KeyBatches:
 
     @property
     def first_ticket(self) -> int:
-        """The lowest, where it is not empty."""
+        """The lowest ticket; call only while `count` is not 0."""
         return next(iter(self._batches.values())).tickets[0]
 
     @property
     def replicate_to(self) -> tuple[str, ...]:
-        """The clusters that all messages go to."""
+        """The replication clusters of all messages."""
         first = next(iter(self._batches.values())).first
         return () if isinstance(first, bytes) else first.replicate_to
 
     @property
     def full(self) -> bool:
-        """Rule BATCH-05."""
+        """True when the batches must be sealed (rule BATCH-05)."""
         return (
             self.count >= self._max_messages
             or self.size >= self._max_bytes
@@ -109,7 +107,7 @@ class KeyBatches:
         sequence_id: int,
         publish_time: int,
     ) -> None:
-        """Into the batch of its key; `size` bytes of the encoded `member` are payload."""
+        """Add a message to the batch of its key; `size` bytes of the encoded `member` are payload."""
         key = _key(message)
         batch = self._batches.get(key)
         if batch is None:
@@ -123,7 +121,7 @@ class KeyBatches:
         self._extra += extra
 
     def take(self) -> Sequence[KeyBatch]:
-        """All batches, in the order in which they are to be sent; it is empty then."""
+        """Remove and return all batches, in the order of sending."""
         batches = sorted(self._batches.values(), key=attrgetter("highest"))
         self._batches = {}
         self.count = self.size = self._extra = 0
@@ -132,7 +130,7 @@ class KeyBatches:
 
 
 def _key(message: bytes | OutgoingMessage) -> Hashable:
-    """Text, and bytes whose Base64 is the same text, are two keys."""
+    """Return the batching key. A text key differs from a bytes key with equal Base64 text."""
     if isinstance(message, bytes):
         return None
     if message.ordering_key is not None:
@@ -141,7 +139,7 @@ def _key(message: bytes | OutgoingMessage) -> Hashable:
 
 
 def runs(tickets: Sequence[int]) -> list[tuple[int, int]]:
-    """Ascending tickets as rows: the first of each, and how many there are."""
+    """Group ascending tickets into consecutive runs, each as first ticket and count."""
     found: list[tuple[int, int]] = []
     for ticket in tickets:
         if found and sum(found[-1]) == ticket:

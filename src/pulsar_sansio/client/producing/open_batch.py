@@ -1,25 +1,23 @@
-"""`OpenBatch`: the messages that will share the producer's next entry (rules BATCH-01 to BATCH-13).
+"""`OpenBatch`: the messages that will share the producer's next entry.
 
-It owns which messages are in it and whether one more may join. Bare payloads with consecutive sequence ids,
-the common case, are only appended to `run`; they are counted, numbered and encoded together when the batch is
-closed. `room` and `space` say what the producer's short path may still append without asking: how many bare
-payloads, and how many bytes. Everything else asks, through `has_room_for`.
+The batch owns its messages and decides whether one more may join. Payloads with consecutive sequence ids, the
+common case, are only appended to `run`; closing the batch counts, numbers and encodes the run. The producer's
+fast path may append up to `room` messages and `space` bytes without a check. Other messages are checked by
+`has_room_for`.
 
-The short path is open between `lend` and `withdraw`; what the other methods do, they do while it is closed.
-
-It knows nothing of tickets, time or connections, and makes no frame.
+The fast path is open between `lend` and `withdraw`. The other methods are called while it is closed. The
+`EntryBuilder` owns the time limit and makes the frame.
 """
 
 from ...model.config import BatchingPolicy, OutgoingMessage
 from ...wire.messages.batch import encode_batch_parts
 
 MEMBER_ALLOWANCE = 24
-"""Bytes that a bare payload grows by in a batch: its size field and its metadata, at most 4 + 1 + 5 + 1 +
-10."""
+"""The bytes that a batch adds to a payload: size field and metadata, at most 4 + 1 + 5 + 1 + 10."""
 
 
 class OpenBatch:
-    """Empty, or open and waiting for more."""
+    """The open batch of one producer; empty when `count` is 0."""
 
     __slots__ = (
         "_encoded_limit",
@@ -51,10 +49,10 @@ class OpenBatch:
         self.clear()
 
     def limit(self, max_message_size: int) -> None:
-        """An entry may have up to `max_message_size` bytes: how much of the policy that leaves.
+        """Reduce the policy's limits for entries of up to `max_message_size` bytes.
 
-        Half of it at most is kept for what the members add to their payloads, so that an encoded batch always
-        fits (BATCH-13).
+        At most half of the entry is reserved for the members' metadata, so that an encoded batch always fits
+        (BATCH-13).
         """
         policy = self._policy
         self._max_messages = max(2, min(policy.max_messages, max_message_size // (2 * MEMBER_ALLOWANCE)))
@@ -65,33 +63,34 @@ class OpenBatch:
 
     @property
     def limits(self) -> tuple[int, int, int]:
-        """Messages, bytes of payload, and bytes with what the members add beyond their allowance."""
+        """The limits of messages, of payload bytes, and of payload bytes with metadata beyond the
+        allowance."""
         return self._max_messages, self._max_bytes, self._encoded_limit
 
     def clear(self) -> None:
-        """Empty again."""
+        """Empty the batch."""
         self.run: list[bytes] = []
         self.run_first = 0
-        """The sequence id of the first of `run`."""
+        """The sequence id of the first payload in `run`."""
         self.room = 0
         self.space = 0
         self.first: bytes | OutgoingMessage = b""
         self.first_ticket = 0
         self.lowest = 0
         self.explicit_highest = -1
-        """The highest sequence id of a member that is not in the run."""
+        """The highest sequence id of a member outside `run`."""
         self.publish_time = 0
         self.replicate_to: tuple[str, ...] = ()
-        """The clusters that all of its messages go to; the entry says it once."""
+        """The replication clusters of all messages; the entry's metadata name them once."""
         self._parts: list[bytes] = []
         self._members = 0
         self._size = 0
         self._space_then = 0
         self._extra = 0
         self._lent = 0
-        """Bytes of the client's memory that the short path may use."""
+        """The bytes of the client's memory that the fast path may use."""
         self._size_then = 0
-        """How many bytes it had when they were lent."""
+        """The payload bytes of the batch at the time of `lend`."""
 
     @property
     def count(self) -> int:
@@ -99,17 +98,17 @@ class OpenBatch:
 
     @property
     def size(self) -> int:
-        """Bytes of payload."""
+        """The number of payload bytes."""
         return self._size + self._space_then - self.space
 
     @property
     def highest(self) -> int:
-        """The highest sequence id in it."""
+        """The highest sequence id in the batch."""
         return self.run_first + len(self.run) - 1 if self.run else self.explicit_highest
 
     @property
     def full(self) -> bool:
-        """Rule BATCH-05."""
+        """True when the batch must be sealed (rule BATCH-05)."""
         size = self.size
         return (
             self.count >= self._max_messages
@@ -118,9 +117,11 @@ class OpenBatch:
         )
 
     def has_room_for(self, size: int, extra: int, sequence_id: int) -> bool:
-        """Whether a message of `size` bytes of payload, `extra` bytes of metadata beyond the allowance and
-        this sequence id may join (rule BATCH-04). Ids increase within a batch: the broker's deduplication
-        judges a batch as a whole."""
+        """Tell whether a message may join (rule BATCH-04).
+
+        `size`: payload bytes. `extra`: metadata bytes beyond the allowance. Sequence ids increase within a
+        batch, because the broker deduplicates a batch as a whole.
+        """
         together = self.size + size
         return (
             sequence_id > self.highest
@@ -129,7 +130,7 @@ class OpenBatch:
         )
 
     def begin(self, first: bytes | OutgoingMessage, ticket: int, sequence_id: int, publish_time: int) -> None:
-        """Open it, for a first message that is added next (rule BATCH-01)."""
+        """Open the batch for its first message, which the caller adds next (rule BATCH-01)."""
         self.first = first
         self.first_ticket = ticket
         self.lowest = sequence_id
@@ -137,14 +138,14 @@ class OpenBatch:
         self.replicate_to = () if isinstance(first, bytes) else first.replicate_to
 
     def add_payload(self, payload: bytes, sequence_id: int) -> None:
-        """Add a bare payload whose id follows on the run's."""
+        """Add a payload whose sequence id follows the last one of `run`."""
         self._size += len(payload)
         if not self.run:
             self.run_first = sequence_id
         self.run.append(payload)
 
     def add_encoded(self, member: bytes, size: int, extra: int, sequence_id: int) -> None:
-        """Add a member that is encoded already; `size` bytes of it are payload."""
+        """Add an encoded member; `size` bytes of it are payload."""
         self._size += size
         self._extra += extra
         self._fold()
@@ -153,9 +154,11 @@ class OpenBatch:
         self.explicit_highest = sequence_id
 
     def append_member(self, member: bytes, size: int, extra: int, sequence_id: int) -> bool:
-        """`add_encoded` within the room and space that were offered, while there are no bare payloads; False,
-        and nothing has changed, where there is not enough. A large `extra` counts as payload for `space`:
-        what is refused for it is for who asks `has_room_for`."""
+        """Add an encoded member by the fast path, while `run` is empty.
+
+        Returns False, having changed nothing, if `space` is too small. `extra` counts as payload here, so a
+        refused member may still pass `has_room_for`.
+        """
         space = self.space - size - extra
         if space <= 0:
             return False
@@ -170,11 +173,11 @@ class OpenBatch:
         return True
 
     def offer(self, next_sequence_id: int, window: int) -> int:
-        """How many bytes the short path may use for messages that get ids from `next_sequence_id` on, for
-        `lend`; 0 where it has to stay closed.
+        """Prepare the fast path for sequence ids from `next_sequence_id`, and return the bytes to `lend`.
 
-        `window`: messages the producer may still take. The payload that fills the batch or the window is left
-        to the long path, which closes the batch.
+        Returns 0 or less if the fast path must stay closed. `window`: the number of messages that the
+        producer may still accept. A message that fills the batch or the window goes through `send`, which
+        seals the batch.
         """
         if next_sequence_id <= self.highest or self.replicate_to:
             return 0
@@ -184,24 +187,24 @@ class OpenBatch:
         return min(self._max_bytes, self._encoded_limit - self._extra) - self._size
 
     def lend(self, size: int) -> None:
-        """Open the short path for up to `size` bytes, which are taken from the client's memory."""
+        """Open the fast path for up to `size` bytes, which the caller took from the client's memory."""
         self._lent = self.space = self._space_then = size
         self._size_then = self._size
 
     @property
     def unused(self) -> int:
-        """How many of the bytes lent are not used."""
+        """The number of lent bytes that are not used."""
         return self._lent - (self.size - self._size_then) if self._lent else 0
 
     def withdraw(self) -> int:
-        """Close the short path; returns how many of the bytes lent were not used."""
+        """Close the fast path, and return the number of unused lent bytes."""
         unused = self.unused
         self._size = self.size
         self.room = self.space = self._space_then = self._lent = 0
         return unused
 
     def members(self) -> list[bytes]:
-        """The encoded batch, in parts."""
+        """Return the encoded batch in parts."""
         self._fold()
         return self._parts
 

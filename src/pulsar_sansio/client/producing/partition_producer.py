@@ -1,10 +1,9 @@
-"""`Partition`: one partition of a partitioned producer, and how its tickets are called outside.
+"""`Partition`: one partition of a partitioned producer, and the translation of its tickets.
 
-The `Producer` of a partition numbers its messages by itself. The application knows one row of numbers for
-all partitions, so what a partition takes in a row differs from its own numbers by an offset. Here are these
-offsets, as runs: a producer that stays with a partition for a while makes one run of all messages of that
-while. What the partition's producer says is translated and passed on; what concerns the whole goes to the
-owner.
+The `Producer` of a partition gives tickets of its own. The application sees one sequence of tickets for all
+partitions. For consecutive messages of one partition, both tickets differ by a constant offset, so the
+offsets are kept as runs. Outputs of the partition's producer are translated and emitted; outputs about the
+whole producer go to the owner.
 """
 
 from collections import deque
@@ -37,7 +36,7 @@ from .receipt_ids import ReceiptIds
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatistics:
-    """What became of the messages that went to one partition."""
+    """The statistics of the messages of one partition."""
 
     topic: str
     connected: bool
@@ -104,27 +103,27 @@ class Partition:
         self.producer = Producer(context, services, owner.handle, wire_id, spec, self)
         self.intake = self.producer.intake
         self.ready = False
-        """It was attached once."""
+        """True once the partition was attached."""
         self.detached: PulsarError | None = None
-        """Why it is not attached any more, while it is not."""
+        """The cause of the loss, while detached; else None."""
         self.end: PulsarError | None = None
-        """Why it ended for good, after it was ready."""
+        """The cause of the permanent end after the partition was ready; else None."""
         self.offset = 0
-        """What to add to the ticket of the next message."""
+        """The difference between the application's and the partition's ticket of the next message."""
         self._runs: deque[tuple[int, int]] = deque([(0, 0)])
-        """The first ticket of each run, and its offset: those of which some are unsettled."""
+        """The first ticket and the offset of each run with unsettled tickets."""
         self._stale = False
-        """Failures have left runs behind."""
+        """True when failures have left settled runs in `_runs`."""
 
     # --- tickets ---
 
     @property
     def next_ticket(self) -> int:
-        """What the application calls the next message, if it comes here."""
+        """The application's ticket of the next message, if that message goes to this partition."""
         return self.intake.next_ticket + self.offset
 
     def continue_at(self, ticket: int) -> None:
-        """The next message is called that, those after it in a row."""
+        """Give the next message this ticket, and later messages the tickets that follow."""
         inner = self.intake.next_ticket
         offset = ticket - inner
         if offset == self.offset:
@@ -140,7 +139,7 @@ class Partition:
             runs.append((inner, offset))
 
     def _forget(self, ticket: int) -> None:
-        """Runs that end before this ticket are of no use any more."""
+        """Discard runs that end before this ticket."""
         runs = self._runs
         while len(runs) > 1 and runs[1][0] <= ticket:
             runs.popleft()
@@ -148,7 +147,7 @@ class Partition:
     def confirmed(
         self, ticket: int, count: int, ledger_id: int, entry_id: int, first_chunk: EntryPosition | None
     ) -> int:
-        """See `Listener`. Receipts come in the order of the tickets, so every older one is settled."""
+        """Translate the tickets of one entry, see `Listener`; every older ticket is settled."""
         runs = self._runs
         while len(runs) > 1 and runs[1][0] <= ticket:
             runs.popleft()
@@ -172,13 +171,13 @@ class Partition:
             self._context.emit(SendFailed(self._owner.handle, first + offset, stop - first, error))
 
     def _confirmed_apart(self, ticket: int, message_ids: Sequence[MessageId]) -> None:
-        """Older tickets may be unsettled."""
+        """Emit `Receipts` for tickets when older tickets may be unsettled."""
         for first, stop, offset in self._outside(ticket, len(message_ids)):
             ids = message_ids[first - ticket : stop - ticket]
             self._context.emit(Receipts(self._owner.handle, first + offset, ids))
 
     def _outside(self, ticket: int, count: int) -> Iterator[tuple[int, int, int]]:
-        """The parts of a row of tickets that are a row outside too: beginning, end and offset of each."""
+        """Split consecutive tickets at run boundaries; yield each part's first ticket, end and offset."""
         self._stale = True
         end = ticket + count
         runs = list(self._runs)
@@ -188,10 +187,10 @@ class Partition:
             if first < stop:
                 yield first, stop, offset
 
-    # --- what the producer says ---
+    # --- outputs of the producer ---
 
     def on_output(self, output: Output) -> None:
-        """See `Listener`."""
+        """Translate an output, or report it to the owner (see `Listener`)."""
         owner = self._owner
         match output:
             case SendFailed(_, ticket, count, error):
@@ -215,9 +214,9 @@ class Partition:
                 raise AssertionError(f"a producer does not say {output!r}")
 
     def ended(self, handle: int, error: PulsarError | None) -> None:
-        """See `Listener`: all that matters was said."""
+        """Do nothing (see `Listener`): an earlier output reported the end."""
 
-    # --- facts about it ---
+    # --- statistics ---
 
     @property
     def statistics(self) -> PartitionStatistics:

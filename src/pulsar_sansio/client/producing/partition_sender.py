@@ -1,12 +1,11 @@
-"""`PartitionSender`: the messages of one producer, spread over the partitions of a topic (rules ROUTE, PART-06).
+"""`PartitionSender`: distributes the messages of one producer to the partitions of a topic (ROUTE, PART-06).
 
-It owns the one row of tickets that the application knows, which partition the next message goes to, and how
-many may be taken. What comes after the routing is the partition's. It knows nothing of how partitions are
-opened, closed or lost.
+It owns the application's tickets, the choice of the partition, and the limits. The partition owns everything
+after the routing. The `PartitionedProducer` opens and closes the partitions.
 
-`append` is the short path for messages that join an open batch: of those without a key most follow one
-another to the same partition, as long as a batch is open there. A producer that batches is routed by time
-when a batch begins, not for each message, so that the clock cuts no batch in two.
+`append` is the fast path for messages that join an open batch: consecutive messages without a key mostly go
+to one partition while a batch is open there. A batching producer is routed by time when a batch begins, not
+for each message, so that the clock never cuts a batch in two.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,13 +20,15 @@ from .routing import Router
 
 
 def _decline(_: bytes | OutgoingMessage) -> int:
-    """`append` where there is no batch to append to."""
+    """The `append` of a sender without an open batch."""
     return -1
 
 
 class PartitionSender:
-    """One partitioned producer's. `window`: unconfirmed messages of one partition; `begin(index)` gives the
-    partition that has to be begun."""
+    """Distributes the messages of one partitioned producer.
+
+    `window`: the limit of unconfirmed messages in one partition. `begin(index)`: starts a partition.
+    """
 
     __slots__ = (
         "_append",
@@ -57,13 +58,16 @@ class PartitionSender:
         begin: Callable[[int], Partition],
     ) -> None:
         self.partitions: list[Partition | None] = [None] * partitions
-        """What routing knows. None: not begun yet, or it failed to open after all was ready; the next message
-        begins it."""
+        """The partitions that routing may choose.
+
+        None for a partition that was not started, or that failed to open once the whole was ready; the next
+        message starts that partition.
+        """
         self.begin = begin
         self.failed = 0
-        """Messages that no partition has taken."""
+        """The number of messages that failed without a partition."""
         self.was_full = False
-        """Somebody was told that there is no room, and waits for `Writable`."""
+        """A send was refused for lack of room; `Writable` is owed."""
         self._context = context
         self._handle = handle
         self._router = router
@@ -72,18 +76,18 @@ class PartitionSender:
         self._next_ticket = 0
         """The next ticket, while no partition is current."""
         self._current: Partition | None = None
-        """The partition of the last message, whose own count tells the next ticket."""
+        """The partition of the last message; its own count gives the next ticket."""
         self._append: Callable[[bytes | OutgoingMessage], int] = _decline
-        """The short path into the current partition's batch, while messages without a key go there."""
+        """The fast path into the current partition's batch, while messages without a key go there."""
         self._offset = 0
-        """The current partition's."""
+        """The ticket offset of the current partition."""
         self._batching: dict[Partition, None] = {}
-        """Those that may have an open batch."""
+        """The partitions that may have an open batch."""
 
     # --- taking messages ---
 
     def append(self, message: bytes | OutgoingMessage) -> int:
-        """See `Admission.append`."""
+        """Add a message to an open batch; see `Admission.append`."""
         if type(message) is bytes:
             ticket = self._append(message)
         else:
@@ -95,7 +99,7 @@ class PartitionSender:
         return ticket + self._offset if ticket >= 0 else -1
 
     def _by_key(self, message: bytes | OutgoingMessage) -> Partition | None:
-        """The partition of a key that is known and that may have an open batch."""
+        """Return the partition of a message with a cached key, if that partition can take messages."""
         index = self._router.of_known_key(message, len(self.partitions))
         if index < 0:
             return None
@@ -103,8 +107,11 @@ class PartitionSender:
         return partition if partition is not None and partition.end is None else None
 
     def send(self, message: bytes | OutgoingMessage, publish_time: int) -> int:
-        """See `Admission.send`; also raises `InvalidMessage` where the application's router gives no partition.
-        A message for a partition that has ended is taken, and fails."""
+        """Accept a message; see `Admission.send`.
+
+        A message for an ended partition gets a ticket and fails. Raises `InvalidMessage` if the application's
+        routing function returns no partition.
+        """
         ticket = self.append(message)
         if ticket >= 0:
             return ticket
@@ -130,7 +137,7 @@ class PartitionSender:
         return ticket
 
     def send_many(self, messages: Sequence[bytes | OutgoingMessage], publish_time: int) -> range:
-        """See `Admission.send_many`: as many as the partitions they go to have room for."""
+        """Accept as many messages as their partitions have room for; see `Admission.send_many`."""
         if self._router.stays and set(map(type, messages)) <= {bytes}:
             partition = self._partition(self._router.keyless(self._context.now, len(self.partitions)))
             if partition.end is None:
@@ -147,7 +154,7 @@ class PartitionSender:
             for message, index in plan:
                 self._send_or_fail(message, index, publish_time, first)
                 self._router.advance(message)
-        except ProducerQueueIsFull:  # an interceptor has made it larger
+        except ProducerQueueIsFull:  # an interceptor has enlarged the message
             self.was_full = True
         finally:
             self._memory.turn = 0
@@ -162,7 +169,7 @@ class PartitionSender:
     def _send_or_fail(
         self, message: bytes | OutgoingMessage, index: int, publish_time: int, first: int
     ) -> None:
-        """See `Admission._send_or_fail`."""
+        """Send one of several messages; see `Admission._send_or_fail`."""
         try:
             self._send_to(self._partition(index), message, publish_time)
         except InvalidMessage as error:
@@ -171,13 +178,15 @@ class PartitionSender:
             self.fail_untaken(error)
 
     def keep_waiting_for_memory(self) -> None:
-        """Somebody was told that the client's memory has no room before partitions were known: the place in
-        its line stays, and `Writable` is said once."""
+        """Keep the producer's position in the line for memory, from before the partitions were known.
+
+        A send was refused then for lack of memory, so one `Writable` is owed.
+        """
         self.was_full = True
         self._memory.pass_on(self._handle, self._memory_free)
 
     def _memory_free(self) -> None:
-        """There is memory again."""
+        """The client's memory has room again: emit the owed `Writable`."""
         if self.was_full:
             self.was_full = False
             self._context.emit(Writable(self._handle))
@@ -185,8 +194,11 @@ class PartitionSender:
     def _plan(
         self, messages: Sequence[bytes | OutgoingMessage], publish_time: int
     ) -> tuple[list[tuple[bytes | OutgoingMessage, int]], int | None]:
-        """The messages that there is room for, each with its partition; and the partition that the next one
-        has no room in, if there is such. When it raises, nothing has changed."""
+        """Return the messages that fit, each with its partition, and the first partition without room, if
+        any.
+
+        Raises `InvalidMessage`, having changed nothing.
+        """
         router, partitions, now = self._router, self.partitions, self._context.now
         before = router.state
         rooms: dict[int, int] = {}
@@ -216,8 +228,10 @@ class PartitionSender:
     def take_early(
         self, ticket: int, message: bytes | OutgoingMessage, publish_time: int
     ) -> InvalidMessage | None:
-        """A message that has its ticket, from the time before partitions were known. Gives what it failed
-        with, where it goes nowhere."""
+        """Send a message that got its ticket before the partitions were known.
+
+        Returns the error of a message that goes to no partition, else None.
+        """
         self._leave(ticket)
         try:
             index = self._router.choose(self._context.now, message, len(self.partitions))
@@ -244,15 +258,15 @@ class PartitionSender:
 
     @property
     def next_ticket(self) -> int:
-        """Every ticket below this one was given."""
+        """The ticket of the next message."""
         return self._next_ticket if self._current is None else self._current.next_ticket
 
     def continue_at(self, ticket: int) -> None:
-        """The next message gets this ticket."""
+        """Give the next message this ticket."""
         self._leave(ticket)
 
     def fail_untaken(self, error: PulsarError) -> int:
-        """A message that went nowhere gets its ticket, and fails."""
+        """Give a ticket to a message without a partition, fail that ticket, and return it."""
         ticket = self.next_ticket
         self._leave(ticket + 1)
         self.failed += 1
@@ -260,7 +274,7 @@ class PartitionSender:
         return ticket
 
     def _turn_to(self, partition: Partition) -> None:
-        """The next message goes there."""
+        """Direct the next message to this partition."""
         self._append = _decline
         current = self._current
         if partition is not current:
@@ -274,14 +288,14 @@ class PartitionSender:
         self._append = _decline
         self._next_ticket = next_ticket
 
-    # --- partitions that go ---
+    # --- ends ---
 
     def forget(self, partition: Partition) -> None:
-        """It has ended."""
+        """Stop using a partition that has ended."""
         self._batching.pop(partition, None)
         if partition is self._current:
             self._leave(partition.next_ticket)
 
     def close(self) -> None:
-        """Nothing more is taken."""
+        """Leave the line for memory, because no more messages are accepted."""
         self._memory.detach(self._handle)

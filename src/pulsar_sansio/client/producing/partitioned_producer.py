@@ -1,20 +1,19 @@
-"""`PartitionedProducer`: one producer over the partitions of a topic (rules PART-01 to PART-15).
+"""`PartitionedProducer`: one producer over the partitions of a topic.
 
-It holds a `Producer` for each partition and is to the application what one of them is alone: one handle,
-one beginning and one end. It owns the order in which partitions are opened, what the failure of one of them
-means, and how many partitions there are as time goes on. Where a message goes is the `PartitionSender`'s; what becomes
-of it there, that `Producer`'s.
+It holds a `Producer` for each partition, and to the application it looks like a single `Producer`. It owns
+the order of opening, the consequences of a partition's failure, and the growth of the topic. The
+`PartitionSender` chooses the partition of each message.
 
     opening ──► ready ──► closing ──► over
        │          └─────────────────────▲
        └──────► failing ────────────────┘
 
-Opening is what the Java client does: one partition first, and, when it is open, all others under the name
-that the first was given; with `lazy_start` only those that were sent something. When one cannot be opened,
-the others are closed, each when the broker has answered for it or the operation timeout is over, and then
-the whole has failed: who tries again finds the names free. Once it is ready, a partition that ends for good
-(terminated, fenced) takes its messages with it and nothing else: messages that are routed to it fail with
-the reason. When all have ended, the whole has.
+Opening follows the Java client: one partition opens first, then all others open under the producer name of
+the first. With `lazy_start` only partitions that have messages are opened. When one partition cannot be
+opened, the others are closed, each once the broker answers or the operation timeout expires. Then the
+producer has failed, and the application can reopen it under the released names. Once the producer is ready, a
+partition that ends permanently (terminated, fenced) fails only its own messages, and later messages routed
+there. When all partitions have ended, the producer has ended.
 """
 
 from collections.abc import Sequence
@@ -49,8 +48,7 @@ from .routing import Router
 
 @dataclass(slots=True)
 class Opening:
-    """`give_up_at`: when the application stops waiting; None once it has waited for exclusive access, which
-    may take any time."""
+    """`give_up_at`: the time at which opening fails; None once a partition waited for exclusive access."""
 
     give_up_at: int | None
 
@@ -62,14 +60,14 @@ class Ready:
 
 @dataclass(slots=True)
 class Failing:
-    """One partition could not be opened; the others are being closed."""
+    """A partition could not be opened, and the others are being closed."""
 
     error: PulsarError
 
 
 @dataclass(slots=True)
 class Closing:
-    """The user's close; `was_ready` before it."""
+    """The application closed the producer; `was_ready` is the state before."""
 
     was_ready: bool
 
@@ -83,7 +81,7 @@ State = Opening | Ready | Failing | Closing | Over
 
 
 class Input(Enum):
-    """What can happen to a partitioned producer."""
+    """The events that move a partitioned producer from state to state."""
 
     ALL_READY = auto()
     PARTITION_FAILED = auto()
@@ -126,26 +124,27 @@ class PartitionedProducer:
         self.spec = spec
         window = min(spec.max_pending_messages, spec.max_pending_messages_across_partitions // partitions)
         self._window = max(1, window)
-        """Unconfirmed messages of one partition; growth does not change it (rules PART-02, PART-13)."""
+        """The limit of unconfirmed messages in one partition, unchanged by growth (rules PART-02,
+        PART-13)."""
         self._router = Router(spec, partitions, context.rng)
         self._spread = PartitionSender(
             context, handle, self._router, partitions, self._window, services.memory, self._start_later
         )
         self.append = self._spread.append
         self._alive: dict[Partition, None] = {}
-        """Those that have not ended."""
+        """Partitions that have not ended."""
         self._missing: set[Partition] = set()
-        """Those that have to be ready before the whole is, or before routing may use them."""
+        """Partitions that must become ready before the producer is ready, or before growth is complete."""
         self._unnamed: list[Partition] = []
-        """Those that wait for a name before they are opened."""
+        """Partitions that wait for the producer name before they are opened."""
         self._growth: list[Partition] = []
-        """New partitions that are being opened; routing does not know them yet."""
+        """New partitions that are being opened; routing does not use them yet."""
         self._name: str | None = None
         self._last_sequence_id = -1
         self._attachment = JointAttachment(context, handle, lambda: isinstance(self.state, Ready))
         self._flushes = GatheredRequests()
         self._former = ProducerStatistics()
-        """Of partitions that could not be opened while the whole was ready."""
+        """The statistics of partitions that could not be opened once the producer was ready."""
         interval = spec.partitions_update_interval
         self._interval = 0 if interval is None else nanoseconds_of(interval)
         self._query: Query | None = None
@@ -154,15 +153,15 @@ class PartitionedProducer:
             self._update.set(context.now + self._interval)
         self._begin(taken)
 
-    # --- what the application asks for ---
+    # --- commands of the application ---
 
     def send(self, message: bytes | OutgoingMessage, publish_time: int) -> int:
-        """See `PartitionSender.send`."""
+        """Accept a message; see `PartitionSender.send`."""
         self._check_open()
         return self._spread.send(message, publish_time)
 
     def send_many(self, messages: Sequence[bytes | OutgoingMessage], publish_time: int) -> range:
-        """See `PartitionSender.send_many`."""
+        """Accept several messages; see `PartitionSender.send_many`."""
         self._check_open()
         return self._spread.send_many(messages, publish_time)
 
@@ -172,19 +171,21 @@ class PartitionedProducer:
         self._spread.push()
 
     def flush(self, request: int) -> None:
-        """Every partition's flush, answered as one (rule PART-14)."""
+        """Flush every partition, with one answer (rule PART-14)."""
         self._check_open()
         self._flush(request)
 
     def forget_flush(self, request: int) -> None:
-        """Nobody waits for this flush any more, if it is one of this producer's."""
+        """Discard a flush if it is one of this producer's."""
         if self._flushes.discard(request):
             for partition in self._alive:
                 partition.producer.forget_flush(request)
 
     def close(self) -> None:
-        """See `Producer.close`; all partitions at once. Where it is failing nobody waits any more for what
-        the broker was asked for."""
+        """Close all partitions; see `Producer.close`.
+
+        A failing producer stops waiting for the broker's answers to its open requests.
+        """
         if isinstance(self.state, Failing):
             for partition in list(self._alive):
                 partition.producer.attachment.close()
@@ -193,8 +194,7 @@ class PartitionedProducer:
             self._close_all(None)
 
     def statistics(self) -> ProducerStatistics:
-        """Of all partitions together, those included that failed to open, and of messages that no partition
-        has taken."""
+        """Return the sum over all partitions, including failed ones and messages without a partition."""
         known = [partition.producer for partition in self._spread.partitions if partition is not None]
         refused = ProducerStatistics(failed=self._spread.failed)
         return together(
@@ -203,11 +203,11 @@ class PartitionedProducer:
         )
 
     def explain(self) -> list[str]:
-        """Say why nothing moves, if nothing does: each partition has a line, up to a limit."""
+        """Describe what the producer waits for, with a line for each partition up to a limit."""
         parts = []
         for partition in [*self._spread.partitions, *self._growth]:
             if partition is None:
-                continue  # nothing was sent to it, and it is not connected for that
+                continue  # a lazy partition without messages has no connection
             lines = partition.producer.explain() if partition.end is None else [f"ended: {partition.end}"]
             name = f"partition {partition.index}"
             parts.append(Part(name, partition.statistics.connected, lines))
@@ -215,16 +215,16 @@ class PartitionedProducer:
 
     @property
     def described(self) -> str:
-        """The machine in words: for texts."""
+        """The producer and its topic in words, for error texts."""
         return f"producer {self._name!r} on {self.topic}" if self._name else f"producer on {self.topic}"
 
     def last_sequence_id(self) -> int:
-        """The highest of all partitions; see `Client.last_sequence_id`."""
+        """Return the highest of all partitions; see `Client.last_sequence_id`."""
         known = [each.producer.last_sequence_id() for each in self._spread.partitions if each is not None]
         return max([self._last_sequence_id, *known])
 
     def partition_statistics(self) -> list[PartitionStatistics]:
-        """One for each partition that routing knows."""
+        """Return the statistics of each partition that routing may choose."""
         return [
             PartitionStatistics(str(self.topic.partition_name(index)), False, ProducerStatistics())
             if partition is None
@@ -242,7 +242,7 @@ class PartitionedProducer:
     # --- opening ---
 
     def _begin(self, taken: Taken) -> None:
-        """Open the first, and give all of them what was sent already."""
+        """Open the first partition, and distribute the messages that were sent before."""
         count = len(self._spread.partitions)
         lazy = self.spec.lazy_start
         first_index = self._router.first(self._context.now, count) if lazy else 0
@@ -254,7 +254,7 @@ class PartitionedProducer:
         self._open(first)
 
     def _take_over(self, taken: Taken) -> None:
-        """Messages, flushes and the waiting for room that the time before has left."""
+        """Take over messages, flushes and an owed `Writable` from the unpartitioned producer."""
         flushes = list(taken.flushes)
         error: PulsarError | None = None
         if taken.was_full and taken.waits_for_memory:
@@ -284,7 +284,7 @@ class PartitionedProducer:
         return partition
 
     def _start_later(self, index: int) -> Partition:
-        """A message has come for a partition that was not started."""
+        """Start a partition for its first message."""
         partition = self._spread.partitions[index] = self._new_partition(index)
         if self._name is not None:
             self._open(partition)
@@ -297,7 +297,8 @@ class PartitionedProducer:
         partition.producer.attachment.start_as_partition(give_up_at)
 
     def on_partition_ready(self, partition: Partition, name: str, last_sequence_id: int) -> None:
-        """The first one gives all others its name; the last one makes the whole ready (rule PART-05)."""
+        """The first ready partition names all others; the last one makes the producer ready (rule
+        PART-05)."""
         self._missing.discard(partition)
         self._last_sequence_id = max(self._last_sequence_id, last_sequence_id)
         if self._name is None:
@@ -322,7 +323,7 @@ class PartitionedProducer:
     # --- while it is open ---
 
     def on_partition_detached(self, partition: Partition, cause: PulsarError) -> None:
-        """The whole is attached when all that were ready are."""
+        """Report the loss, unless another partition is detached already."""
         partition.detached = cause
         self._attachment.on_detached(cause)
 
@@ -334,14 +335,17 @@ class PartitionedProducer:
         self._flushes.answered(str(partition.topic), outcome)
 
     def on_partition_writable(self) -> None:
-        """Who waits is told once, by the first partition that has room; another one may be full then."""
+        """Emit the owed `Writable` for the first partition with room; other partitions may still be full."""
         if self._spread.was_full:
             self._spread.was_full = False
             self._context.emit(Writable(self.handle))
 
     def _flush(self, request: int, error: PulsarError | None = None) -> None:
-        """Those that were sent to: new ones were not, and may be closing again. `error`: of a message that
-        went to none."""
+        """Flush every partition that routing has used.
+
+        `error`: the failure of an earlier message that went to no partition. Partitions of an unfinished
+        growth have no messages and may be closing, so they are left out.
+        """
         partitions = [each for each in self._spread.partitions if each is not None and each.end is None]
         if not partitions:
             self._context.emit(RequestDone(request, None))
@@ -357,7 +361,8 @@ class PartitionedProducer:
     # --- growth ---
 
     def _ask_for_partitions(self) -> None:
-        """Again and again until it closes (rules PART-07 to PART-09)."""
+        """Ask for the number of partitions, at each interval until close (rules PART-07, PART-08,
+        PART-09)."""
         self._update.set(self._context.now + self._interval)
         if isinstance(self.state, Ready) and not self._growth and self._query is None:
             self._query = self._services.lookup.partitions(
@@ -365,11 +370,11 @@ class PartitionedProducer:
             )
 
     def _not_known(self, error: PulsarError) -> None:
-        """As many as before, until the next time."""
+        """Keep the number of partitions until the next interval."""
         self._query = None
 
     def _partitions_known(self, partitions: int) -> None:
-        """More of them are opened; fewer are not believed (rules PART-10, PART-12)."""
+        """Open new partitions; ignore a smaller number (rules PART-10, PART-12)."""
         self._query = None
         count = len(self._spread.partitions)
         if partitions <= count:
@@ -384,7 +389,7 @@ class PartitionedProducer:
             self._open(partition)
 
     def _growth_failed(self, error: PulsarError) -> None:
-        """All new ones are closed, and the next time they are tried again (rule PART-11)."""
+        """Close all new partitions; the next interval tries again (rule PART-11)."""
         growth, self._growth = self._growth, []
         self._missing.clear()
         for partition in growth:
@@ -393,7 +398,7 @@ class PartitionedProducer:
     # --- ends ---
 
     def on_partition_ended(self, partition: Partition, error: PulsarError | None) -> None:
-        """One is gone for good: what that means depends on where the whole is."""
+        """A partition ended permanently; the consequence depends on the producer's state."""
         del self._alive[partition]
         self._spread.forget(partition)
         if partition.detached is not None:
@@ -415,7 +420,7 @@ class PartitionedProducer:
             return
         partitions = self._spread.partitions
         if partition not in partitions:
-            return  # one of several new ones, of which another has failed
+            return  # the partition was closed because another new partition failed
         if not partition.ready:
             partitions[partition.index] = None
             self._former = together([self._former, partition.producer.statistics()], ())
@@ -431,7 +436,7 @@ class PartitionedProducer:
             self._services.ended(self.handle, error)
         else:
             self._context.emit(PartitionEnded(self.handle, str(partition.topic), error))
-            self.on_partition_writable()  # who waited for room in it is to hear why there is none
+            self.on_partition_writable()  # an application that waits for room sends again, and gets the error
 
     def _close_all(self, error: PulsarError | None) -> None:
         self._stop_updates()
@@ -447,7 +452,7 @@ class PartitionedProducer:
             self._query.cancel()
 
     def _finish_if_empty(self) -> None:
-        """Everything is closed: the one end of the whole."""
+        """Report the end of the producer once all partitions have ended."""
         state = self.state
         if self._alive or isinstance(state, Over):
             return

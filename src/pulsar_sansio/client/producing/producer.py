@@ -1,9 +1,9 @@
-"""`Producer`: one producer of one topic, from opening to closing (rules PROD-01 to PROD-58).
+"""`Producer`: one producer of one topic, from opening to closing.
 
-It is the owner of an attachment and holds together what a message passes through: the *intake* that takes it,
-the *sealing* that makes an entry of it and of others, the *window* until it is settled. It owns what is sent
-again after a reconnect, what a broker's error about a message leads to, and the ends: timeout, refusal and
-close. A ticket is settled exactly once, by `Receipts` or `SendFailed`, whatever happens.
+A producer owns an attachment and the three stations of a message: the `Admission` accepts a message, the
+`EntryBuilder` makes entries, and the `SendWindow` keeps each entry until its receipt. The producer resends
+after a reconnect, handles the broker's errors, and ends by timeout, refusal or close. Each ticket is settled
+exactly once, by `Receipts` or `SendFailed`.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,27 +50,27 @@ _ACCESS_MODES = {
 
 @dataclass(slots=True)
 class Taken:
-    """What a producer took before it was known that its topic has partitions."""
+    """The state of a producer at the moment at which its topic turns out to have partitions."""
 
     wire_id: int
-    """Nobody has heard of it yet: it is for the first partition's producer."""
+    """The unused producer id, for the first partition's producer."""
     early: Sequence[Early]
     next_ticket: int
     flushes: Sequence[Flush]
     was_full: bool
-    """Somebody waits for `Writable`."""
+    """A send was refused for lack of room; `Writable` is owed."""
     waits_for_memory: bool
-    """It is the client's memory that has no room, and there is a place in its line."""
+    """The producer has a position in the line for the client's memory."""
     settled: Callable[[OutgoingMessage, None, PulsarError], None] | None
-    """How interceptors are told of an early message that goes no further."""
+    """Reports the failure of an unsealed message to the interceptors; None without interceptors."""
     give_up_at: int | None
-    """When the application stops waiting for the producer."""
+    """The time at which opening fails; None if opening has no deadline."""
 
 
 class Producer:
-    """One producer of one topic. Methods are called by the root with `context.now` set.
+    """One producer of one topic. The root sets `context.now` before it calls a method.
 
-    `listener`: who is told everything in place of the application.
+    `listener`: receives all outputs in place of the application.
     """
 
     kind: Literal["producer"] = "producer"
@@ -101,7 +101,7 @@ class Producer:
         self._emit = emit = context.emit if listener is None else listener.on_output
         self._services = services
         send_timeout = nanoseconds_of(spec.send_timeout)
-        # One attempt to reconnect is made just before messages begin to time out (rule HAND-07).
+        # The attachment makes one attempt just before messages begin to time out (rule HAND-07).
         mandatory_stop = max(100_000_000, send_timeout - 100_000_000) if send_timeout else 0
         self.attachment = Attachment(
             context,
@@ -113,12 +113,14 @@ class Producer:
         )
         self._epoch = 0
         self._topic_epoch: int | None = None
-        """What the broker said of the topic's exclusive access, to be told on every reconnect: it tells who
-        lost it meanwhile."""
+        """The broker's epoch of exclusive access, which every reconnect repeats.
+
+        The broker refuses an old epoch, because another producer has had exclusive access since.
+        """
         self._name = spec.name
         self._was_ready = False
         self._reason: PulsarError | None = None
-        """Why it is being closed, where it is not the application that wants it."""
+        """The cause of a close that the application did not ask for; else None."""
         self._window = Window(
             context,
             handle,
@@ -142,7 +144,7 @@ class Producer:
 
     @property
     def intake(self) -> Admission:
-        """Where its messages go: a partitioned producer puts them there itself."""
+        """The receiver of messages; a partitioned producer sends to it directly."""
         return self._intake
 
     def statistics(self) -> ProducerStatistics:
@@ -161,33 +163,33 @@ class Producer:
         )
 
     def last_sequence_id(self) -> int:
-        """The highest sequence id that the broker has confirmed; see `Client.last_sequence_id`."""
+        """Return the highest sequence id that the broker has confirmed; see `Client.last_sequence_id`."""
         return self._window.last_sequence_id
 
     @property
     def latencies(self) -> Sequence[int]:
-        """Nanoseconds, of the latest entries."""
+        """The latencies of the latest entries, in nanoseconds."""
         return self._window.latencies
 
     def explain(self) -> list[str]:
-        """Say why nothing moves, if nothing does."""
+        """Describe what the producer waits for."""
         now, memory = self._context.now, self._services.memory
         held = explaining.window(self._intake, self._window, memory, self.spec.send_timeout, now)
         return [way(self.attachment, now), *held]
 
     @property
     def described(self) -> str:
-        """The machine in words: for texts."""
+        """The producer and its topic in words, for error texts."""
         return f"producer {self._name!r} on {self.topic}" if self._name else f"producer on {self.topic}"
 
-    # --- where it is one of several, or turns out to be ---
+    # --- partitioned topics ---
 
     def take_name(self, name: str) -> None:
-        """The broker is asked for this name, which it gave to another partition's producer."""
+        """Open under this name, which the broker gave to another partition's producer."""
         self._name = name
 
     def hand_over(self) -> Taken:
-        """The topic has partitions: everything goes to a producer that knows them."""
+        """Return all messages and flushes, for a partitioned producer to send."""
         if self._interception is not None:
             self._interception.give_up()
         return Taken(
@@ -201,7 +203,7 @@ class Producer:
             self.attachment.gives_up_at,
         )
 
-    # --- what the application asks for ---
+    # --- commands of the application ---
 
     def push(self) -> None:
         """Send the open batch now (rule PROD-28)."""
@@ -209,15 +211,18 @@ class Producer:
         self._sealing.close_batch()
 
     def flush(self, request: int) -> None:
-        """Send the open batch now, and say when everything taken so far is settled (rule PROD-49)."""
+        """Send the open batch now, and answer when every ticket given so far is settled (rule PROD-49)."""
         self.push()
         self._window.flush(request, self._intake.next_ticket)
         self._intake.settled()
 
     def close(self, reason: PulsarError | None = None, once_answered: bool = False) -> None:
-        """Nothing more is taken. What was sent may still be confirmed until the broker has answered; what was
-        not sent yet fails now, with `reason` or a `ClosedError` (rules PROD-50 to PROD-52).
-        `once_answered`: see `Attachment.close`."""
+        """Accept no more messages, and close.
+
+        Sealed messages may still be confirmed until the broker answers. Unsealed messages fail now, with
+        `reason` or a `ClosedError` (rules PROD-50, PROD-51, PROD-52). `once_answered`: see
+        `Attachment.close`.
+        """
         if self._intake.ended is not None:
             return
         self._reason = reason
@@ -227,10 +232,10 @@ class Producer:
         self._intake.settled()
         self.attachment.close(once_answered)
 
-    # --- what the broker says about messages ---
+    # --- the broker's errors about messages ---
 
     def on_send_error(self, connection: Connection, command: Any) -> None:
-        """Each code by rule CONN-09."""
+        """SEND_ERROR came; rule CONN-09 gives the consequence of each code."""
         error = broker_error(command.error, command.message)
         match error.code:
             case ServerError.TopicTerminatedError | ServerError.ProducerFenced:
@@ -247,7 +252,7 @@ class Producer:
                 connection.close(lost)
 
     def _recover_checksum(self, connection: Connection, sequence_id: int, error: PulsarError) -> None:
-        """The broker got damaged bytes (rule PROD-44): were they damaged here or on the way?"""
+        """The broker got damaged bytes (rule PROD-44): fail an entry damaged in memory, else resend."""
         entries = self._window.entries
         if not entries:
             return
@@ -257,16 +262,16 @@ class Producer:
             damaged.__cause__ = error
             self._window.fail_entry(head, damaged)
             return
-        # What follows the refused entry may be stored already and would be confirmed out of order, so
-        # everything goes again over a new connection.
+        # The broker may have stored later entries and would confirm them out of order, so the producer
+        # resends everything over a new connection.
         lost = ConnectionLost(f"message {sequence_id} was damaged on the way: {error}")
         lost.__cause__ = error
         connection.close(lost)
 
-    # --- timeout, failure, and what depends on them ---
+    # --- timeout and failure ---
 
     def _timed_out(self) -> None:
-        """Rule PROD-47: when the oldest has run out of time, everything fails, the open batch too."""
+        """The oldest entry timed out: fail every message, including the open batch (rule PROD-47)."""
         lost = self.attachment.last_error
         why = f"; the producer is not connected: {lost}" if lost is not None else ""
         error = TimedOut(
@@ -277,15 +282,16 @@ class Producer:
         self._fail_everything(error)
 
     def _fail_everything(self, error: PulsarError) -> None:
-        """Entries, batch and early messages, in the order of their tickets (rules PROD-26, PROD-27)."""
+        """Fail entries, batch and unsealed messages, in the order of their tickets (rules PROD-26,
+        PROD-27)."""
         self._window.fail_all(error)
         self._intake.fail(error)
         self._intake.settled()
 
-    # --- what the attachment says ---
+    # --- calls of the attachment: see `AttachmentOwner` ---
 
     def open_command(self, request_id: int, connection: Connection) -> bytes:
-        """PRODUCER: the epoch is 0 first and grows with every attempt (WIRE-06)."""
+        """Return PRODUCER; the epoch starts at 0 and grows with every attempt (WIRE-06)."""
         command = proto.CommandProducer(
             topic=str(self.topic),
             producer_id=self.wire_id,
@@ -311,10 +317,10 @@ class Producer:
         command = proto.CommandCloseProducer(producer_id=self.wire_id, request_id=request_id)
         return encode_command(Command.CLOSE_PRODUCER, command)
 
-    in_place: ClassVar[bool] = True
+    positioned: ClassVar[bool] = True
 
     def has_to_wait(self, reply: Any) -> bool:
-        """Somebody else has exclusive access. The name is final all the same."""
+        """True while another producer has exclusive access. The name in the reply is final."""
         if (
             self.spec.access_mode is not ProducerAccessMode.WAIT_FOR_EXCLUSIVE
             or not reply.HasField("producer_ready")
@@ -325,7 +331,8 @@ class Producer:
         return True
 
     def on_opened(self, connection: Connection, reply: Any) -> None:
-        """PRODUCER_SUCCESS (rules PROD-13 to PROD-19, PROD-46)."""
+        """PRODUCER_SUCCESS came: adopt name and ids, and resend after a reconnect (rules PROD-18,
+        PROD-46)."""
         name = self._name or reply.producer_name
         if not name or (reply.HasField("producer_ready") and not reply.producer_ready):
             what = (
@@ -350,8 +357,10 @@ class Producer:
             self._intake.attached(connection, name, self.wire_id, last_sequence_id)
 
     def _send_again(self, connection: Connection) -> None:
-        """Everything unconfirmed, in order, the same bytes (rule PROD-46). What this broker would not accept
-        must not be sent: it would end the connection, again and again."""
+        """Resend every unconfirmed entry in order, with unchanged bytes (rule PROD-46).
+
+        An entry over the broker's limit fails instead; resending it would end every connection.
+        """
         sealer = self._sealing.sealer
         assert sealer is not None
         for entry in [entry for entry in self._window.entries if not sealer.fits(entry.frame)]:
@@ -361,7 +370,7 @@ class Producer:
         self._sealing.send_again(connection)
 
     def on_open_refused(self, error: PulsarError) -> Decision:
-        """Rule PROD-21: one of the two quota policies wants the application to know."""
+        """Fail all pending messages if the quota policy demands an exception (rule PROD-21)."""
         if getattr(error, "code", None) is ServerError.ProducerBlockedQuotaExceededException:
             self._fail_everything(error)
         return Decision.DEFAULT
@@ -382,11 +391,11 @@ class Producer:
         self._end(closed)
         if self._was_ready:
             self._emit(Closed(self.handle, None))
-        else:  # somebody may wait for it to be ready
+        else:  # the application may wait for `ProducerReady`
             self._emit(ProducerFailed(self.handle, closed))
 
     def _end(self, error: PulsarError) -> None:
-        """No ticket and no flush is left unsettled (rules PROD-51, PROD-52)."""
+        """Settle every ticket and every flush (rules PROD-51, PROD-52)."""
         self._sealing.connection = None
         self._intake.end(error)
         self._fail_everything(error)

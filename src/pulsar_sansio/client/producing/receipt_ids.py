@@ -1,8 +1,7 @@
-"""`ReceiptIds`: the message ids behind one `Receipts`, made when somebody looks at them.
+"""`ReceiptIds`: the message ids of one `Receipts`, made when the application reads them.
 
-A receipt names an entry; the messages of a batch differ by their index in it (rules PROD-43, BATCH-12). A run
-of receipts is kept as one row of numbers per entry, so that a thousand confirmed messages cost no thousand
-ids.
+A receipt names an entry; the messages of a batch differ by their batch index (rules PROD-43, BATCH-12). Each
+entry is kept as one row of numbers, so a thousand confirmed messages need not cost a thousand ids.
 """
 
 from bisect import bisect_right
@@ -13,10 +12,10 @@ from typing import overload
 from ...model.message_id import EntryPosition, MessageId
 
 new = tuple.__new__
-"""Makes a `MessageId` without a call of Python code; there is one for each confirmed message."""
+"""Makes a `MessageId` without a call of Python code, because each confirmed message needs one."""
 
 TOGETHER = 1000
-"""Ids made at a time by who goes through all of them."""
+"""The number of ids that an iteration makes at a time."""
 
 
 class ReceiptIds(Sequence[MessageId]):
@@ -33,7 +32,7 @@ class ReceiptIds(Sequence[MessageId]):
     def add(
         self, ledger_id: int, entry_id: int, count: int, first_chunk: EntryPosition | None = None
     ) -> None:
-        """One more entry with `count` messages, or the last one of a message in chunks."""
+        """Add an entry with `count` messages, or the last entry of a chunked message."""
         self._starts.append(self._length)
         self._rows.append((ledger_id, entry_id, count, first_chunk))
         self._length += count
@@ -66,7 +65,7 @@ class ReceiptIds(Sequence[MessageId]):
             yield from self._ids(start, min(start + TOGETHER, self._length))
 
     def _ids(self, start: int, stop: int) -> list[MessageId]:
-        """Those with the indices `start` to `stop - 1`."""
+        """Make the ids with the indices `start` to `stop - 1`."""
         partition = self._partition
         ids: list[MessageId] = []
         row = bisect_right(self._starts, start) - 1

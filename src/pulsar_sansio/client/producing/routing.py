@@ -1,16 +1,15 @@
-"""`Router`: which partition a message goes to (rules ROUTE-01 to ROUTE-09).
+"""`Router`: chooses the partition of a message, and the key hashes of the official clients.
 
-Here are the hashes that the official clients have, and how the partition of a message follows from its key
-or, where it has none, from the moment and the router's own state. A router is asked as often as one likes;
-only `advance` changes it. It knows nothing of producers, windows or connections.
+The partition follows from the message's key. For a message without a key, the partition follows from the time
+and the router's state. Only `advance` changes that state.
 
-Who puts a key where (the same number of partitions given):
+The clients agree on a key's partition as follows, for an equal number of partitions:
 
 * `JAVA_STRING` is the default of the Java client. The C++ and Go clients have a hash of that name that agrees
   with it for ASCII keys (Go's only while the sum stays below 2^31); for other text all three differ.
 * `MURMUR3_32` is the same in the Java, C++, Go and most other clients.
-* `BOOST` is the default of the C++ client, and what the Python client on top of it does; as computed by
-  64-bit builds with Boost 1.82 and later. Other builds put keys elsewhere.
+* `BOOST` is the default of the C++ client, and of the Python client built on it. The hash is that of 64-bit
+  builds with Boost 1.82 and later; other builds choose other partitions.
 """
 
 from collections.abc import Callable
@@ -28,17 +27,17 @@ from ...model.config import (
 from ...model.errors import InvalidMessage
 
 SWITCH_FREQUENCY = 10
-"""A producer that batches stays with a partition for so many batching delays (Java's
+"""The number of batching delays for which a batching producer stays with a partition (Java's
 roundRobinRouterBatchingPartitionSwitchFrequency)."""
 
 SHORTEST_WINDOW = 1_000_000
-"""Nanoseconds; rule ROUTE-09."""
+"""The shortest stay with a partition, in nanoseconds (rule ROUTE-09)."""
 
 REMEMBERED_KEYS = 10_000
-"""Hashes kept of keys seen before. A hash in Python costs a microsecond or more, looking it up a tenth."""
+"""The number of cached key hashes. Computing a hash takes a microsecond or more, a cache hit a tenth."""
 
 REMEMBERED_LENGTH = 100
-"""Characters of a key up to which its hash is kept, so that what is kept is about a megabyte at most."""
+"""The longest key whose hash is cached, in characters; it limits the cache to about a megabyte."""
 
 _MASK31: Final = 0x7FFFFFFF
 _MASK32: Final = 0xFFFFFFFF
@@ -46,7 +45,7 @@ _MASK64: Final = 0xFFFFFFFFFFFFFFFF
 
 
 def java_string_hash(key: str) -> int:
-    """`String.hashCode` of Java without its sign: over UTF-16 code units."""
+    """Return Java's `String.hashCode`, over UTF-16 code units, without its sign."""
     h = 0
     if key.isascii():
         for unit in key.encode("ascii"):
@@ -59,7 +58,7 @@ def java_string_hash(key: str) -> int:
 
 
 def murmur3_32_hash(key: str) -> int:
-    """MurmurHash3 x86_32 with seed 0 over UTF-8, without the highest bit."""
+    """Return MurmurHash3 x86_32 with seed 0 over UTF-8, without the highest bit."""
     data = key.encode("utf-8", "surrogateescape")
     size = len(data)
     h = 0
@@ -85,8 +84,7 @@ _BOOST_K: Final = 0xDF442D22CE4859B9
 
 
 def boost_hash(key: str) -> int:
-    """`boost::hash<std::string>` of Boost 1.82 and later with words of 64 bits, over UTF-8, its lowest 31
-    bits."""
+    """Return the lowest 31 bits of `boost::hash<std::string>` (64 bits, Boost 1.82 and later) over UTF-8."""
     data = key.encode("utf-8", "surrogateescape")
     size = len(data)
     w = _multiply_and_fold(_BOOST_Q, _BOOST_K)
@@ -124,15 +122,15 @@ HASHES: dict[HashingScheme, Callable[[str], int]] = {
 
 
 def hash_key(scheme: HashingScheme, key: str) -> int:
-    """The hash of a key, 0 to 2^31 - 1; modulo the number of partitions it is the partition.
+    """Return the hash of a key, 0 to 2^31 - 1; the partition is the hash modulo the number of partitions.
 
-    Raises `UnicodeEncodeError` for text that has no UTF-8 form, where the scheme needs it.
+    Raises `UnicodeEncodeError` for text without a UTF-8 form, if the scheme hashes UTF-8.
     """
     return HASHES[scheme](key)
 
 
 class Router:
-    """One producer's. `start` of a round, or the single partition, is drawn here."""
+    """Routes the messages of one producer. The first (or single) partition is drawn at random."""
 
     __slots__ = ("_counter", "_custom", "_hash", "_hashes", "_moves", "_single", "_start", "_window", "stays")
 
@@ -142,21 +140,21 @@ class Router:
         self._single = routing is RoutingMode.SINGLE_PARTITION
         self._start = rng.below(partitions)
         self._counter = self._start
-        """Where a producer that does not batch goes on (rule ROUTE-04)."""
+        """The next partition, before the modulo, of a producer that does not batch (rule ROUTE-04)."""
         self._window = 0
-        """Nanoseconds that a producer that batches stays with a partition (rules ROUTE-03, ROUTE-09)."""
+        """Nanoseconds for which a batching producer stays with a partition (rules ROUTE-03, ROUTE-09)."""
         if spec.batching is not None:
             self._window = max(SHORTEST_WINDOW, nanoseconds_of(spec.batching.max_delay) * SWITCH_FREQUENCY)
         self.stays = self._custom is None and (self._single or self._window > 0)
-        """Whether messages without a key go, for a while, to the same partition."""
+        """True when consecutive messages without a key go to one partition for a while."""
         self._moves = not self.stays
         self._hash = HASHES[spec.hashing]
         self._hashes: dict[str, int] = {}
 
     def choose(self, now: int, message: bytes | OutgoingMessage, partitions: int) -> int:
-        """The partition of a message, 0 to `partitions` - 1.
+        """Return the partition of a message, 0 to `partitions` - 1.
 
-        Raises `InvalidMessage` where the application's function gives none (rule ROUTE-07).
+        Raises `InvalidMessage` if the application's routing function returns no partition (rule ROUTE-07).
         """
         if not isinstance(message, bytes):
             if not isinstance(message, OutgoingMessage):
@@ -170,7 +168,8 @@ class Router:
         return self.keyless(now, partitions)
 
     def of_known_key(self, message: bytes | OutgoingMessage, partitions: int) -> int:
-        """The partition of a message whose key was seen before; -1 where `choose` has to be asked."""
+        """Return the partition of a message whose key hash is cached; -1 for a message that needs
+        `choose`."""
         if self._custom is None and type(message) is OutgoingMessage and message.key is not None:
             found = self._hashes.get(message.key)
             if found is not None:
@@ -178,11 +177,11 @@ class Router:
         return -1
 
     def first(self, now: int, partitions: int) -> int:
-        """The partition to open first."""
+        """Return the partition to open first."""
         return 0 if self._custom is not None else self.keyless(now, partitions)
 
     def keyless(self, now: int, partitions: int) -> int:
-        """The partition of a message without a key; not for the application's own function."""
+        """Return the partition of a message without a key; not for a custom routing function."""
         if self._single:
             return self._start
         if self._window:
@@ -190,13 +189,13 @@ class Router:
         return self._counter % partitions
 
     def advance(self, message: bytes | OutgoingMessage) -> None:
-        """This message was taken."""
+        """Count an accepted message."""
         if self._moves and (isinstance(message, bytes) or message.key is None):
             self._counter += 1
 
     @property
     def state(self) -> int:
-        """What `advance` changes; may be set again."""
+        """The state that `advance` changes; a caller may restore an earlier value."""
         return self._counter
 
     @state.setter

@@ -1,11 +1,11 @@
-"""`SendEncoder`: messages become SEND frames (rules PROD-34 to PROD-40, BATCH-06, BATCH-11).
+"""`SendEncoder`: encodes messages as SEND frames.
 
-It owns what goes into the metadata, compression, and the check of the size; the fields are those the Java
-client writes. It keeps no message and knows nothing of windows, receipts or connections.
+It owns the metadata, compression, and the size check. The metadata have the fields that the Java client
+writes. The encoder keeps no message.
 
-Compression: whatever the producer's codec is, every payload is compressed with it, as the recorded Java
-client 4.0 does. (Java 4.2 leaves payloads of up to 4096 bytes as they are. Any reader accepts both.) Only a
-payload that would not fit compressed but fits as it is goes uncompressed.
+Every payload is compressed with the producer's codec (BATCH-06), as the recorded Java client 4.0 does. (Java
+4.2 leaves payloads of up to 4096 bytes uncompressed; readers accept both.) A payload that fits only
+uncompressed is sent uncompressed.
 """
 
 from collections.abc import Sequence
@@ -37,25 +37,23 @@ from ...wire import (
 Frame: TypeAlias = bytes | list[bytes]
 
 PLAIN_NAME_LIMIT = 1024
-"""Bytes of a producer's name up to which a plain frame needs no check of what it adds to the payload."""
+"""The longest producer name, in bytes, for which a plain frame needs no check of its total size."""
 
 SMALL_PART = 16 * 1024
-"""Bytes, on the average, below which the parts of a batch are joined: copying them costs less than handing on
-so many chunks."""
+"""The average size of a batch's parts, in bytes, below which joining is cheaper than writing many chunks."""
 
 MAX_CHUNKS = 100_000
-"""Chunks of one message. Consumers keep the place of each."""
+"""The most chunks of one message, because consumers keep the position of each chunk."""
 
 MAX_CHUNKED_SIZE = 2**31 - 1
-"""Bytes of a message in chunks, as it is sent: what the protocol can say."""
+"""The largest chunked message, in bytes as sent; the protocol has no field for more."""
 
 _COMMAND_ALLOWANCE = 64
-"""Bytes of a SEND frame that are neither metadata nor payload: sizes, checksum and the command. At most
-58."""
+"""The bytes reserved in a SEND frame for sizes, checksum and command, which take at most 58."""
 
 
 class SendEncoder:
-    """Makes the frames of one producer."""
+    """Encodes the frames of one producer."""
 
     __slots__ = (
         "_codec",
@@ -81,22 +79,22 @@ class SendEncoder:
         self.limit(max_message_size)
 
     def limit(self, max_message_size: int) -> None:
-        """The broker accepts payloads of up to `max_message_size` bytes."""
+        """Set the size of the largest payload that the broker accepts, in bytes."""
         self.max_message_size = max_message_size
         self._frame_limit = max_frame_size(max_message_size)
         plain = self._codec is CompressionType.NONE and len(self._metadata_prefix) < PLAIN_NAME_LIMIT
         self._plain_limit = min(PLAIN_LIMIT, max_message_size) if plain else -1
 
     def fits(self, frame: Frame) -> bool:
-        """Whether a frame made under another limit may still be sent."""
+        """Tell whether the current limit allows a frame that was made under another limit."""
         size = len(frame) if isinstance(frame, bytes) else sum(map(len, frame))
         return size - 4 <= self._frame_limit
 
     def single(self, message: bytes | OutgoingMessage, sequence_id: int, publish_time: int) -> Frame:
-        """One message by itself.
+        """Encode one message as an entry of its own.
 
-        Raises `MessageTooLarge` where its payload, as it would be sent, or its payload and metadata together
-        are larger than the broker accepts; `InvalidMessage` for text that cannot be sent.
+        Raises `MessageTooLarge` if the payload as sent, or payload and metadata together, exceed the broker's
+        limit; `InvalidMessage` for text without a UTF-8 form.
         """
         if type(message) is bytes and len(message) <= self._plain_limit:
             if publish_time != self._publish_time:
@@ -116,10 +114,11 @@ class SendEncoder:
         publish_time: int,
         chunk_max_message_size: int | None,
     ) -> list[Frame]:
-        """One message in as many SENDs as it takes, all with its sequence id; a single one where it fits.
+        """Encode one message as one SEND if it fits, else as several chunks with one sequence id.
 
-        It is compressed as a whole, and every chunk has all of its metadata. `chunk_max_message_size`: bytes
-        of payload in one chunk, where that is less than what the broker accepts. Raises as `single`.
+        The message is compressed as a whole, and every chunk has all of its metadata.
+        `chunk_max_message_size`: the limit of payload bytes in one chunk; the broker's own limit counts, too.
+        Raises like `single`.
         """
         metadata, payload = self._metadata_of(message, sequence_id, publish_time)
         if self._codec is not CompressionType.NONE:
@@ -128,7 +127,7 @@ class SendEncoder:
         size = len(payload)
         most = min(self.max_message_size, chunk_max_message_size or self.max_message_size)
         if size <= most:
-            with suppress(MessageTooLarge):  # its metadata leave too little room
+            with suppress(MessageTooLarge):  # the metadata may leave too little room
                 return [self._seal(metadata, (payload,), sequence_id, 1, None)]
         if size > MAX_CHUNKED_SIZE:
             raise MessageTooLarge(
@@ -136,7 +135,7 @@ class SendEncoder:
             )
         metadata.uuid = f"{self._name}-{sequence_id}"
         metadata.total_chunk_msg_size = size
-        metadata.num_chunks_from_msg = metadata.chunk_id = MAX_CHUNKS  # the longest they can be
+        metadata.num_chunks_from_msg = metadata.chunk_id = MAX_CHUNKS  # the longest encodings of both fields
         headers = len(encode_message_metadata(metadata))
         most = min(most, self.max_message_size - headers)
         total = -(-size // most) if most > 0 else MAX_CHUNKS + 1
@@ -163,8 +162,10 @@ class SendEncoder:
         count: int,
         members: Sequence[bytes],
     ) -> Frame:
-        """`count` messages in one entry; `members` is the encoded batch. `first` is where the fields come
-        from that the batch has only once (rule BATCH-11). Raises as `single`."""
+        """Encode `count` messages as one entry; `members` is the encoded batch.
+
+        `first` provides the fields that a batch has only once (rule BATCH-11). Raises like `single`.
+        """
         metadata = MessageMetadata(self._name, lowest, publish_time)
         if not isinstance(first, bytes):
             if first.key is not None:
@@ -187,7 +188,7 @@ class SendEncoder:
     def _metadata_of(
         self, message: bytes | OutgoingMessage, sequence_id: int, publish_time: int
     ) -> tuple[MessageMetadata, bytes]:
-        """Of one message by itself, with its payload."""
+        """Return the metadata of a message that is sent alone, and its payload."""
         metadata = MessageMetadata(self._name, sequence_id, publish_time)
         if isinstance(message, bytes):
             payload = message
@@ -231,7 +232,7 @@ class SendEncoder:
 
 
 def _describe(metadata: MessageMetadata, message: OutgoingMessage) -> None:
-    """What goes with a message that is sent by itself."""
+    """Set the metadata of a message that is sent alone."""
     if message.properties:
         metadata.properties = tuple(message.properties.items())
     if message.key is not None:
@@ -250,7 +251,7 @@ def _describe(metadata: MessageMetadata, message: OutgoingMessage) -> None:
 
 
 def encode_member(message: OutgoingMessage, sequence_id: int) -> bytes:
-    """One member of a batch. Raises `InvalidMessage` for text that cannot be sent."""
+    """Encode one member of a batch. Raises `InvalidMessage` for text without a UTF-8 form."""
     payload, key = message.payload, message.key
     if key is not None and payload is not None and not message.properties and message.ordering_key is None:
         return encode_keyed(key, message.has_base64_key, message.event_time, sequence_id, payload)
@@ -271,7 +272,7 @@ def encode_member(message: OutgoingMessage, sequence_id: int) -> bytes:
 
 
 def is_intact(frame: Frame) -> bool:
-    """Whether the checksum of a sealed frame still agrees with its content."""
+    """Tell whether the checksum of a sealed frame matches its content."""
     whole = frame if isinstance(frame, bytes) else b"".join(frame)
     decoded = decode_frame(whole, 0, len(whole))
     assert decoded is not None

@@ -1,9 +1,8 @@
 """`Window`: the sealed messages of a producer that no receipt has confirmed yet (rules PROD-42 to PROD-47).
 
-It owns the entries in the order in which they were sent, the matching of receipts with the oldest of them,
-their send timeout, and what the application is told of each ticket: `Receipts` or `SendFailed`, and the end
-of the flushes that wait for them. It knows nothing of how a message is sealed, of messages that are not
-sealed yet, or of how a connection is found.
+The window owns the entries in the order of sending, matches each receipt with the oldest entry, and applies
+the send timeout. It reports each ticket by `Receipts` or `SendFailed`, and answers flushes. The `Admission`
+and the `EntryBuilder` own messages that are not sealed yet.
 """
 
 from collections import deque
@@ -22,43 +21,46 @@ from .receipt_ids import ReceiptIds
 from .send_encoder import Frame
 
 LATENCIES = 1024
-"""How many latencies a producer keeps for its percentiles."""
+"""The number of latencies that a producer keeps for its percentiles."""
 
 UNSET_UINT64 = 2**63
-"""A receipt's highest_sequence_id from here on is the broker's "none" (2^64-1)."""
+"""A receipt's highest_sequence_id of this size or more means "none" (brokers send 2^64-1)."""
 
 
 class Listener(Protocol):
-    """Who hears what a producer says, in place of the application: see `partitions`."""
+    """The receiver of a producer's outputs in place of the application: see `partition_producer`."""
 
     def on_output(self, output: Output) -> None:
-        """Anything but what `confirmed` is for."""
+        """Receive an output, other than the receipts that `confirmed` receives."""
         ...
 
     def confirmed(
         self, ticket: int, count: int, ledger_id: int, entry_id: int, first_chunk: EntryPosition | None
     ) -> int:
-        """Tickets `ticket` to `ticket + count - 1` are confirmed: the messages of one entry. Returns what the
-        application calls the first of them, or -1 where it was told already. Every ticket below them is
-        settled; where that is not so, and for parts of an entry, `on_output` is told of `Receipts`."""
+        """Tickets `ticket` to `ticket + count - 1`, the messages of one entry, are confirmed.
+
+        Returns the application's ticket of the first message, or -1 if the listener reported the receipts.
+        Every lower ticket is settled. Otherwise, and for parts of an entry, `on_output` gets `Receipts`.
+        """
         ...
 
     def ended(self, handle: int, error: PulsarError | None) -> None:
-        """The producer is gone for good; `on_output` was told of it before."""
+        """The producer ended permanently, which an output reported before."""
         ...
 
 
 class Entry:
     """One sealed SEND: a message, a batch, or a chunk of a message (rule PROD-03).
 
-    `count`: messages; 0 for every chunk of a message but the last, which stands for it. All of them have the
-    message's ticket. `size`: bytes that its messages count in the client's memory. `sealed`: when.
+    `count`: the number of messages; 0 for every chunk of a message but the last. All chunks have the
+    message's ticket. `size`: the bytes of client memory that the messages hold. `sealed`: the time of
+    sealing.
     """
 
     __slots__ = ("count", "first_ticket", "frame", "highest", "sealed", "sequence_id", "size")
 
     tickets: Sequence[int] | None = None
-    """Of a key-based batch, whose tickets are no row."""
+    """The tickets of a key-based batch, which need not be consecutive; else None."""
 
     def __init__(
         self,
@@ -74,19 +76,19 @@ class Entry:
         self.count = count
         self.sequence_id = sequence_id
         self.highest = highest
-        """Only a batch has one (WIRE-07)."""
+        """The highest sequence id of a batch; None for other entries (WIRE-07)."""
         self.frame = frame
         self.size = size
         self.sealed = sealed
 
     @property
     def oldest(self) -> int:
-        """Every ticket below it is settled while this is the oldest entry."""
+        """A ticket below which every ticket is settled, while this is the oldest entry."""
         return self.first_ticket
 
 
 class KeyEntry(Entry):
-    """A key-based batch. `oldest`: the lowest ticket of its round, see `key_batches`."""
+    """A key-based batch. `oldest`: the lowest ticket of the round, see `key_batches`."""
 
     __slots__ = ("_oldest", "tickets")
 
@@ -110,7 +112,7 @@ class KeyEntry(Entry):
 
 
 def _rest_of_round(entry: Entry, following: deque[Entry]) -> list[int]:
-    """The tickets of a key-based batch and of those of its round, which are taken from what follows it."""
+    """Return the tickets of a key-based batch and its round, and remove that round from `following`."""
     tickets = list(entry.tickets or ())
     while following and following[0].tickets is not None and following[0].oldest == entry.oldest:
         tickets += following.popleft().tickets or ()
@@ -128,17 +130,16 @@ class Flush:
         self.error: PulsarError | None = None
 
 
-def _nobody() -> None:
-    """Nobody is told."""
+def _ignore() -> None:
+    """The callback of a window that is not watched."""
 
 
 class Window:
-    """One producer's. `send_timeout`: nanoseconds, 0 for never. `memory`: what its messages are held in until
-    they are settled. `listener`: where it is not the application
-    that is told.
+    """The unconfirmed entries of one producer.
 
-    `on_timeout` is called when the oldest entry has run out of time; `on_settled`, after entries were
-    settled, while `watched`.
+    `send_timeout`: nanoseconds, 0 for none. `memory`: the client's memory, released as messages are settled.
+    `listener`: receives outputs in place of the application. `on_timeout` is called when the oldest entry has
+    timed out; `on_settled`, after entries were settled, while `watched`.
     """
 
     __slots__ = (
@@ -180,16 +181,15 @@ class Window:
     ) -> None:
         self.entries: deque[Entry] = deque()
         self.messages = 0
-        """How many messages the entries hold together."""
+        """The number of messages in all entries."""
         self.failed = 0
-        """How many tickets have failed, wherever their messages were."""
+        """The number of failed tickets, including tickets of messages that were never sealed."""
         self.last_sequence_id = -1
-        """The highest sequence id that the broker has confirmed, or had of this name before; -1 for none."""
+        """The highest sequence id that the broker has confirmed or had stored for the name; -1 for none."""
         self.latencies: deque[int] = deque(maxlen=LATENCIES)
-        """Nanoseconds from sealing to the receipt, of entries confirmed lately: of those whose receipts come
-        together, the first one's."""
+        """Nanoseconds from sealing to receipt, for the first of each run of receipts."""
         self.watched = False
-        self.on_settled: Callable[[], None] = _nobody
+        self.on_settled: Callable[[], None] = _ignore
         self._context = context
         self._memory = memory
         self._listener = listener
@@ -202,42 +202,42 @@ class Window:
         self._timer = context.deadlines.slot(self._check_timeout)
         self._flushes: deque[Flush] = deque()
         self._first_chunk: EntryPosition | None = None
-        """Where the first chunk lies of the message whose chunks are being confirmed."""
+        """The position of the first chunk of the message whose chunks are being confirmed."""
         self._newest_chunk: EntryPosition = (-1, -1)
-        """Where the newest of them lies."""
+        """The position of the newest confirmed chunk."""
         self._newest_receipts: Receipts | None = None
         self._newest_ids = ReceiptIds(partition)
         self._newest_end = 0
-        """The ticket that would continue the newest `Receipts`."""
+        """The ticket that extends the newest `Receipts`."""
 
     def add(
         self, ticket: int, count: int, sequence_id: int, highest: int | None, frame: Frame, size: int
     ) -> None:
-        """One more entry; it waits for its receipt from now on."""
+        """Add an entry, which then waits for its receipt."""
         self.entries.append(Entry(ticket, count, sequence_id, highest, frame, size, self._started()))
         self.messages += count
 
     def add_key_batch(
         self, tickets: Sequence[int], oldest: int, sequence_id: int, frame: Frame, size: int
     ) -> None:
-        """The same, for one batch of a round whose lowest ticket is `oldest`."""
+        """Add a key-based batch of a round whose lowest ticket is `oldest`."""
         highest = sequence_id if len(tickets) > 1 else None
         self.entries.append(KeyEntry(tickets, oldest, sequence_id, highest, frame, size, self._started()))
         self.messages += len(tickets)
 
     def _started(self) -> int:
-        """Now; the send timeout runs."""
+        """Return the time, and make sure that the send timeout runs."""
         now = self._context.now
         if self._send_timeout and self._timer.when is None:
             self._timer.set(now + self._send_timeout)
         return now
 
-    # --- what the broker says ---
+    # --- receipts ---
 
     def on_receipt(self, connection: Connection, receipt: SendReceipt) -> None:
         """A receipt counts for the oldest entry or for none (rules PROD-42, PROD-43)."""
         if not self.entries:
-            return  # it timed out
+            return  # the entry timed out
         entry = self.entries[0]
         sequence_id = receipt.sequence_id
         if sequence_id != entry.sequence_id:
@@ -262,7 +262,7 @@ class Window:
             ledger_id = entry_id = -1  # rule CONN-08
         first_chunk = self._first_chunk
         if first_chunk is not None and ledger_id >= 0 and (ledger_id, entry_id) <= self._newest_chunk:
-            return  # the receipt of a chunk, said twice; it does not confirm the next one
+            return  # a repeated receipt of a chunk does not confirm the next chunk
         self.entries.popleft()
         ticket, count = entry.first_ticket, entry.count
         self.messages -= count
@@ -275,14 +275,16 @@ class Window:
         if last > self.last_sequence_id:
             self.last_sequence_id = last
         if ledger_id < 0:
-            first_chunk = None  # it was stored before; the chunks of this time are part of nothing
+            # the broker had stored the message before, and its new chunks belong to nothing
+            first_chunk = None
         if entry.tickets is not None:
             self._confirm_key_batch(entry, ledger_id, entry_id)
             ticket = -1
         elif self._listener is not None:
             ticket = self._listener.confirmed(ticket, count, ledger_id, entry_id, first_chunk)
         if ticket >= 0:
-            # A run of receipts that nobody has taken yet goes on growing: one output for all of it.
+            # Extend the newest `Receipts` while the driver has not taken it: one output for a run of
+            # receipts.
             outputs = self._context.outputs
             if ticket != self._newest_end or not outputs or outputs[-1] is not self._newest_receipts:
                 self._newest_ids = ReceiptIds(self._partition)
@@ -300,11 +302,11 @@ class Window:
 
     @staticmethod
     def _out_of_turn(connection: Connection, what: str) -> None:
-        """What is not confirmed goes again, over another connection."""
+        """Close the connection, so that unconfirmed entries are resent over another one."""
         connection.close(RemoteProtocolError(f"the broker confirmed {what}: everything is sent again"))
 
     def _confirm_key_batch(self, entry: Entry, ledger_id: int, entry_id: int) -> None:
-        """Each of its messages, by the ticket it has."""
+        """Emit `Receipts` for each run of tickets in a key-based batch."""
         assert entry.tickets is not None
         ids = ReceiptIds(self._partition)
         ids.add(ledger_id, entry_id, entry.count)
@@ -315,7 +317,7 @@ class Window:
         self.latencies.append(self._context.now - entry.sealed)
 
     def named(self, sequence_id: int) -> Entry | None:
-        """The entry that a SEND_ERROR names: a batch by its highest id."""
+        """Return the entry that a SEND_ERROR names; the name of a batch is its highest sequence id."""
         for entry in self.entries:
             if sequence_id == (entry.sequence_id if entry.highest is None else entry.highest):
                 return entry
@@ -324,7 +326,7 @@ class Window:
     # --- failure ---
 
     def fail(self, ticket: int, count: int, error: PulsarError) -> None:
-        """Say that these tickets failed, wherever their messages were."""
+        """Report that tickets failed, including tickets of messages outside the window."""
         self.failed += count
         self._emit(SendFailed(self._handle, ticket, count, error))
         for flush in self._flushes:
@@ -332,11 +334,11 @@ class Window:
                 flush.error = error
 
     def fail_entry(self, entry: Entry, error: PulsarError) -> None:
-        """That one alone, with the other chunks of its message."""
+        """Fail one entry, with all chunks of its message."""
         ticket = entry.first_ticket
         together = [each for each in self.entries if each.first_ticket == ticket]
         if not together:
-            return  # it failed with another chunk of its message
+            return  # the entry failed together with another chunk
         if together[0] is self.entries[0]:
             self._first_chunk = None
         for each in together:
@@ -352,12 +354,12 @@ class Window:
             self.on_settled()
 
     def fail_tickets(self, tickets: Sequence[int], error: PulsarError) -> None:
-        """`fail` for ascending tickets that need not be a row."""
+        """Report that ascending tickets failed, which need not be consecutive."""
         for ticket, count in runs(tickets):
             self.fail(ticket, count, error)
 
     def fail_all(self, error: PulsarError) -> None:
-        """Every entry, in the order of the tickets (rule PROD-26). Nobody is told of room yet."""
+        """Fail every entry in the order of the tickets, without a call of `on_settled` (rule PROD-26)."""
         entries, self.entries = self.entries, deque()
         self.messages = 0
         self._first_chunk = None
@@ -374,7 +376,7 @@ class Window:
             self.fail(first, count, error)
 
     def _check_timeout(self) -> None:
-        """Only the oldest entry can be the first to run out of time (rule PROD-47)."""
+        """Check the oldest entry, because entries time out in order (rule PROD-47)."""
         if not self.entries:
             return
         deadline = self.entries[0].sealed + self._send_timeout
@@ -386,21 +388,21 @@ class Window:
     # --- flushes ---
 
     def flush(self, request: int, end: int) -> None:
-        """`RequestDone` when every ticket below `end` is settled, `RequestFailed` if one of them failed."""
+        """Emit `RequestDone` once every ticket below `end` is settled; `RequestFailed` if one failed."""
         self._flushes.append(Flush(request, end))
         self.watched = True
 
     def forget_flush(self, request: int) -> None:
-        """Nobody waits for this flush any more, if it is one of this producer's."""
+        """Discard a flush if it is one of this producer's."""
         self._flushes = deque(flush for flush in self._flushes if flush.request != request)
 
     def hand_over_flushes(self) -> Sequence[Flush]:
-        """Those that wait: they are for somebody else to answer."""
+        """Remove and return the waiting flushes, for another producer to answer."""
         flushes, self._flushes = self._flushes, deque()
         return flushes
 
     def settle_flushes(self, oldest_unsettled: int) -> bool:
-        """Answer the flushes that are done; whether others go on waiting."""
+        """Answer completed flushes, and return True while others wait."""
         flushes = self._flushes
         while flushes and flushes[0].end <= oldest_unsettled:
             flush = flushes.popleft()
