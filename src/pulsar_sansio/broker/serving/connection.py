@@ -66,7 +66,7 @@ def _assign(
             close.assignedBrokerServiceUrlTls = moved_to.service_url_tls
 
 
-class State(Enum):
+class ConnectionState(Enum):
     START = "start"
     CONNECTED = "connected"
     DEAD = "dead"
@@ -85,7 +85,7 @@ class Connection:
         self.context = services.context
         self.link = link
         self.peer = peer
-        self.state: State = State.START
+        self.state: ConnectionState = ConnectionState.START
         self.protocol_version = 0
         self.client_version = ""
         self.takes_broker_entry_metadata = False
@@ -119,12 +119,12 @@ class Connection:
 
     @property
     def dead(self) -> bool:
-        return self.state is State.DEAD
+        return self.state is ConnectionState.DEAD
 
     # --- bytes in -------------------------------------------------------------------------------------
 
     def receive_data(self, data: bytes) -> None:
-        if self.state is State.DEAD:
+        if self.state is ConnectionState.DEAD:
             return
         whole = self._buffer.feed(data)
         if whole is None:
@@ -137,7 +137,7 @@ class Connection:
                 number, command, position = frame
                 if self._awaiting_life:
                     self._confirm_alive()
-                if self.state is not State.CONNECTED:
+                if self.state is not ConnectionState.CONNECTED:
                     self._before_connected(number, command)
                 elif (handler := handlers.get(number)) is not None:
                     handler(self, command)
@@ -180,7 +180,7 @@ class Connection:
             and self.protocol_version >= BROKER_ENTRY_METADATA_VERSION
             and command.feature_flags.supports_broker_entry_metadata
         )
-        self.state = State.CONNECTED
+        self.state = ConnectionState.CONNECTED
         connected = proto.CommandConnected(
             server_version=config.server_version,
             protocol_version=self.protocol_version,
@@ -210,7 +210,7 @@ class Connection:
     # --- bytes out ------------------------------------------------------------------------------------
 
     def write(self, frame: bytes) -> None:
-        if self.state is State.DEAD:
+        if self.state is ConnectionState.DEAD:
             return
         if not self._outbox:
             self.context.emit(self._transmit)
@@ -219,7 +219,7 @@ class Connection:
 
     def write_message(self, chunks: Sequence[bytes], size: int) -> None:
         """Write a MESSAGE of `size` stored bytes."""
-        if self.state is State.DEAD:
+        if self.state is ConnectionState.DEAD:
             return
         if not self._outbox:
             self.context.emit(self._transmit)
@@ -285,13 +285,13 @@ class Connection:
             and self.pending_publishes <= self.services.config.max_pending_publishes // 2
         ):
             self._reading = True
-            if self.state is not State.DEAD:
+            if self.state is not ConnectionState.DEAD:
                 self.context.emit(ResumeReading(self.link))
 
     # --- keep-alive and end ---------------------------------------------------------------------------
 
     def _keepalive_due(self) -> None:
-        if self.state is State.START:
+        if self.state is ConnectionState.START:
             self.terminate("no CONNECT in time")
         elif self._pinged and self._reading:
             self.terminate("no answer to PING")
@@ -303,7 +303,7 @@ class Connection:
 
     def check_liveness(self, then: Callable[[bool], None]) -> None:
         """Send a PING; call `then(True)` at the next frame, or `then(False)` once the connection is dead."""
-        if self.state is not State.CONNECTED:
+        if self.state is not ConnectionState.CONNECTED:
             then(False)
             return
         self._liveness_waiters.append(then)
@@ -318,19 +318,19 @@ class Connection:
     def terminate(self, reason: str) -> None:
         """End the connection and detach its producers, consumers and watchers; written bytes are still
         sent."""
-        if self.state is not State.DEAD:
+        if self.state is not ConnectionState.DEAD:
             self._close()
             self.broker.connection_closed(self, self._outbox)
             self.context.emit(Disconnect(self.link, reason))
 
     def disconnected(self) -> None:
         """The adapter reports that the connection is closed."""
-        if self.state is not State.DEAD:
+        if self.state is not ConnectionState.DEAD:
             self._close()
             self.broker.connection_closed(self, [])
 
     def _close(self) -> None:
-        self.state = State.DEAD
+        self.state = ConnectionState.DEAD
         self.writable = False
         self._keepalive.clear()
         self._liveness.clear()
