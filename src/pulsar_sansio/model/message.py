@@ -307,7 +307,7 @@ class Message:
         pickle, or of a client that is driven by hand (see `Client.set_ack_handler`).
         """
         deliveries = self.entry.acknowledgement.deliveries
-        return Processing(self, None if deliveries is None else deliveries.tracker.judge)
+        return Processing(self, None if deliveries is None else deliveries.tracker.ack_handler)
 
     def __repr__(self) -> str:
         return f"<Message {self.message_id} of {self.topic}, {len(self.data)} bytes>"

@@ -69,7 +69,7 @@ def individual_after_reconnect(acknowledger: Any, _connection: Any) -> object:
 @mark(Consumer, "on_detached")
 def batch_half_acknowledged(consumer: Any, _cause: Any) -> object:
     """The connection was lost when some messages of a batch were acknowledged and others were not."""
-    records = consumer._acknowledger._tracker._batches.values()
+    records = consumer._ack_grouping._tracker._batches.values()
     return any(0 < record.open_bits.bit_count() < record.size for record in records)
 
 
@@ -100,7 +100,7 @@ def rewind_while_detached(redelivery: Any) -> object:
 @mark(Redelivery, "active_changed")
 def rewind_repeated(redelivery: Any, active: bool) -> object:
     """A Failover consumer got its turn and had to repeat a request that may have been ignored."""
-    return active and redelivery._connection is not None and redelivery.epoch > redelivery._told_epoch
+    return active and redelivery._connection is not None and redelivery.epoch > redelivery._subscribed_epoch
 
 
 @mark(Consumer, "on_active_changed")
@@ -142,22 +142,22 @@ def timed_out(*_: Any) -> object:
     return True
 
 
-@mark(LetterTopics, "bury")
+@mark(LetterTopics, "dead_letter")
 def dead_letter(*_: Any) -> object:
     """An entry came once too often."""
     return True
 
 
-@mark(LetterTopics, "bury")
+@mark(LetterTopics, "dead_letter")
 def dead_letter_came_again(letters: Any, messages: Any) -> object:
     """An entry came again while it was being copied."""
-    return messages[0].entry.place in letters._burials
+    return messages[0].entry.place in letters._pending_copies
 
 
 @mark(LetterTopics, "detach")
 def lost_while_copying(letters: Any) -> object:
     """The connection was lost while dead letters were on their way."""
-    return bool(letters._burials)
+    return bool(letters._pending_copies)
 
 
 @mark(Permits, "attach")

@@ -149,7 +149,7 @@ def test_a_message_is_withdrawn_and_the_rest_of_an_earlier_delivery_stays(left: 
         *(f"0.{index}" for index in range(4 - left, 4)),
         *(f"0.{index}" for index in range(4) if index != 3 - left),
     ]
-    assert q.queue.handed_out == 7
+    assert q.queue.delivered == 7
     assert q.permits.at_broker + q.permits.unreported == 100
 
 

@@ -46,7 +46,7 @@ def test_they_are_drawn_and_pass() -> None:
 
 def test_who_hears_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Arrival, "receive", lambda *_: None)
-    monkeypatch.setattr(Arrival, "receive_alike", lambda *_: True)
+    monkeypatch.setattr(Arrival, "receive_uniform", lambda *_: True)
     report = World(3, whispering()).run()
     assert (report.rule, report.phase) == ("INV-N5", "drain")
 
@@ -59,13 +59,13 @@ def test_what_was_not_said_and_what_comes_again_are_noticed() -> None:
         app._check(1_000_000)
     with pytest.raises(ViolationError, match="hears 1 after"):
         app._check(1)
-    app.may_repeat_itself()
+    app.may_resend()
     app._sent += 1
     for number in (app._sent, 1, 2):
         app._check(number)
     with pytest.raises(ViolationError, match="hears 2 after 2"):
         app._check(2)
-    app.may_repeat_itself()
+    app.may_resend()
     app._sent = later = app._sent + 1
     app._check(later)
     with pytest.raises(ViolationError, match=f"hears {later} after {later}"):

@@ -35,7 +35,7 @@ class AckCommands:
     """
 
     __slots__ = (
-        "_acknowledger",
+        "_ack_grouping",
         "_kind",
         "_negative",
         "_owner",
@@ -51,7 +51,7 @@ class AckCommands:
         kind: SubscriptionType,
         source: Source,
         tracker: AckTracker,
-        acknowledger: AckGrouping,
+        ack_grouping: AckGrouping,
         redelivery: Redelivery,
     ) -> None:
         self.described = f"consumer on {source.topic}"
@@ -59,7 +59,7 @@ class AckCommands:
         self._kind = kind
         self._source = source
         self._tracker = tracker
-        self._acknowledger = acknowledger
+        self._ack_grouping = ack_grouping
         self._redelivery = redelivery
         self._negative = redelivery.negative.places
         """The entries that wait to be requested again; only their presence matters here."""
@@ -114,7 +114,7 @@ class AckCommands:
             if record is self._single:
                 entries = self._tracker.entries
                 entries[entry.place] = None
-                if len(entries) < self._acknowledger.calm and not self._negative:
+                if len(entries) < self._ack_grouping.flush_at and not self._negative:
                     return False
             self._check_message(what)
             waits = self._acknowledge_message(what)
@@ -128,7 +128,7 @@ class AckCommands:
         else:
             waits = self._acknowledge_all(cast(Iterable[OneMessage], what))
         if waits:
-            self._acknowledger.something_waits()
+            self._ack_grouping.something_waits()
         return True
 
     def acknowledge_cumulative(self, what: OneMessage) -> None:
@@ -162,7 +162,7 @@ class AckCommands:
         in_part = record is not None and not (record.complete or self._tracker.covers((ledger_id, entry_id)))
         self._redelivery.acknowledged_through((ledger_id, entry_id - in_part))
         if waits:
-            self._acknowledger.something_waits()
+            self._ack_grouping.something_waits()
 
     def negative_acknowledge(self, what: Acknowledgeable) -> None:
         """Request redelivery of these messages after the delay; a batch is redelivered as a whole (NACK-01,
@@ -211,7 +211,7 @@ class AckCommands:
             self._acknowledge_chunks(message.entry.place)
             waits = True
         if waits:
-            self._acknowledger.something_waits()
+            self._ack_grouping.something_waits()
 
     def check_cumulative(self) -> None:
         """Raise `LocalProtocolError` on a subscription whose messages go to several consumers (ACK-02)."""

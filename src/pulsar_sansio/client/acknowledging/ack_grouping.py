@@ -81,7 +81,7 @@ class AckGrouping:
         "_unconfirmed",
         "_wanted",
         "_wire_id",
-        "calm",
+        "flush_at",
         "ids_refused",
         "ids_sent",
     )
@@ -110,7 +110,7 @@ class AckGrouping:
         self._group_time = nanoseconds_of(spec.acknowledgement_group_time)
         self._group_size = spec.acknowledgement_group_size
         self._slot = context.deadlines.slot(self.flush)
-        self.calm = 0
+        self.flush_at = 0
         """While fewer ids than this wait, another one changes nothing, because the timer is running."""
         self.ids_sent = 0
         self.ids_refused = 0
@@ -136,8 +136,8 @@ class AckGrouping:
             pass
         elif self._group_time == 0 or tracker.waiting >= self._group_size:
             self.flush()
-        elif not self.calm:
-            self.calm = self._group_size
+        elif not self.flush_at:
+            self.flush_at = self._group_size
             self._slot.set(self._context.now + self._group_time)
 
     def flush(self) -> None:
@@ -149,7 +149,7 @@ class AckGrouping:
 
     def _stop_timer(self) -> None:
         self._slot.clear()
-        self.calm = 0
+        self.flush_at = 0
 
     def discard(self, place: EntryPosition, validation_error: int) -> None:
         """Tell the broker, at once, that this entry cannot be used (CONS-29)."""

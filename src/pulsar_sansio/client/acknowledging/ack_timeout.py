@@ -67,12 +67,12 @@ class AcknowledgementTimeout:
         if when is None or when > expiry:  # the running timer may be later because of a backoff
             self._slot.set(expiry)
 
-    def handed_out(self, place: EntryPosition, redelivery_count: int) -> None:
+    def delivered(self, place: EntryPosition, redelivery_count: int) -> None:
         """Record that a message of that entry was delivered to the application; the last delivery counts
         (UNACK-03)."""
         self._due.move(place, self._expiry(redelivery_count))
 
-    def message_handed_out(self, entry: Entry) -> None:
+    def message_delivered(self, entry: Entry) -> None:
         """Record the delivery of a message, unless its entry is acknowledged already through an earlier
         delivery. Such an entry is a complete batch, or a last chunk whose other chunks are unknown; no
         message could be made of it alone."""
@@ -81,7 +81,7 @@ class AcknowledgementTimeout:
                 return
         elif entry.first_chunk is not None and not self.in_chunks(entry.place):
             return
-        self.handed_out(entry.place, entry.redelivery_count)
+        self.delivered(entry.place, entry.redelivery_count)
 
     def discard(self, place: EntryPosition) -> None:
         """Stop tracking an entry that was acknowledged or negatively acknowledged."""
@@ -143,18 +143,18 @@ class TrackedQueue(ReceiverQueue):
         self._begin_run()
 
     def _hand_out(self, message: Message) -> Message:
-        self._timeout.message_handed_out(message.entry)
+        self._timeout.message_delivered(message.entry)
         return message
 
     def _pass_over(self, size: int) -> None:
         item = self._items[0]
         super()._pass_over(size)
-        handed_out = self._timeout.handed_out
+        delivered = self._timeout.delivered
         if isinstance(item, ReceivedBatch):
-            self._timeout.message_handed_out(item.entry)
+            self._timeout.message_delivered(item.entry)
         elif isinstance(item, ReceivedSingles):
             for place in item.places:
-                handed_out(place, item.redelivery_count)
+                delivered(place, item.redelivery_count)
         else:
             for message in item:
-                self._timeout.message_handed_out(message.entry)
+                self._timeout.message_delivered(message.entry)

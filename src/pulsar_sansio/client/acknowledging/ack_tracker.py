@@ -77,7 +77,7 @@ class AckTracker:
         "entries",
         "forgotten",
         "index_acknowledgement",
-        "judge",
+        "ack_handler",
         "messages_beyond_ids",
         "single",
     )
@@ -89,7 +89,7 @@ class AckTracker:
         self._begin()
         self.messages_beyond_ids = 0
         """Acknowledged messages without an id of their own in an ACK: all but one of each complete batch."""
-        self.judge: AckHandler | None = None
+        self.ack_handler: AckHandler | None = None
         """The handler that acknowledges messages for `Message.processing`."""
         self.entries: dict[EntryPosition, None] = {}
         """Whole entries that wait to be sent. `AckCommands` adds to them directly on its fast path."""

@@ -95,7 +95,7 @@ class Redelivery:
     """Redelivery requests of one consumer."""
 
     __slots__ = (
-        "_acknowledger",
+        "_ack_grouping",
         "_active",
         "_connection",
         "_context",
@@ -106,7 +106,7 @@ class Redelivery:
         "_single_entries",
         "_slot",
         "_timeout",
-        "_told_epoch",
+        "_subscribed_epoch",
         "_tracker",
         "_wanted",
         "_wire_id",
@@ -124,7 +124,7 @@ class Redelivery:
         wire_id: int,
         spec: ConsumerSpec,
         queue: ReceiverQueue,
-        acknowledger: AckGrouping,
+        ack_grouping: AckGrouping,
         tracker: AckTracker,
         timeout: AcknowledgementTimeout | None,
         counters: ArrivalCounters,
@@ -141,7 +141,7 @@ class Redelivery:
         self._wire_id = wire_id
         self._single_entries = not spec.subscription_type.cumulative
         self._queue = queue
-        self._acknowledger = acknowledger
+        self._ack_grouping = ack_grouping
         self._tracker = tracker
         self._counters = counters
         self._held = HeldBack(context, tracker, queue, self._held_long_enough)
@@ -162,13 +162,13 @@ class Redelivery:
         self._slot = context.deadlines.slot(self._negative_due)
         self._connection: Connection | None = None
         self._active = True
-        self._told_epoch = 0
+        self._subscribed_epoch = 0
         """The epoch in SUBSCRIBE, which the broker certainly knows."""
 
     def attach(self, connection: Connection) -> None:
         self._connection = connection
         self._forget()  # this includes entries delivered while detached
-        self._told_epoch = self.epoch
+        self._subscribed_epoch = self.epoch
         self._active = True
 
     def detach(self) -> None:
@@ -304,7 +304,7 @@ class Redelivery:
         if not self._active:
             return
         self._forget()
-        self._acknowledger.flush()
+        self._ack_grouping.flush()
         if not self._single_entries:
             self.epoch += 1
         self._request_all(connection)
@@ -318,7 +318,7 @@ class Redelivery:
         older epoch. Requesting again resolves both cases.
         """
         self._active = active
-        if active and self._connection is not None and self.epoch > self._told_epoch:
+        if active and self._connection is not None and self.epoch > self._subscribed_epoch:
             self._request_all(self._connection)
 
     # --- inside ----------------------------------------------------------------------------------
@@ -385,7 +385,7 @@ class Redelivery:
             if self._timeout is not None:
                 self._timeout.discard(place)
         # Acknowledged messages of a batch must reach the broker before the rest is requested.
-        self._acknowledger.flush()
+        self._ack_grouping.flush()
         if self._leave_if_too_old(connection):
             return
         remaining = iter(places)

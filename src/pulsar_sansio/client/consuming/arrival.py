@@ -73,7 +73,7 @@ class Arrival:
     """Entries of one consumer between connection and queue."""
 
     __slots__ = (
-        "_acknowledger",
+        "_ack_grouping",
         "_chunks",
         "_durable",
         "_filtering",
@@ -98,7 +98,7 @@ class Arrival:
         permits: Permits,
         queue: Entrance,
         tracker: AckTracker,
-        acknowledger: AckGrouping,
+        ack_grouping: AckGrouping,
         on_undecryptable: Callable[[MessageId, Sequence[str]], None],
         chunks: ChunkAssembly,
         counters: ArrivalCounters,
@@ -133,7 +133,7 @@ class Arrival:
         self._permits = permits
         self._queue = queue
         self._tracker = tracker
-        self._acknowledger = acknowledger
+        self._ack_grouping = ack_grouping
         self._on_undecryptable = on_undecryptable
         self._chunks = chunks
 
@@ -341,7 +341,7 @@ class Arrival:
                 self.counters.discarded += 1
                 self.counters.note_unreadable(place)
                 for each in complete.places:
-                    self._acknowledger.discard(each, _Validation.DecompressionError)
+                    self._ack_grouping.discard(each, _Validation.DecompressionError)
                 return
         tracker = self._tracker
         tracker.message_in_chunks(complete.places)
@@ -353,7 +353,7 @@ class Arrival:
         entry.first_chunk = complete.places[0]
         self._add_single(entry, data)
 
-    def receive_alike(self, entries: UniformMessages, epoch: int) -> bool:
+    def receive_uniform(self, entries: UniformMessages, epoch: int) -> bool:
         """Take plain entries that need no decision: all of the present epoch, none acknowledged, and permits
         for all. Return False, having changed nothing, if an entry differs; then pass each to `receive`."""
         (_, ledger_id, _, redelivery_count, sent_in_epoch), entry_ids, headers, payloads, _ = entries
@@ -455,7 +455,7 @@ class Arrival:
         """Acknowledge an entry without messages for the application, together with others."""
         self._pass(place)
         if self._tracker.entry(place):
-            self._acknowledger.something_waits()
+            self._ack_grouping.something_waits()
 
     def _discard(
         self, place: EntryPosition, cost: int, validation_error: int, *, counted: int | None = None
@@ -463,7 +463,7 @@ class Arrival:
         self.counters.discarded += max(cost, 1) if counted is None else counted
         self.counters.note_unreadable(place)
         self._pass(place)
-        self._acknowledger.discard(place, validation_error)
+        self._ack_grouping.discard(place, validation_error)
         self._permits.give_back(cost)
 
 

@@ -43,7 +43,7 @@ class BlockedWatch:
 
     __slots__ = (
         "_acknowledged_before",
-        "_acknowledger",
+        "_ack_grouping",
         "_asked_at",
         "_connection",
         "_consumer",
@@ -68,7 +68,7 @@ class BlockedWatch:
         permits: Permits,
         queue: ReceiverQueue,
         tracker: AckTracker,
-        acknowledger: AckGrouping,
+        ack_grouping: AckGrouping,
     ) -> None:
         self._context = context
         self._requests = requests
@@ -77,7 +77,7 @@ class BlockedWatch:
         self._permits = permits
         self._queue = queue
         self._tracker = tracker
-        self._acknowledger = acknowledger
+        self._ack_grouping = ack_grouping
         self._acknowledged_before = 0
         """Messages acknowledged before the connection began."""
         self._slot = context.deadlines.slot(self._look)
@@ -114,7 +114,7 @@ class BlockedWatch:
         """Acknowledged messages, including those whose acknowledgement waits; an ACK sent twice counts
         twice."""
         tracker = self._tracker
-        return self._acknowledger.ids_sent + tracker.waiting + tracker.messages_beyond_ids
+        return self._ack_grouping.ids_sent + tracker.waiting + tracker.messages_beyond_ids
 
     @property
     def unacknowledged(self) -> int:

@@ -7,9 +7,9 @@ first on that connection. Delivered messages can be acknowledged at any later ti
 CONS-44). The attachment finds the broker, again after each loss; the consumer's states are the attachment's.
 
 Other modules handle each message: `arrival` (frame to queue), `receiver_queue` (queue to application),
-`permits`, `ack_commands` (commands of the application), `ack_tracker` and `ack_grouping` (acknowledged messages,
-and when ACKs are sent). `redelivery` and `ack_timeout` request messages again, and `letter_topics` copies them
-to other topics. `consumer_requests` has the application's requests.
+`permits`, `ack_commands` (commands of the application), `ack_tracker` and `ack_grouping` (acknowledged
+messages, and when ACKs are sent). `redelivery` and `ack_timeout` request messages again, and `letter_topics`
+copies them to other topics. `consumer_requests` has the application's requests.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -126,16 +126,16 @@ class Consumer(ConsumerRequests):
             AcknowledgementTimeout(context, spec) if spec.acknowledgement_timeout and has_memory else None
         )
         policy = spec.batch_receive
-        self._collecting = None if policy is None else BatchReceive(context, policy, emit)
+        self._batch_receive = None if policy is None else BatchReceive(context, policy, emit)
         interception = (
             Interception(handle, self.topic, self._source, spec.interceptors, emit)
             if spec.interceptors
             else None
         )
         self.permits, self._queue = receiving(
-            spec, services.received_memory, timeout, self._collecting, interception
+            spec, services.received_memory, timeout, self._batch_receive, interception
         )
-        self._acknowledger = AckGrouping(
+        self._ack_grouping = AckGrouping(
             context, services.requests, wire_id, spec, tracker, emit, wanted=has_memory
         )
         counters = counters or ArrivalCounters()
@@ -147,7 +147,7 @@ class Consumer(ConsumerRequests):
             self.permits,
             self._queue if letters is None or not has_memory else DeadLetterSorter(self._queue, letters),
             tracker,
-            self._acknowledger,
+            self._ack_grouping,
             self._cannot_decrypt,
             self._chunks,
             counters,
@@ -166,14 +166,14 @@ class Consumer(ConsumerRequests):
             self._forget,
             self._perhaps_moved,
             self._grant,
-            self.attachment.misplaced,
+            self.attachment.position_failed,
         )
         self._redelivery = Redelivery(
             context,
             wire_id,
             spec,
             self._queue,
-            self._acknowledger,
+            self._ack_grouping,
             tracker,
             timeout,
             counters,
@@ -184,7 +184,7 @@ class Consumer(ConsumerRequests):
             self._redelivery.on_acknowledged = letters.acknowledged
             self._redelivery.on_acknowledged_through = letters.acknowledged_through
         self._ack_commands = AckCommands(
-            spec.subscription_type, self._source, tracker, self._acknowledger, self._redelivery
+            spec.subscription_type, self._source, tracker, self._ack_grouping, self._redelivery
         )
         self._ack_commands.described = called(spec, self._source.topic)
         self._blocked = (
@@ -196,7 +196,7 @@ class Consumer(ConsumerRequests):
                 self.permits,
                 self._queue,
                 tracker,
-                self._acknowledger,
+                self._ack_grouping,
             )
             if has_memory and not spec.subscription_type.cumulative
             else None
@@ -211,7 +211,7 @@ class Consumer(ConsumerRequests):
         self._active_early: bool | None = None
         """The active state that the broker reported between SUBSCRIBE and its answer."""
         self._end_of_topic = False
-        self._in_place = False
+        self._positioned = False
         """True when attached, and every seek that is under way is done."""
         self._was_on: Connection | None = None
         """The connection of the last attachment."""
@@ -245,7 +245,7 @@ class Consumer(ConsumerRequests):
     def on_uniform_messages(self, connection: Connection, entries: UniformMessages) -> bool:
         """Take plain entries of several MESSAGE frames. Return False, having changed nothing, when each frame
         has to go through `on_message`."""
-        if connection is not self._connection or not self._arrival.receive_alike(
+        if connection is not self._connection or not self._arrival.receive_uniform(
             entries, self._redelivery.epoch
         ):
             return False
@@ -275,7 +275,7 @@ class Consumer(ConsumerRequests):
         `once_answered`: see `Attachment.close`."""
         if self._ack_commands.closed:
             return
-        self._acknowledger.flush()
+        self._ack_grouping.flush()
         self._stop(self._closed())
         self.attachment.close(once_answered)
 
@@ -291,10 +291,10 @@ class Consumer(ConsumerRequests):
     def statistics(self) -> ConsumerStatistics:
         """Return the counts so far."""
         return ConsumerStatistics(
-            self._queue.handed_out,
+            self._queue.delivered,
             self._arrival.bytes_arrived,
-            self._acknowledger.ids_sent,
-            self._acknowledger.ids_refused,
+            self._ack_grouping.ids_sent,
+            self._ack_grouping.ids_refused,
             self._queue.available,
             self._tracker.forgotten + (0 if self._letters is None else self._letters.tries.forgotten),
         )
@@ -319,14 +319,14 @@ class Consumer(ConsumerRequests):
             create_topic=self._create_topic,
             epoch=self._redelivery.epoch,
         )
-        if self.attachment.directions.cluster != self._cluster:
+        if self.attachment.redirection.cluster != self._cluster:
             self._positions.leave_cluster()
         self._positions.prepare(command)
         self._queue.clear()
         return encode_command(_Command.SUBSCRIBE, command)
 
     @property
-    def in_place(self) -> bool:
+    def positioned(self) -> bool:
         return not self._positions.has_to_move
 
     def has_to_wait(self, reply: Any) -> bool:
@@ -336,13 +336,13 @@ class Consumer(ConsumerRequests):
         """Send waiting acknowledgements first, then grant permits for a full queue (FLOW-02): the consumer is
         subscribed."""
         self._connection = self._was_on = connection
-        if self.attachment.directions.cluster != self._cluster:
-            self._cluster = self.attachment.directions.cluster
+        if self.attachment.redirection.cluster != self._cluster:
+            self._cluster = self.attachment.redirection.cluster
             self._leave_cluster()
         self._tracker.new_connection()
         self._ack_commands.renew()
         self._redelivery.attach(connection)
-        self._acknowledger.attach(connection)
+        self._ack_grouping.attach(connection)
         self._positions.attach(connection)
         if self._active_early is not None:
             self.on_active_changed(self._active_early)
@@ -358,15 +358,15 @@ class Consumer(ConsumerRequests):
             self._chunks.clear()
         self._active = None
         self._redelivery.detach()
-        self._acknowledger.detach(cause)
+        self._ack_grouping.detach(cause)
         self._positions.detach()
         self.permits.detach()
         if self._blocked is not None:
             self._blocked.detach()
         if self._letters is not None:
             self._letters.detach()
-        if self._in_place:
-            self._in_place = False
+        if self._positioned:
+            self._positioned = False
             self._emit(Detached(self.handle, cause))
 
     def on_failed(self, error: PulsarError) -> None:
@@ -410,14 +410,14 @@ class Consumer(ConsumerRequests):
         if not self._end_of_topic:
             self._end_of_topic = True
             self._emit(EndOfTopic(self.handle))
-            if self._collecting is not None:
-                self._collecting.end_of_topic()
+            if self._batch_receive is not None:
+                self._batch_receive.end_of_topic()
 
     def _more_may_come(self) -> None:
         """Forget that the topic has ended."""
         self._end_of_topic = False
-        if self._collecting is not None:
-            self._collecting.over = False
+        if self._batch_receive is not None:
+            self._batch_receive.over = False
 
     # --- positions ---------------------------------------------------------------------------------
 
@@ -425,7 +425,7 @@ class Consumer(ConsumerRequests):
         """Grant permits and tell the application: the consumer is attached and at its position."""
         connection = self._connection
         assert connection is not None
-        self.attachment.arrived()
+        self.attachment.on_positioned()
         blocked = self._blocked
         if blocked is not None:
             blocked.attach(connection)
@@ -436,7 +436,7 @@ class Consumer(ConsumerRequests):
                 blocked.granted(permits)
 
         self.permits.attach(grant)
-        self._in_place = True
+        self._positioned = True
         if self._ready:
             self._emit(Attached(self.handle))
         else:
@@ -445,7 +445,7 @@ class Consumer(ConsumerRequests):
 
     def _forget(self) -> None:
         """Forget everything that precedes a seek: the subscription was moved (SEEK-06)."""
-        self._acknowledger.drop()
+        self._ack_grouping.drop()
         self._ack_commands.renew()
         self._redelivery.drop()
         self._chunks.clear()
@@ -458,12 +458,12 @@ class Consumer(ConsumerRequests):
     def _perhaps_moved(self, error: PulsarError) -> None:
         """Drop acknowledgements after a failed seek: the broker may have moved the subscription all the
         same."""
-        self._acknowledger.drop(error)
+        self._ack_grouping.drop(error)
         self._ack_commands.renew()
 
     def _leave_cluster(self) -> None:
         """Forget earlier deliveries: their messages have other positions in the new cluster."""
-        self._acknowledger.leave_cluster()
+        self._ack_grouping.leave_cluster()
         self._ack_commands.renew()
         if self._letters is not None:
             self._letters.drop()
@@ -507,7 +507,7 @@ class Consumer(ConsumerRequests):
         for place in places:
             waits |= self._tracker.entry(place)
         if waits:
-            self._acknowledger.something_waits()
+            self._ack_grouping.something_waits()
 
     def _unsubscribed(self, attached: object) -> None:
         if self.attachment.state is attached:
@@ -517,10 +517,10 @@ class Consumer(ConsumerRequests):
 
     def _end(self, error: PulsarError) -> None:
         """Fail all open requests with the error."""
-        self._acknowledger.end(error)
+        self._ack_grouping.end(error)
         self._positions.end(error)
-        if self._collecting is not None:
-            self._collecting.end(error)
+        if self._batch_receive is not None:
+            self._batch_receive.end(error)
         for request in sorted(self._unsubscribing):
             self._not_unsubscribed(request, error)
 

@@ -20,7 +20,7 @@ from ..acknowledging.ack_tracker import AckTracker
 from ..acknowledging.redelivery import Redelivery
 from ..connecting.attachment import Attachment
 from ..connecting.connection import Connection
-from ..connecting.explaining import way
+from ..connecting.explaining import route
 from ..connecting.services import ClientContext, Services
 from ..delivery import explaining
 from ..delivery.batch_receive import BatchReceive, BatchReceiveQueue
@@ -48,9 +48,9 @@ class ConsumerRequests(ABC):
     _services: Services
     _source: Source
     _tracker: AckTracker
-    _collecting: BatchReceive | None
+    _batch_receive: BatchReceive | None
     _queue: ReceiverQueue
-    _acknowledger: AckGrouping
+    _ack_grouping: AckGrouping
     _letters: LetterTopics | None
     _positions: Positions
     _redelivery: Redelivery
@@ -59,7 +59,7 @@ class ConsumerRequests(ABC):
     """The connection that messages are taken from: set while attached, until closing begins."""
     _context: ClientContext
     _blocked: BlockedWatch | None
-    _in_place: bool
+    _positioned: bool
     _active: bool | None
     _end_of_topic: bool
     _unsubscribing: set[int]
@@ -75,8 +75,8 @@ class ConsumerRequests(ABC):
     def explain(self) -> list[str]:
         """Explain why the consumer delivers nothing, if so."""
         now = self._context.now
-        lines = [way(self.attachment, now)]
-        if self._connection is not None and not self._in_place:
+        lines = [route(self.attachment, now)]
+        if self._connection is not None and not self._positioned:
             lines.append("it is being moved to its position; no message comes before that")
         blocked = self._blocked
         if blocked is not None and blocked.found is not None:
@@ -85,12 +85,12 @@ class ConsumerRequests(ABC):
         if self._active is False:
             lines.append("not the active consumer of this Failover subscription: another one is")
         lines += explaining.permits(self.permits, self._queue.available)
-        if blocked is not None and self._in_place:
+        if blocked is not None and self._positioned:
             lines.append(explaining.unacknowledged(blocked.unacknowledged))
         else:
-            line = f"the application has received {self._queue.handed_out} messages"
+            line = f"the application has received {self._queue.delivered} messages"
             if self.spec.durable:
-                line += f"; {self._acknowledger.ids_sent} acknowledgements were sent, one for a whole batch"
+                line += f"; {self._ack_grouping.ids_sent} acknowledgements were sent, one for a whole batch"
             lines.append(line)
         if self._letters is not None and (copies := self._letters.waiting):
             lines.append(f"{copies} entries wait until their copies are safe in the dead-letter topic")
@@ -107,17 +107,17 @@ class ConsumerRequests(ABC):
         """A description of the machine, for texts."""
         return self._ack_commands.described + explaining.subscription(self.spec)
 
-    def check_collecting(self) -> None:
+    def check_batch_receive(self) -> None:
         """Raise when the consumer has no batch-receive policy."""
         self._ack_commands.check_open()
-        if self._collecting is None:
+        if self._batch_receive is None:
             raise LocalProtocolError(f"the consumer on {self._source.topic} has no batch_receive policy")
 
     def collect(self, request: int) -> None:
         """Emit `RequestDone(request)` when `take` would return as many messages as the policy asks for
         (CONS-41)."""
-        assert self._collecting is not None
-        self._collecting.ask(request)
+        assert self._batch_receive is not None
+        self._batch_receive.ask(request)
 
     def count_for(self, whole: BatchReceive) -> None:
         """Count this consumer's messages in the batch receive of several topics."""
@@ -129,11 +129,11 @@ class ConsumerRequests(ABC):
         Position requests fail, because the partitions have to answer them."""
         self._queue.leave()
         self._positions.end(ConnectionLost(f"{self._source.topic} was found to have partitions: ask again"))
-        return [] if self._collecting is None else self._collecting.waiting()
+        return [] if self._batch_receive is None else self._batch_receive.waiting()
 
-    def set_ack_handler(self, judge: AckHandler) -> None:
+    def set_ack_handler(self, ack_handler: AckHandler) -> None:
         """Let `Message.processing` of messages received here use that handler."""
-        self._tracker.judge = judge
+        self._tracker.ack_handler = ack_handler
 
     def pause(self) -> None:
         """Send no permits until `resume`; messages that the broker has permits for may still arrive
@@ -154,7 +154,7 @@ class ConsumerRequests(ABC):
     def flush_acknowledgements(self, request: int) -> None:
         """Emit `RequestDone(request)` when the broker has confirmed all acknowledgements so far."""
         self._ack_commands.check_open()
-        self._acknowledger.flush_confirmed(request)
+        self._ack_grouping.flush_confirmed(request)
 
     def reconsume_later(self, request: int, what: Later) -> None:
         """See `Client.reconsume_later`, and `Client.dead_letter` for a message without a delay."""
@@ -178,9 +178,9 @@ class ConsumerRequests(ABC):
             self._redelivery.acknowledged_through((ledger_id, entry_id - in_part))
         elif not in_part:
             self._redelivery.acknowledged(message.entry.place)
-        letters.reconsume_later(request, what, partial(self._put_off, what))
+        letters.reconsume_later(request, what, partial(self._reconsumed_later, what))
 
-    def _put_off(self, what: Later, error: PulsarError | None) -> None:
+    def _reconsumed_later(self, what: Later, error: PulsarError | None) -> None:
         """Acknowledge the message when its copy is stored; request the message again when the copy failed."""
         if error is not None:
             self.negative_acknowledge(what.message)
@@ -267,12 +267,12 @@ class ConsumerRequests(ABC):
 
     def forget_request(self, request: int) -> None:
         """Cancel the answer to this request; the request is still carried out."""
-        self._acknowledger.forget(request)
+        self._ack_grouping.forget(request)
         self._positions.forget_request(request)
         if self._letters is not None:
             self._letters.forget(request)
-        if self._collecting is not None:
-            self._collecting.forget(request)
+        if self._batch_receive is not None:
+            self._batch_receive.forget(request)
         self._unsubscribing.discard(request)
 
     def _not_unsubscribed(self, request: int, error: PulsarError) -> None:

@@ -396,8 +396,8 @@ class Positions:
 
     def _reached(self) -> EntryPosition | None:
         """Return the last entry that was delivered, or that had no messages to deliver."""
-        reached, handed_out = self._arrival.reached, self._queue.last_handed_out
-        return reached if handed_out is None else handed_out if reached is None else max(reached, handed_out)
+        reached, delivered = self._arrival.reached, self._queue.last_delivered
+        return reached if delivered is None else delivered if reached is None else max(reached, delivered)
 
     def _is_more(self, answer: LastPosition) -> bool:
         """True when the topic's last message is still to come."""

@@ -22,7 +22,7 @@ def receiving(
     spec: ConsumerSpec,
     memory: ReceivedMemory,
     timeout: AcknowledgementTimeout | None,
-    collecting: BatchReceive | None,
+    batch_receive: BatchReceive | None,
     interception: Interception | None,
 ) -> tuple[Permits, ReceiverQueue]:
     """Return the permits and the queue of a new consumer."""
@@ -37,9 +37,9 @@ def receiving(
     elif isinstance(permits, ScaledPermits):
         kinds.append(ScaledQueue)
         options["memory"] = memory
-    if collecting is not None:
+    if batch_receive is not None:
         kinds.append(BatchReceiveQueue)
-        options["collecting"] = collecting
+        options["batch_receive"] = batch_receive
     if interception is not None:
         kinds.append(InterceptedQueue)
         options["interception"] = interception
@@ -51,7 +51,7 @@ def _permits(spec: ConsumerSpec) -> Permits:
     if spec.receiver_queue_size == 0:
         return ZeroQueuePermits()
     if spec.auto_scaled_receiver_queue_size:
-        # Permits for half a queue less one may wait here: the messages of a batch receive have to fit into the rest.
+        # Half a queue of permits less one may wait here: a batch receive has to fit into the rest.
         policy = spec.batch_receive
         together = 0 if policy is None or policy.max_messages is None else policy.max_messages
         return ScaledPermits(spec.receiver_queue_size, 2 * together - 2)

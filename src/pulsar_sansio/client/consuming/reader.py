@@ -44,14 +44,14 @@ class Reader(Consumer):
         if start not in (EARLIEST, LATEST) and self.topic.persistent:
             self._arrival.resume_after(start)
         self._say = self._emit
-        self._emit = self._hear
+        self._emit = self._on_output
         self._read = context.deadlines.slot(self._acknowledge_what_was_read)
         self._acknowledged: tuple[tuple[int, int], int] | None = None
         """The last acknowledged message: its position, and its index in the batch."""
         if spec.start_time is not None and self.topic.persistent:
             self._positions.require(spec.start_time, False)
 
-    def _hear(self, output: Output) -> None:
+    def _on_output(self, output: Output) -> None:
         if type(output) is Deliverable and self._read.when is None:
             self._read.set(self._context.now + ACKNOWLEDGEMENT_INTERVAL)
         self._say(output)

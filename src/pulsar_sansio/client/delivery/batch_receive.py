@@ -142,16 +142,16 @@ class BatchReceiveQueue(MeteredQueue):
     """A queue that reports arriving messages to a `BatchReceive`, and delivers no more at once than the
     policy allows."""
 
-    def __init__(self, permits: Permits, *, collecting: BatchReceive, **others: Any) -> None:
+    def __init__(self, permits: Permits, *, batch_receive: BatchReceive, **others: Any) -> None:
         super().__init__(permits, **others)
-        self._collecting = collecting
+        self._batch_receive = batch_receive
         self._is_all = True
-        collecting.include(self)
+        batch_receive.include(self)
 
     def count_for(self, whole: BatchReceive) -> None:
         """Count this queue's messages in `whole` from now on, together with other queues."""
-        self._collecting.leave_out(self)
-        self._collecting = whole
+        self._batch_receive.leave_out(self)
+        self._batch_receive = whole
         self._is_all = False
         whole.include(self)
 
@@ -162,44 +162,44 @@ class BatchReceiveQueue(MeteredQueue):
 
     def add(self, message: Message) -> None:
         super().add(message)
-        self._collecting.look()
+        self._batch_receive.look()
 
     def add_batch(self, batch: ReceivedBatch) -> None:
         super().add_batch(batch)
-        self._collecting.look()
+        self._batch_receive.look()
 
     def add_singles(self, singles: ReceivedSingles) -> None:
         super().add_singles(singles)
-        self._collecting.look()
+        self._batch_receive.look()
 
     def take(self, limit: int) -> Messages:
-        collecting = self._collecting
-        if collecting.max_bytes < self.bytes_waiting:
-            limit = min(limit, self.fitting(limit, collecting.max_bytes))
-        messages = super().take(min(limit, collecting.max_messages))
+        batch_receive = self._batch_receive
+        if batch_receive.max_bytes < self.bytes_waiting:
+            limit = min(limit, self.fitting(limit, batch_receive.max_bytes))
+        messages = super().take(min(limit, batch_receive.max_messages))
         if self._is_all:
-            collecting.taken()
+            batch_receive.taken()
         return messages
 
     def leave(self) -> None:
         super().leave()
-        self._collecting.leave_out(self)
+        self._batch_receive.leave_out(self)
 
 
 class MergedBatchReceive(MergedQueue):
     """The queues of several topics or partitions; `take` delivers no more at once than the policy allows."""
 
-    __slots__ = ("_collecting",)
+    __slots__ = ("_batch_receive",)
 
-    def __init__(self, collecting: BatchReceive) -> None:
+    def __init__(self, batch_receive: BatchReceive) -> None:
         super().__init__()
-        self._collecting = collecting
+        self._batch_receive = batch_receive
 
     def take(self, limit: int) -> Messages:
         self._check_open()
-        collecting = self._collecting
-        limit = min(limit, collecting.max_messages)
-        room = collecting.max_bytes
+        batch_receive = self._batch_receive
+        limit = min(limit, batch_receive.max_messages)
+        room = batch_receive.max_bytes
         taken: list[Item] = []
         turns = self._turns
         share = max(LONGEST_RUN, -(-limit // max(1, len(turns))))
@@ -215,5 +215,5 @@ class MergedBatchReceive(MergedQueue):
             limit -= len(messages)
             room -= size
             self._end_turn(queue)
-        collecting.taken()
+        batch_receive.taken()
         return Messages(taken)

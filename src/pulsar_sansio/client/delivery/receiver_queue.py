@@ -40,7 +40,7 @@ class ReceiverQueue:
     __slots__ = (
         "_closed",
         "_current",
-        "_handed_out",
+        "_delivered",
         "_items",
         "_last_entry",
         "_last_index",
@@ -69,7 +69,7 @@ class ReceiverQueue:
         """The last of `_items`, if it is a list."""
         self._waiting = 0
         """The number of messages in `_items`."""
-        self._handed_out = 0
+        self._delivered = 0
         """The number of messages delivered before the present run."""
         self._current: Item | None = None
         """The item that is being delivered; it is no longer in `_items`."""
@@ -164,7 +164,7 @@ class ReceiverQueue:
         if item is self._singles:
             self._singles = None
         self._waiting -= size
-        self._handed_out += size
+        self._delivered += size
         self._last_entry, self._last_index = message_at(item, size - 1)
         self._partly = False
         if not self._items:
@@ -189,7 +189,7 @@ class ReceiverQueue:
 
     def _end_run(self) -> None:
         """End a run that was delivered: return its permits and begin the next run."""
-        self._handed_out += self.run_length
+        self._delivered += self.run_length
         self._permits.give_back(self.run_length)
         if self._left_after:
             self._begin_run()
@@ -302,7 +302,7 @@ class ReceiverQueue:
             return 0
         left = length_hint(self._left)
         permits = self.run_length + self._left_after
-        self._handed_out += permits - left
+        self._delivered += permits - left
         self._end_item(left)
         return permits
 
@@ -360,13 +360,13 @@ class ReceiverQueue:
         """The entry of the message delivered last, and the index of the message in its batch."""
         current = self._current
         if current is not None:
-            handed_out = size_of(current) - length_hint(self._left)
-            if handed_out:
-                return message_at(current, handed_out - 1)
+            delivered = size_of(current) - length_hint(self._left)
+            if delivered:
+                return message_at(current, delivered - 1)
         return None if self._last_entry is None else (self._last_entry, self._last_index)
 
     @property
-    def last_handed_out(self) -> EntryPosition | None:
+    def last_delivered(self) -> EntryPosition | None:
         """The last entry that was delivered completely, valid while the queue is empty: the entry of the
         message delivered last, or the entry before it. None when nothing was delivered, or after `forget`."""
         if self._last_entry is None:
@@ -385,9 +385,9 @@ class ReceiverQueue:
         self._last_entry = None
 
     @property
-    def handed_out(self) -> int:
+    def delivered(self) -> int:
         """The number of messages delivered to the application."""
-        return self._handed_out + self.run_length + self._left_after - length_hint(self._left)
+        return self._delivered + self.run_length + self._left_after - length_hint(self._left)
 
     def resume_after(self) -> MessageId | None:
         """Return the id after which every message is still to be delivered, or None when none ever arrived.

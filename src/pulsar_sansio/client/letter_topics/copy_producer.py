@@ -24,7 +24,7 @@ from ..producing.producer import Producer
 Settled: TypeAlias = Callable[[PulsarError | None], None]
 """Called once: with None when the copy is stored, or with the error that prevented it."""
 
-Letter: TypeAlias = tuple[Callable[[], OutgoingMessage], int, Settled]
+Copy: TypeAlias = tuple[Callable[[], OutgoingMessage], int, Settled]
 """The function that writes the copy, its publish time, and the function that takes the outcome."""
 
 MAX_IN_FLIGHT = 100
@@ -43,25 +43,25 @@ class CopyProducer:
         spec: Callable[[], ProducerSpec],
     ) -> None:
         self._tell = context.emit
-        self._context: InnerContext[Output] = InnerContext(context, self._hear)
+        self._context: InnerContext[Output] = InnerContext(context, self._on_output)
         self._services = services.within(self._context, self._ended)
         self._spec = spec
         self._producer: Producer | PartitionedProducer | None = None
         self._posted: dict[tuple[int, int], Settled] = {}
         """Outcome callbacks by the producer's handle and the ticket."""
-        self._waiting: deque[Letter] = deque()
+        self._waiting: deque[Copy] = deque()
         """Copies that found no room in the producer."""
 
     def post(self, write: Callable[[], OutgoingMessage], publish_time: int, settled: Settled) -> None:
         """Send the copy that `write` returns. `settled` may be called before this returns, for a copy that
         cannot be sent."""
-        letter = write, publish_time, settled
-        if self._waiting or not self._send(letter):
-            self._waiting.append(letter)
+        copy = write, publish_time, settled
+        if self._waiting or not self._send(copy):
+            self._waiting.append(copy)
 
-    def _send(self, letter: Letter) -> bool:
+    def _send(self, copy: Copy) -> bool:
         """Send the copy; return False when the producer has no room."""
-        write, publish_time, settled = letter
+        write, publish_time, settled = copy
         producer = self._producer or self._open()
         try:
             ticket = producer.send(write(), publish_time)
@@ -111,7 +111,7 @@ class CopyProducer:
         else:  # it was closed meanwhile
             whole.close()
 
-    def _hear(self, output: Output) -> None:
+    def _on_output(self, output: Output) -> None:
         match output:
             case Receipts(handle, first, message_ids):
                 for ticket in range(first, first + len(message_ids)):

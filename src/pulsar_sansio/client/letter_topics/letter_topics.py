@@ -175,7 +175,7 @@ class LetterTopics:
     """The dead-letter and retry copies of one consumer."""
 
     __slots__ = (
-        "_burials",
+        "_pending_copies",
         "_context",
         "_counters",
         "_dead",
@@ -246,7 +246,7 @@ class LetterTopics:
         self._dead = CopyProducer(context, services, dead_producer)
         self._later = CopyProducer(context, services, lambda: _producer(later, None, None))
         self.tries = DeliveryCounts()
-        self._burials: dict[EntryPosition, PendingCopy] = {}
+        self._pending_copies: dict[EntryPosition, PendingCopy] = {}
         self._requests: set[int] = set()
         """Requests that wait for a copy."""
         self._moves = 0
@@ -255,88 +255,88 @@ class LetterTopics:
 
     # --- dead letters ----------------------------------------------------------------------------
 
-    def bury(self, messages: Sequence[Message]) -> None:
+    def dead_letter(self, messages: Sequence[Message]) -> None:
         """Dead-letter these messages of one entry, which have just arrived beyond the redelivery limit
         (DLQ-03, DLQ-04)."""
         entry = messages[0].entry
         self._counters.dead_letters += len(messages)
-        burial = self._burials.get(entry.place)
-        if burial is None:
-            self._burials[entry.place] = burial = PendingCopy(entry.redelivery_count)
+        pending = self._pending_copies.get(entry.place)
+        if pending is None:
+            self._pending_copies[entry.place] = pending = PendingCopy(entry.redelivery_count)
             self._watch(True)
-        elif not burial.left:  # its copies have failed, and the entry waits to be requested
-            burial.permits += len(messages)
+        elif not pending.left:  # its copies have failed, and the entry waits to be requested
+            pending.permits += len(messages)
             return
-        burial.permits += len(messages)
+        pending.permits += len(messages)
         publish_time = self._services.wall_time()
-        new = [message for message in messages if message.batch_index not in burial.left]
-        burial.left.update(message.batch_index for message in new)
+        new = [message for message in messages if message.batch_index not in pending.left]
+        pending.left.update(message.batch_index for message in new)
         for message in new:
-            settled = partial(self._copied, burial, message)
+            settled = partial(self._copied, pending, message)
             self._dead.post(partial(self._dead_letter, message), publish_time, settled)
 
     @property
     def waiting(self) -> int:
         """The number of entries whose copies are not stored yet; they hold permits until then."""
-        return len(self._burials)
+        return len(self._pending_copies)
 
     def _dead_letter(self, message: Message) -> OutgoingMessage:
         return copy_of(message, origin(message, message.topic, self._subscription))
 
-    def _copied(self, burial: PendingCopy, message: Message, error: PulsarError | None) -> None:
+    def _copied(self, pending: PendingCopy, message: Message, error: PulsarError | None) -> None:
         """Record the outcome of one copy; the last outcome settles the entry (DLQ-05)."""
         place = message.entry.place
-        if self._burials.get(place) is not burial:
+        if self._pending_copies.get(place) is not pending:
             return
-        burial.left.discard(message.batch_index)
+        pending.left.discard(message.batch_index)
         if error is not None:
-            burial.failed |= 1 << max(message.batch_index, 0)
-            if burial.why is None:
-                burial.why = message.message_id, error
+            pending.failed |= 1 << max(message.batch_index, 0)
+            if pending.why is None:
+                pending.why = message.message_id, error
         else:
             assert self.policy.topic is not None
             self._emit(LetterSent(self._handle, message.message_id, self.policy.topic))
-        if error is None and (burial.left or burial.failed):
+        if error is None and (pending.left or pending.failed):
             self._safe(message)
-            if self._burials.get(place) is not burial:  # all messages of the entry were settled before
+            if self._pending_copies.get(place) is not pending:  # the entry was settled before
                 return
-        if burial.left:
+        if pending.left:
             return
-        if not burial.failed or burial.acknowledged:
-            self._finish(burial, message)
+        if not pending.failed or pending.acknowledged:
+            self._finish(pending, message)
             return
         assert self.policy.topic is not None
-        assert burial.why is not None
-        message_id, why = burial.why
+        assert pending.why is not None
+        message_id, why = pending.why
         self._emit(LetterFailed(self._handle, message_id, self.policy.topic, why))
-        if burial.permits:
+        if pending.permits:
             now = self._context.now
-            self._failed.add_after_delay(place, burial.redelivery_count, now, LEAST_WAIT)
+            self._failed.add_after_delay(place, pending.redelivery_count, now, LEAST_WAIT)
             self._schedule()
         else:  # the broker redelivers an entry of an earlier connection unasked
             self._forget(place)
 
-    def _finish(self, burial: PendingCopy, last: Message) -> None:
+    def _finish(self, pending: PendingCopy, last: Message) -> None:
         """Finish an entry: all copies are stored, or the application has acknowledged the entry."""
         self._forget(last.entry.place)
-        if not burial.acknowledged:
+        if not pending.acknowledged:
             self._safe(last)
-        self._permits.give_back(burial.permits)
+        self._permits.give_back(pending.permits)
 
     def _forget(self, place: EntryPosition) -> PendingCopy:
         """Forget the entry and cancel its request."""
-        burial = self._burials.pop(place)
-        self._watch(bool(self._burials))
-        return burial
+        pending = self._pending_copies.pop(place)
+        self._watch(bool(self._pending_copies))
+        return pending
 
     def acknowledged(self, place: EntryPosition) -> None:
         """Record that the application has acknowledged the entry, so that it is not requested."""
         self.tries.discard(place)
-        burial = self._burials.get(place)
-        if burial is None:
+        pending = self._pending_copies.get(place)
+        if pending is None:
             return
-        if burial.left:
-            burial.acknowledged = True
+        if pending.left:
+            pending.acknowledged = True
             return
         self._failed.discard(place)
         self._schedule()
@@ -344,7 +344,7 @@ class LetterTopics:
 
     def acknowledged_through(self, last: EntryPosition) -> None:
         """Record that the application has acknowledged this entry and all before it."""
-        for place in [place for place in self._burials if place <= last]:
+        for place in [place for place in self._pending_copies if place <= last]:
             self.acknowledged(place)
 
     def _schedule(self) -> None:
@@ -355,9 +355,9 @@ class LetterTopics:
             self._slot.set(max(when, self._context.now))
 
     def _ask_again(self) -> None:
-        burials = {place: self._forget(place) for place in self._failed.take(self._context.now)}
-        self._again({place: burial.failed for place, burial in burials.items()})
-        self._permits.give_back(sum(burial.permits for burial in burials.values()))
+        pending_copies = {place: self._forget(place) for place in self._failed.take(self._context.now)}
+        self._again({place: pending.failed for place, pending in pending_copies.items()})
+        self._permits.give_back(sum(pending.permits for pending in pending_copies.values()))
         self._schedule()
 
     # --- later -----------------------------------------------------------------------------------
@@ -366,16 +366,18 @@ class LetterTopics:
         self,
         request: int,
         what: Later,
-        judge: Callable[[PulsarError | None], None],
+        on_outcome: Callable[[PulsarError | None], None],
     ) -> None:
         """Copy the message to the retry topic, which delivers it after its delay. Copy it to the dead-letter
         topic when it has no delay, or was reconsumed as often as the policy allows. When the copy is stored,
-        `judge(None)` and `RequestDone` follow, otherwise `judge(error)` and `RequestFailed` (RETRY-01,
-        RETRY-03)."""
+        `on_outcome(None)` and `RequestDone` follow, otherwise `on_outcome(error)` and `RequestFailed`
+        (RETRY-01, RETRY-03)."""
         box, write = self._dead_letter_of(what) if what.delay is None else self._retry_of(what, what.delay)
         self._requests.add(request)
         dead = what.message.message_id if box is self._dead else None
-        box.post(write, what.publish_time, partial(self._put_off, request, judge, self._moves, dead))
+        box.post(
+            write, what.publish_time, partial(self._reconsumed_later, request, on_outcome, self._moves, dead)
+        )
 
     def _dead_letter_of(self, what: Later) -> tuple[CopyProducer, Callable[[], OutgoingMessage]]:
         """Give the copy the properties of a message that exceeded the redelivery limit."""
@@ -394,10 +396,10 @@ class LetterTopics:
         deliver_at = what.publish_time + delay if delay else None
         return self._later, partial(copy_of, message, told, deliver_at)
 
-    def _put_off(
+    def _reconsumed_later(
         self,
         request: int,
-        judge: Callable[[PulsarError | None], None],
+        on_outcome: Callable[[PulsarError | None], None],
         moves: int,
         dead: MessageId | None,
         error: PulsarError | None,
@@ -407,7 +409,7 @@ class LetterTopics:
             assert self.policy.topic is not None
             self._emit(LetterSent(self._handle, dead, self.policy.topic))
         if moves == self._moves:
-            judge(error)
+            on_outcome(error)
         outcome = RequestDone(request, None) if error is None else RequestFailed(request, error)
         if request in self._requests:
             self._requests.discard(request)
@@ -423,9 +425,9 @@ class LetterTopics:
         """Void the permits of the lost connection; an acknowledgement may be lost with it. Copies go on
         (DLQ-08)."""
         self._forget_failed()
-        for burial in self._burials.values():
-            burial.permits = 0
-            burial.acknowledged = False
+        for pending in self._pending_copies.values():
+            pending.permits = 0
+            pending.acknowledged = False
 
     def _forget_failed(self) -> None:
         """Drop the entries to request again: the broker redelivers them unasked."""
@@ -438,7 +440,7 @@ class LetterTopics:
         """Let copies under way acknowledge no original: the subscription was moved."""
         self._forget_failed()
         self.tries.clear()
-        self._burials.clear()
+        self._pending_copies.clear()
         self._moves += 1
         self._watch(False)
 
@@ -460,7 +462,7 @@ class DeadLetterSorter:
 
     def __init__(self, queue: ReceiverQueue, letters: LetterTopics) -> None:
         self._queue = queue
-        self._bury = letters.bury
+        self._bury = letters.dead_letter
         self._maximum = letters.policy.max_redeliver_count
         self._tries = letters.tries
 

@@ -249,7 +249,7 @@ class MultiTopicsConsumer:
         """Return the number of messages that `take` would give now."""
         return self.queue.available
 
-    def check_collecting(self) -> None:
+    def check_batch_receive(self) -> None:
         """See `Consumer`."""
         self.check_open()
         if self._batch_receive is None:

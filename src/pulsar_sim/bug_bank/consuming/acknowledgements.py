@@ -225,7 +225,7 @@ def lists_acknowledged_in_vain(patches: Patches) -> None:
     """Acknowledging a list does nothing where acknowledgements are not grouped."""
 
     def acknowledge_all(original: Any, self: Any, what: Any) -> bool:
-        return bool(original(self, [] if not self._acknowledger._group_time else what))
+        return bool(original(self, [] if not self._ack_grouping._group_time else what))
 
     patches.around(AckCommands, "_acknowledge_all", acknowledge_all)
 
@@ -257,7 +257,7 @@ def close_forgets_acknowledgements(patches: Patches) -> None:
     """Acknowledgements that wait are not sent before a close."""
 
     def close(original: Any, self: Any, *how: Any) -> None:
-        self._acknowledger._tracker.discard_waiting()
+        self._ack_grouping._tracker.discard_waiting()
         original(self, *how)
 
     patches.around(Consumer, "close", close)

@@ -23,11 +23,11 @@ from ..preconditions import multi_topics as group_needs
 def dead_letters_are_asked_for_again(patches: Patches) -> None:
     """While a message is copied it is asked for again as well."""
 
-    def bury(original: Any, self: Any, messages: Any) -> None:
+    def dead_letter(original: Any, self: Any, messages: Any) -> None:
         original(self, messages)
         self._again({messages[0].entry.place: sum(1 << max(each.batch_index, 0) for each in messages)})
 
-    patches.around(LetterTopics, "bury", bury)
+    patches.around(LetterTopics, "dead_letter", dead_letter)
 
 
 @bug("BUG-056", caught_by=("INV-C10",), needs=[needs.dead_letters, needs.index_acknowledgement_of_batches])
@@ -66,13 +66,13 @@ def dead_letters_are_delivered_as_well(patches: Patches) -> None:
 def permits_of_dead_letters_lost(patches: Patches) -> None:
     """A message that is copied gives no permit back."""
 
-    def bury(original: Any, self: Any, messages: Any) -> None:
+    def dead_letter(original: Any, self: Any, messages: Any) -> None:
         original(self, messages)
-        burial = self._burials.get(messages[0].entry.place)
-        if burial is not None:
-            burial.permits = 0
+        pending = self._pending_copies.get(messages[0].entry.place)
+        if pending is not None:
+            pending.permits = 0
 
-    patches.around(LetterTopics, "bury", bury)
+    patches.around(LetterTopics, "dead_letter", dead_letter)
 
 
 @bug("BUG-058", caught_by=("INV-N5",), needs=[needs.dead_letters_of_several])
@@ -101,22 +101,22 @@ def dead_letters_lose_what_is_said_of_them(patches: Patches) -> None:
 def only_the_first_of_a_batch_is_copied(patches: Patches) -> None:
     """Of a batch one message is copied, and the batch is acknowledged."""
 
-    def bury(original: Any, self: Any, messages: Any) -> None:
+    def dead_letter(original: Any, self: Any, messages: Any) -> None:
         original(self, messages[:1])
 
-    patches.around(LetterTopics, "bury", bury)
+    patches.around(LetterTopics, "dead_letter", dead_letter)
 
 
 @bug("own", caught_by=("INV-C4",), needs=[needs.dead_letters])
 def acknowledged_before_the_copy_is_safe(patches: Patches) -> None:
     """The original is acknowledged when its copy is on its way."""
 
-    def bury(original: Any, self: Any, messages: Any) -> None:
+    def dead_letter(original: Any, self: Any, messages: Any) -> None:
         original(self, messages)
         for message in messages:
             self._safe(message)
 
-    patches.around(LetterTopics, "bury", bury)
+    patches.around(LetterTopics, "dead_letter", dead_letter)
 
 
 @bug("own", caught_by=("INV-N5", "INV-C9"), needs=[needs.dead_letters])
@@ -195,7 +195,7 @@ def what_is_put_off_is_never_acknowledged(patches: Patches) -> None:
         if arguments[-1] is not None:  # the copy has failed
             original(self, *arguments)
 
-    patches.around(ConsumerRequests, "_put_off", put_off)
+    patches.around(ConsumerRequests, "_reconsumed_later", put_off)
 
 
 @bug("own", caught_by=("INV-C4",), needs=[group_needs.retries_in_order])
@@ -205,7 +205,7 @@ def what_is_put_off_takes_what_is_before_it(patches: Patches) -> None:
     def put_off(original: Any, self: Any, what: Any, error: Any) -> None:
         original(self, what._replace(cumulative=not self._redelivery._single_entries), error)
 
-    patches.around(ConsumerRequests, "_put_off", put_off)
+    patches.around(ConsumerRequests, "_reconsumed_later", put_off)
 
 
 @bug("own", caught_by=("INV-C4",), needs=[group_needs.retries_with_all_before])
@@ -227,7 +227,7 @@ def what_is_before_it_is_forgotten(patches: Patches) -> None:
     def put_off(original: Any, self: Any, what: Any, error: Any) -> None:
         original(self, what._replace(cumulative=False), error)
 
-    patches.around(ConsumerRequests, "_put_off", put_off)
+    patches.around(ConsumerRequests, "_reconsumed_later", put_off)
 
 
 @bug("own", caught_by=("INV-C10",), needs=[group_needs.retries, needs.detaches])

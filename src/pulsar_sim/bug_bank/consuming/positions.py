@@ -269,7 +269,7 @@ def there_is_more_as_before_the_seek(patches: Patches) -> None:
     """What was known of the last message, and of the one handed out, survives a seek."""
 
     def moved(original: Any, self: Any, target: Any, inclusive: bool) -> None:
-        last, known = self._queue.last_handed_out, self._known_last
+        last, known = self._queue.last_delivered, self._known_last
         original(self, target, inclusive)
         self._arrival.passed, self._known_last = last, known
 

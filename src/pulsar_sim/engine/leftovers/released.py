@@ -10,14 +10,14 @@ from ast import literal_eval
 
 ENDED = """
 AckTracker: _parts=empty _position=None _position_record=None
-AckGrouping: _connection=None calm=0
+AckGrouping: _connection=None flush_at=0
 Arrival: since=None
 BlockedWatch: _connection=None
 ConsumerRequests: _connection=None
 ReceiverQueue: _current=None _left_after=0 _singles=None _waiting=0 announced=False run_length=0
 MemberTopic: query=None
 InnerContext: _deaf=True
-Admission: _plain_sealer=None
+Admission: _single_encoder=None
 Interception: _refused=None
 KeyBatches: _extra=0 count=0 highest=-1 size=0
 CopyProducer: _producer=None
@@ -36,17 +36,17 @@ PartitionSender: _current=None
 TableView: _over=True
 JointAttachment: detached=0
 AckCommands: _owner=None _single=None
-Window: _first_chunk=None messages=0
+SendWindow: _first_chunk=None messages=0
 """
 """A producer, a consumer or a table view has ended."""
 
 DETACHED = """
 AckTracker: _sent=None
 AcknowledgementTimeout: _slot=unset
-AckGrouping: _connection=None _last_sent=None _slot=unset _unconfirmed=empty calm=0
+AckGrouping: _connection=None _last_sent=None _slot=unset _unconfirmed=empty flush_at=0
 Arrival: since=None
 BlockedWatch: _connection=None _slot=unset
-ConsumerRequests: _active=None _connection=None _end_of_topic=False _in_place=False
+ConsumerRequests: _active=None _connection=None _end_of_topic=False _positioned=False
 RedeliverySchedule: _at=empty _moments=empty _when=empty
 HeldBack: _seen=empty _slot=unset
 LastMessage: _connection=None
@@ -87,12 +87,12 @@ MeteredQueue: bytes_waiting=0
 GatheredRequests: _asked=empty
 MemberTopic: growth=empty missing=empty query=None
 InnerContext: _slot=unset
-Admission: _early=empty waits_for_memory=False was_full=False
+Admission: _unsealed=empty waits_for_memory=False was_full=False
 Interception: _messages=empty
 KeyBatches: _batches=empty _extra=0 count=0 highest=-1 size=0
 LastMessage: _open=empty _slot=unset
 CopyProducer: _posted=empty _waiting=empty
-LetterTopics: _burials=empty _moves=0 _requests=empty _slot=unset
+LetterTopics: _pending_copies=empty _moves=0 _requests=empty _slot=unset
 MemoryLimit: _borrowers=empty _untold=empty blocked=False turn=0
 MergedQueue: _has_turn=empty _turns=empty announced=False run_length=0
 OpenBatch: _extra=0 _lent=0 _members=0 _size=0 _size_then=0 _space_then=0 explicit_highest=-1 first=empty
@@ -109,7 +109,7 @@ EntryBuilder: _batch_timer=unset
 Seeking: _pending=None _slot=unset _unanswered=None current=None waiting=empty
 PartitionSender: was_full=False
 TableView: _answers=empty _catching_up=empty _loading=False
-Window: _first_chunk=None _flushes=empty entries=empty messages=0
+SendWindow: _first_chunk=None _flushes=empty entries=empty messages=0
 """
 """A client is open, all messages sent are stored, and all delivered messages are acknowledged."""
 
@@ -179,7 +179,7 @@ KEPT = {
     "MultiTopicsConsumer": "_topics",
     "PartitionGrowth": "topics",
     "DeliveryCounts": "_entries",
-    "Window": "latencies",
+    "SendWindow": "latencies",
     "ClosedHandles": "_causes _statistics",
     "Connection": "_handlers",
 }
