@@ -16,7 +16,7 @@ from pulsar_sansio.model.message_id import MessageId, TopicMessageId
 from ..engine.failures import ViolationError
 from ..engine.profile import LONGEST_RECONSUME_DELAY, ConsumerPlan
 from ..model.multi_topics_subscriptions import GroupRecord
-from ..model.records import ConsumerRecord, Place
+from ..model.records import ConsumerRecord, MessagePosition
 from ..model.retry_requests import RetryRequest
 from .client_process import ClientProcess
 
@@ -29,7 +29,7 @@ MOST_REFUSALS, MOST_WITH_LETTERS = 10, 30
 application that refuses a third of all messages for ever receives large batches again and again, which shows
 nothing new."""
 
-Taken: TypeAlias = tuple[ConsumerRecord, Place]
+Taken: TypeAlias = tuple[ConsumerRecord, MessagePosition]
 """A message that an application has taken: the consumer's record of its topic, and the message's position
 there."""
 
@@ -163,7 +163,7 @@ class AckBehaviour(ABC):
         record.uncopied.update(chunks)
         record.redelivery_timing.reconsume_later(chunks, message.batch_index >= 0, cumulative)
         if cumulative:
-            self._is_done_with_all_before(taken)
+            self._forget_kept_up_to(taken)
         if in_order:  # a failed copy rewinds the whole subscription
             record.rewinds += 1
             record.copies_to_fail += 1
@@ -211,10 +211,10 @@ class AckBehaviour(ABC):
             self.world.model.acknowledge_cumulative(record, place)
             record.deliveries.acknowledged_through(place, self.world.clock.now)
             self._acknowledged.append(taken)
-        self._is_done_with_all_before(taken)
+        self._forget_kept_up_to(taken)
         self.host.node.client.acknowledge_cumulative(self.world.clock.now, self.handle, message)
 
-    def _is_done_with_all_before(self, taken: Taken) -> None:
+    def _forget_kept_up_to(self, taken: Taken) -> None:
         record, place = taken
         for kept in [each for each in self.kept if each[0] is record and each[1] <= place]:
             del self.kept[kept]
@@ -289,7 +289,7 @@ class AckBehaviour(ABC):
         self.host.node.pump()
 
     def _check_acknowledged(self, all_taken: list[Taken]) -> None:
-        by_topic: dict[ConsumerRecord, list[Place]] = {}
+        by_topic: dict[ConsumerRecord, list[MessagePosition]] = {}
         for record, place in all_taken:
             by_topic.setdefault(record, []).append(place)
         for record, places in by_topic.items():

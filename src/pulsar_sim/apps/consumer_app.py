@@ -170,7 +170,7 @@ class ConsumerApp(AckBehaviour):
             if self._has_keys_of_others():
                 self.close_and_reopen()
                 return
-            self.go_on(self.incarnation)
+            self.resume(self.incarnation)
             self._paused_until = 0
             self._scheduled = False
             self._later()
@@ -192,14 +192,14 @@ class ConsumerApp(AckBehaviour):
         self.world.trace.add(self.world.clock.now, self.host.node.name, f"pause {self.handle}")
         record.halted = True
         self.host.node.client.pause(self.world.clock.now, self.handle)
-        self._go_on_later()
+        self._resume_later()
         return True
 
-    def _go_on_later(self) -> None:
+    def _resume_later(self) -> None:
         pause = self.stream.spread(10 * MILLISECOND, 3 * SECOND)
-        self.world.clock.after(pause, self.go_on, self.incarnation)
+        self.world.clock.after(pause, self.resume, self.incarnation)
 
-    def go_on(self, incarnation: int) -> None:
+    def resume(self, incarnation: int) -> None:
         """Resume the consumer."""
         record, node = self.record, self.host.node
         if record is None or not record.halted or incarnation != self.incarnation or self.state != "open":
@@ -335,7 +335,7 @@ class ConsumerApp(AckBehaviour):
                 self.close_and_reopen()
                 return
             if record.halted:
-                self._go_on_later()
+                self._resume_later()
             self._later()
         elif kind is ConsumerFailed:
             if self.state != "opening":
@@ -354,10 +354,10 @@ class ConsumerApp(AckBehaviour):
         elif kind is Detached:
             self.attached = False
             self._on_this_connection.clear()
-            self._begins_again(1)
+            self._rewind(1)
         elif kind is Attached:
             self.attached = True
-            self._begins_again(0)
+            self._rewind(0)
         elif isinstance(output, ActiveChanged):
             self._active_changed(output)
         elif isinstance(output, (RequestDone, RequestFailed)):
@@ -382,7 +382,7 @@ class ConsumerApp(AckBehaviour):
         assert self.record is not None
         raise ViolationError("INV-N2", f"{self.record.name} is told {type(output).__name__}")
 
-    def _begins_again(self, steps_back: int) -> None:
+    def _rewind(self, steps_back: int) -> None:
         """The consumer has lost its connection, or is attached again."""
         for record in self.records:
             record.rewinds += steps_back

@@ -127,17 +127,17 @@ class RaisingInterceptor(ProducerInterceptor):
         self._stream = stream
         self.raised = 0
 
-    def _perhaps(self) -> None:
+    def _raise_at_random(self) -> None:
         if self._stream.chance(300):
             self.raised += 1
             raise Interruption
 
     def eligible(self, topic: TopicName, message: OutgoingMessage) -> bool:
-        self._perhaps()
+        self._raise_at_random()
         return self._stream.chance(800)
 
     def before_send(self, topic: TopicName, message: OutgoingMessage) -> OutgoingMessage:
-        self._perhaps()
+        self._raise_at_random()
         return message
 
     def on_send_acknowledgement(
@@ -147,10 +147,10 @@ class RaisingInterceptor(ProducerInterceptor):
         message_id: MessageId | None,
         error: PulsarError | None,
     ) -> None:
-        self._perhaps()
+        self._raise_at_random()
 
     def close(self) -> None:
-        self._perhaps()
+        self._raise_at_random()
 
 
 def name_of(payload: bytes | None, properties: Mapping[str, str] | None) -> str:

@@ -166,7 +166,7 @@ class MultiTopicsApp(ConsumerApp):
         """INV-C16 at rest: the consumer is subscribed to exactly the topics that exist."""
         return self.subscribed() == sorted(self.world.topics_of(self.topics))
 
-    def _begins_again(self, steps_back: int) -> None:
+    def _rewind(self, steps_back: int) -> None:
         """Do nothing: each topic's consumer shows the effect when it subscribes again."""
 
     def _active_changed(self, output: ActiveChanged) -> None:

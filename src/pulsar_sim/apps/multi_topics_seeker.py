@@ -39,7 +39,7 @@ from ..engine.profile import MultiTopicsSeekerPlan
 from ..model.expected_position import START, Base, after
 from ..model.multi_topics_position import MultiTopicsSoughtSubscription
 from ..model.multi_topics_subscriptions import GroupRecord, asked_for
-from ..model.records import Place
+from ..model.records import MessagePosition
 from .seeking_app import MEMORY, Seeker, place_of
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ class MultiTopicsSeeker(Seeker[GroupRecord, MultiTopicsSeekerPlan]):
         """Messages received, as targets of seeks."""
         self._seeks: dict[int, dict[str, Base]] = {}
         """Seek requests, each with its base by topic."""
-        self._asked: dict[int, dict[str, Place]] = {}
+        self._asked: dict[int, dict[str, MessagePosition]] = {}
         """Requests whether more is available, each with the known end by topic."""
-        self._last_asked: dict[int, dict[str, Place]] = {}
+        self._last_asked: dict[int, dict[str, MessagePosition]] = {}
         self._leaving: int | None = None
         """The request that removes the subscription."""
         self._to_leave: list[str] = []
@@ -86,7 +86,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, MultiTopicsSeekerPlan]):
     def done(self) -> bool:
         """True when, after healing, the application is subscribed to all topics, has sought once more and has
         read everything from there."""
-        if not self._came_home or self._waiting or self.state != "open" or not self.attached:
+        if not self._made_last_seek or self._waiting or self.state != "open" or not self.attached:
             return False
         if self._leaving is not None:
             return False
@@ -168,18 +168,18 @@ class MultiTopicsSeeker(Seeker[GroupRecord, MultiTopicsSeekerPlan]):
         except ClosedError:  # the client has not reported the end yet
             return None
 
-    def _wander(self) -> None:
+    def _act_at_random(self) -> None:
         if self._leaving is None:
-            super()._wander()
+            super()._act_at_random()
 
-    def _perhaps_end(self) -> None:
+    def _end_at_random(self) -> None:
         if self.stream.chance(self.plan.leave_permille):
             self.leave()
         else:
-            super()._perhaps_end()
+            super()._end_at_random()
 
     def _rest(self) -> None:
-        if not self.world.rash and not self._came_home:
+        if not self.world.rash and not self._made_last_seek:
             self.world.clock.after(LOOK_AGAIN, self._step, self._turn)
 
     def _took(self, messages: list[Message]) -> None:
@@ -194,10 +194,10 @@ class MultiTopicsSeeker(Seeker[GroupRecord, MultiTopicsSeekerPlan]):
 
     def _finish(self) -> None:
         """Seek to the beginning of everything once more, and read on from there."""
-        if self._came_home or self._waiting or self._leaving is not None or not self.attached:
+        if self._made_last_seek or self._waiting or self._leaving is not None or not self.attached:
             return
         if self._subscribed() == sorted(self._all_topics):
-            self._came_home = True
+            self._made_last_seek = True
             self._seek_everywhere(EARLIEST)
             self.ask()
 
@@ -339,9 +339,9 @@ class MultiTopicsSeeker(Seeker[GroupRecord, MultiTopicsSeekerPlan]):
             self._unsure.difference_update(bases)
             self._later()
         elif request in self._asked:
-            self._told_of_more(self._asked.pop(request), output.result)
+            self._on_more_answer(self._asked.pop(request), output.result)
         elif request in self._last_asked:
-            self._told_of_last(self._last_asked.pop(request), output.result)
+            self._on_last_answer(self._last_asked.pop(request), output.result)
         elif request == self._leaving:
             self._leaving = None
             self._check_removed()
@@ -357,7 +357,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, MultiTopicsSeekerPlan]):
         if kept:
             raise ViolationError("INV-C16", f"{self.topics.name} is removed, and nobody asked in {kept}")
 
-    def _told_of_more(self, known: dict[str, Place], result: bool) -> None:
+    def _on_more_answer(self, known: dict[str, MessagePosition], result: bool) -> None:
         if self._seeks or self._unsure or result:
             return
         gone = self.world.administrator.ever_vanished
@@ -369,7 +369,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, MultiTopicsSeekerPlan]):
         if more:
             raise ViolationError("INV-C15", f"{self.topics.name} is told of nothing more, and {more} have")
 
-    def _told_of_last(self, known: dict[str, Place], result: list[TopicMessageId]) -> None:
+    def _on_last_answer(self, known: dict[str, MessagePosition], result: list[TopicMessageId]) -> None:
         """The answer names every topic, and no message before the end known when the request was made."""
         found = {each.topic: place_of(each.message_id) for each in result}
         gone = self.world.administrator.ever_vanished
@@ -396,7 +396,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, MultiTopicsSeekerPlan]):
                 self.record.asks()
             self._unsure.update(bases)
             if self.world.healed:
-                self._came_home = False
+                self._made_last_seek = False
                 self._later()
         if request == self._leaving:
             self._leaving = None

@@ -45,7 +45,7 @@ class OwnProducer:
     """One producer of the application."""
 
     def __init__(self, app: "NonPersistentApp", record: ProducerRecord) -> None:
-        self._whisperer = app
+        self._app = app
         self._record = record
         self.ready = False
         self.pending = 0
@@ -60,10 +60,10 @@ class OwnProducer:
         elif isinstance(output, SendFailed):
             self.pending -= output.count
         elif isinstance(output, Attached) and self.pending:
-            self._whisperer.may_repeat_itself()
+            self._app.may_resend()
         elif isinstance(output, (ProducerFailed, Closed)):
             self.is_gone()
-            self._whisperer.has_lost(self)
+            self._app.has_lost(self)
 
     def is_gone(self) -> None:
         self.ready = False
@@ -145,9 +145,9 @@ class NonPersistentApp(SteppingApp[ConsumerRecord]):
         self.host.routes[producer.handle] = producer
         world.trace.add(world.clock.now, self.host.node.name, f"open_producer {tag} is {producer.handle}")
         if self._producers > 1:  # the previous producer's messages may arrive behind those of this one
-            self.may_repeat_itself()
+            self.may_resend()
 
-    def may_repeat_itself(self) -> None:
+    def may_resend(self) -> None:
         """The producer sends its pending messages again. They may have arrived already and still be in the
         receiver queue."""
         self._repeats.append(self._sent)

@@ -345,7 +345,7 @@ class ProducerApp:
         self.left_for_good = True
         self.abandon_and_reopen()
 
-    def begin_anew(self) -> None:
+    def send_all_again(self) -> None:
         """Send the whole quota again, because the topic exists again."""
         self.left = self.plan.messages
         self.left_for_good = False
@@ -416,10 +416,10 @@ class ProducerApp:
             self._generation += 1
             self._later(self._generation)
         elif isinstance(output, ProducerFailed):
-            self._look_at(output.error)
+            self._check_topic_ended(output.error)
             self._gone(ready=False)
         elif isinstance(output, Closed):
-            self._look_at(output.error)
+            self._check_topic_ended(output.error)
             fenced = isinstance(output.error, ProducerFenced) and record.contested
             if output.error is not None and not self.ended and not fenced:
                 raise ViolationError("INV-N9", f"{record.tag} ends by itself: {output.error}")
@@ -466,7 +466,7 @@ class ProducerApp:
         if self._interruptions > raised:
             raise ViolationError("INTC-01", f"{self._interruptions} news of {raised} interruptions")
 
-    def _look_at(self, error: PulsarError | None) -> None:
+    def _check_topic_ended(self, error: PulsarError | None) -> None:
         """End the work when the topic has ended."""
         if isinstance(error, TopicTerminated):
             assert self.record is not None

@@ -12,7 +12,7 @@ from pulsar_sansio.model.message_id import MessageId
 
 from ..engine.clock import SECOND
 from ..engine.failures import ViolationError
-from ..model.records import Place
+from ..model.records import MessagePosition
 from .transient_app import RecordT, SteppingApp
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Seeker(SteppingApp[RecordT], Generic[RecordT, PlanT]):
         """Requests for the last message, each with what was known at the time."""
         self._left = seeks
         """Seeks left before healing: each may redeliver everything."""
-        self._came_home = False
+        self._made_last_seek = False
         """The application has made its last seek after healing."""
 
     @property
@@ -75,7 +75,7 @@ class Seeker(SteppingApp[RecordT], Generic[RecordT, PlanT]):
         if messages:
             self._took(messages)
         if self.world.rash:
-            self._wander()
+            self._act_at_random()
         else:
             self._finish()
         node = self.host.node
@@ -92,7 +92,7 @@ class Seeker(SteppingApp[RecordT], Generic[RecordT, PlanT]):
     @abstractmethod
     def _took(self, messages: list[Message]) -> None: ...
 
-    def _wander(self) -> None:
+    def _act_at_random(self) -> None:
         """Do random steps, before or after healing."""
         stream, plan = self.stream, self.plan
         if self._left and stream.chance(plan.seek_permille):
@@ -101,9 +101,9 @@ class Seeker(SteppingApp[RecordT], Generic[RecordT, PlanT]):
                 self._seek_somewhere()
         if stream.chance(plan.ask_permille):
             self.ask()
-        self._perhaps_end()
+        self._end_at_random()
 
-    def _perhaps_end(self) -> None:
+    def _end_at_random(self) -> None:
         if self.stream.chance(self.plan.close_permille):
             self.close_and_reopen()
 
@@ -158,13 +158,13 @@ class Seeker(SteppingApp[RecordT], Generic[RecordT, PlanT]):
         self._seeks.clear()
         self._asked.clear()
         self._last_asked.clear()
-        self._came_home = False
+        self._made_last_seek = False
 
     def _is_attached_again(self) -> None:
         if self.world.healed:
             self._later()
 
 
-def place_of(message_id: MessageId) -> Place:
+def place_of(message_id: MessageId) -> MessagePosition:
     ledger, entry, _, index = message_id[:4]
     return (ledger, entry, max(index, 0))

@@ -16,7 +16,7 @@ from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId
 from ..engine.failures import ViolationError
 from ..engine.profile import SingleTopicSeekerPlan
 from ..model.expected_position import START, Base, ExpectedPosition, after, whole
-from ..model.records import BEFORE_ALL, ConsumerRecord, Place
+from ..model.records import BEFORE_ALL, ConsumerRecord, MessagePosition
 from ..model.single_topic_position import SoughtSubscription
 from .seeking_app import MEMORY, Seeker, place_of
 from .transient_app import TransientTopicApp
@@ -43,11 +43,11 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, SingleTopicSee
         self._failed: list[Base] = []
         """Positions that the subscription may have moved to, or may still move to, since the last completed
         seek."""
-        self._asked: dict[int, Place] = {}
-        self._last_asked: dict[int, Place] = {}
-        self._promised: Place | None = None
+        self._asked: dict[int, MessagePosition] = {}
+        self._last_asked: dict[int, MessagePosition] = {}
+        self._promised: MessagePosition | None = None
         """The client has answered that a message follows this position."""
-        self._sought_at = -1
+        self._last_seek_at = -1
         """Virtual time of the last completed seek, which reattaches the consumer at that moment."""
 
     @property
@@ -59,7 +59,7 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, SingleTopicSee
         """True when, after healing, the application has sought once more and read everything from there
         on."""
         record = self.record
-        if not self._came_home or self._waiting or record is None:
+        if not self._made_last_seek or self._waiting or record is None:
             return False
         # A chunk of a message that is never completed counts as more: the client cannot know yet.
         order = self.topic.order
@@ -154,14 +154,14 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, SingleTopicSee
         if self.plan.durable and not self._seeks and self.stream.chance(self.plan.acknowledge_permille):
             last = self.stream.choice(messages)
             place = place_of(last.message_id)
-            self.where.perhaps_at(Base(after(place)))
-            self.where.perhaps_at(Base(whole(place)))
+            self.where.may_be_at(Base(after(place)))
+            self.where.may_be_at(Base(whole(place)))
             self.host.node.client.acknowledge_cumulative(self.world.clock.now, self.handle, last)
 
     def _finish(self) -> None:
         """Seek once more, and read everything from there on."""
-        if not self._came_home and not self._seeks and self.attached:
-            self._came_home = True
+        if not self._made_last_seek and not self._seeks and self.attached:
+            self._made_last_seek = True
             if self._seen and self.stream.chance(500):
                 message_id = self.stream.choice(self._seen)
                 self.seek(Base(after(place_of(message_id))), message_id, False)
@@ -201,16 +201,16 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, SingleTopicSee
         for request in self._waiting:
             self.host.routes[request] = self.world
         self._forget_waiting()
-        self._begins_again()
+        self._rewind()
 
     # --- outputs ----------------------------------------------------------------------------------------
 
     def _is_ready(self) -> None:
-        self._begins_again()
+        self._rewind()
         self._later()
 
     def _is_attached_again(self) -> None:
-        self._begins_again()
+        self._rewind()
         super()._is_attached_again()
 
     def _on_other_output(self, output: Output) -> bool:
@@ -218,15 +218,15 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, SingleTopicSee
             self._later()
         return isinstance(output, (Deliverable, EndOfTopic))
 
-    def _begins_again(self) -> None:
+    def _rewind(self) -> None:
         """A durable subscription resumes at its cursor. A reader goes on behind its last message; when it
         began at the end of the topic, that end is unknown until a message has arrived."""
         if self.plan.durable:
-            self.subscription.perhaps_long_ago()
+            self.subscription.may_be_out_of_date()
             for base in self._failed:
-                self.where.perhaps_at(base)
-            if self.world.clock.now != self._sought_at:
-                self.where.perhaps_as_kept()
+                self.where.may_be_at(base)
+            if self.world.clock.now != self._last_seek_at:
+                self.where.may_be_as_kept()
             self.where.back()
         elif self.where.last is None:
             now = self.world.clock.now
@@ -247,16 +247,16 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, SingleTopicSee
             self._failed.clear()
             self.where.moved(base)
             self.subscription.sought = True
-            self._sought_at = self.world.clock.now
+            self._last_seek_at = self.world.clock.now
             if self.stream.chance(self.plan.ask_permille):
                 self.ask()
             self._later()
         elif request in self._asked:
-            self._told_of_more(self._asked.pop(request), output.result)
+            self._on_more_answer(self._asked.pop(request), output.result)
         elif request in self._last_asked:
-            self._told_of_last(self._last_asked.pop(request), output.result)
+            self._on_last_answer(self._last_asked.pop(request), output.result)
 
-    def _told_of_more(self, known: Place, result: bool) -> None:
+    def _on_more_answer(self, known: MessagePosition, result: bool) -> None:
         record = self.record
         assert record is not None
         if self._seeks:
@@ -266,7 +266,7 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, SingleTopicSee
         if result and not self._failed:
             self._promised = max(self._promised or BEFORE_ALL, self.where.least)
 
-    def _told_of_last(self, known: Place, result: MessageId) -> None:
+    def _on_last_answer(self, known: MessagePosition, result: MessageId) -> None:
         """The last message is not before the end known when the request was made."""
         record = self.record
         assert record is not None
@@ -283,7 +283,7 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, SingleTopicSee
             self._failed.append(Base(base.place, since=2**63) if to_end else base)
             self.where.unanswered(self._failed[-1])
             if self.world.healed:
-                self._came_home = False
+                self._made_last_seek = False
                 self._later()
         self._asked.pop(output.request, None)
         self._last_asked.pop(output.request, None)

@@ -25,11 +25,11 @@ from pulsar_sansio.model.config import SubscriptionType, TableViewSpec
 
 from ..engine.failures import ViolationError
 from ..engine.profile import TableViewPlan
-from ..model.compaction import Said
+from ..model.compaction import KeyValue
 from ..model.multi_topics_subscriptions import GroupRecord, GroupTopics
-from ..model.records import BEFORE_ALL, ConsumerRecord, Place, Position, TopicRecord
+from ..model.records import BEFORE_ALL, ConsumerRecord, MessagePosition, Position, TopicRecord
 from ..model.single_topic_position import TransientSubscription
-from ..model.table_view_history import TableViewHistory, Way
+from ..model.table_view_history import Explanation, TableViewHistory
 from .client_process import REOPEN_DELAY
 from .transient_app import SteppingApp
 
@@ -61,7 +61,7 @@ class ViewedSubscription(TransientSubscription):
     def arrived(self, position: Position) -> None:
         self.read = max(self.read, position)
 
-    def all_up_to(self, place: Place) -> bool:
+    def all_up_to(self, place: MessagePosition) -> bool:
         return place[:2] <= self.read
 
     def open_bits(self, position: Position) -> int:
@@ -87,11 +87,11 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
         self.table: dict[str, bytes] = {}
         """The table as the sum of all reported changes."""
         self._history = TableViewHistory({})
-        self._stale: dict[PartKey, Place] = {}
+        self._stale: dict[PartKey, MessagePosition] = {}
         """Messages that delete a key and that may not arrive."""
-        self._refreshing: dict[int, dict[PartKey, Place]] = {}
+        self._refreshing: dict[int, dict[PartKey, MessagePosition]] = {}
         """Refresh requests, each with the last message per key at the time."""
-        self._opened_at: dict[PartKey, Place] = {}
+        self._opened_at: dict[PartKey, MessagePosition] = {}
         """The last message per key when the view was opened."""
         self._adds_up = False
         """The application knows the table at the time it was ready, and adds up the changes since."""
@@ -229,14 +229,14 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
             if value is None and (place[:2] > read or key in table):
                 self._stale[0, key] = place
 
-    def _comes_later(self, key: str, place: Place) -> bool:
+    def _comes_later(self, key: str, place: MessagePosition) -> bool:
         """True when compaction left a later message of the key in place of that one, and the view has not
         read it yet."""
         if self.plan.partitioned is not None:
             return False
         return self.parts[0].compacted.comes_later(key, place, self.subscriptions[0].read)
 
-    def _last_of_keys(self, parts: int) -> dict[PartKey, Place]:
+    def _last_of_keys(self, parts: int) -> dict[PartKey, MessagePosition]:
         """Return the last message per key, in the first `parts` partitions. Leave out a partition that a
         broker serves without right, because that broker answers with an older state."""
         return {
@@ -246,19 +246,21 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
             for key, messages in part.compacted.messages_of_keys().items()
         }
 
-    def _places(self) -> dict[str, dict[int, Sequence[Said]]]:
+    def _places(self) -> dict[str, dict[int, Sequence[KeyValue]]]:
         """Return all messages of every key, by partition."""
-        found: dict[str, dict[int, Sequence[Said]]] = {}
+        found: dict[str, dict[int, Sequence[KeyValue]]] = {}
         for index, part in enumerate(self.parts):
             for key, messages in part.compacted.messages_of_keys().items():
                 found.setdefault(key, {})[index] = messages
         return found
 
-    def _check_as_new_as(self, last: dict[PartKey, Place], what: str) -> dict[str, list[Way]]:
+    def _check_as_new_as(
+        self, last: dict[PartKey, MessagePosition], what: str
+    ) -> dict[str, list[Explanation]]:
         """INV-C18: for every key the table has the value of that message, or of a later one. A key in several
         partitions has the value of one of them. Return the possible positions, by key."""
         table = self._in_client()
-        ways: dict[str, list[Way]] = {}
+        ways: dict[str, list[Explanation]] = {}
         places = self._places()
         for key in {**places, **dict.fromkeys(table)}:
             value = table.get(key)
@@ -269,7 +271,7 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
             ways[key] = [
                 {**least, part: place}
                 for part, messages in parts.items()
-                for place in self._may_say(part, key, least[part], value, messages)
+                for place in self._possible_places(part, key, least[part], value, messages)
             ]
             if not ways[key]:
                 raise ViolationError(
@@ -277,9 +279,9 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
                 )
         return ways
 
-    def _may_say(
-        self, part: int, key: str, least: Place, value: bytes | None, messages: Sequence[Said]
-    ) -> Sequence[Place]:
+    def _possible_places(
+        self, part: int, key: str, least: MessagePosition, value: bytes | None, messages: Sequence[KeyValue]
+    ) -> Sequence[MessagePosition]:
         """Return a position in that partition that the value may come from, or one before it; nothing if the
         value does not come from there."""
         said = [place for place, each in messages if each == value]
@@ -346,7 +348,7 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
         self._refreshing.pop(output.request, None)
         self._later()
 
-    def _check_change(self, key: str, value: bytes | None, parts: dict[int, Sequence[Said]]) -> None:
+    def _check_change(self, key: str, value: bytes | None, parts: dict[int, Sequence[KeyValue]]) -> None:
         """INV-C18: the change comes after the last reported change of the key, and has been read. For a key
         that was absent when the view was ready, the position read until then is unknown."""
         before = self._history.ways(key)

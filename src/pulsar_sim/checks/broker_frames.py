@@ -20,7 +20,7 @@ from ..engine.failures import ViolationError
 from ..engine.network import Wire
 from ..engine.profile import FAR_LEDGERS
 from ..model.key_ranges import hold, overlap, ranges_of, slot_of
-from ..model.records import ConsumerRecord, Entry, Place, Position, SubscriptionRecord, TopicRecord
+from ..model.records import ConsumerRecord, Entry, MessagePosition, Position, SubscriptionRecord, TopicRecord
 from ..model.reference_model import ReferenceModel
 from .broker_side_state import BrokerConsumer, BrokerEnd, BrokerProducer, SubscriptionState
 
@@ -46,9 +46,9 @@ class BrokerWatch:
         self.batch_index = batch_index
         self.ends: defaultdict[int, BrokerEnd] = defaultdict(BrokerEnd)
         self.subscriptions: dict[Key, SubscriptionState] = {}
-        self._gone_far: dict[tuple[str, str], None] = {}
+        self._migrated: dict[tuple[str, str], None] = {}
         """Pairs (broker, topic) that the broker was told to send to another cluster."""
-        self._strays: dict[tuple[str, str], dict[Key, SubscriptionState]] = {}
+        self._stale_owners: dict[tuple[str, str], dict[Key, SubscriptionState]] = {}
         """The subscriptions of each (broker, topic) that the broker believes to serve while another broker
         does."""
         self._later: list[tuple[Handler, Wire, BrokerEnd, Any]] = []
@@ -112,8 +112,8 @@ class BrokerWatch:
 
     def died(self, broker: str, wires: list[Wire], topics: list[tuple[bool, str]]) -> None:
         """A broker was killed: it may forget what it had not confirmed of its topics."""
-        for stray in [each for each in self._strays if each[0] == broker]:
-            del self._strays[stray]
+        for stray in [each for each in self._stale_owners if each[0] == broker]:
+            del self._stale_owners[stray]
         for wire in wires:
             self.ends.pop(wire.number, None)
         for (far, topic, _), state in self.subscriptions.items():
@@ -125,11 +125,11 @@ class BrokerWatch:
     def moved(self, topic: str, before: str, now: str, orderly: bool) -> None:
         """Another broker serves the topic. Unless the move was `orderly`, the new broker knows only what was
         confirmed; the previous one continues with its own state until it learns of the move (`learned`)."""
-        self._strays.pop((now, topic), None)
+        self._stale_owners.pop((now, topic), None)
         if orderly:
             return
         self._lose_unsaved(topic)
-        self._strays[before, topic] = {
+        self._stale_owners[before, topic] = {
             key: state for key, state in self.subscriptions.items() if key[:2] == (False, topic)
         }
         for key, state in self.subscriptions.items():
@@ -146,13 +146,13 @@ class BrokerWatch:
 
     def learned(self, broker: str, topic: str) -> None:
         """A broker has learned that it does not serve the topic."""
-        self._strays.pop((broker, topic), None)
+        self._stale_owners.pop((broker, topic), None)
 
-    def goes_far(self, broker: str, topic: str) -> None:
+    def migrates(self, broker: str, topic: str) -> None:
         """A broker is told that a topic has migrated to another cluster."""
-        self._gone_far[broker, topic] = None
+        self._migrated[broker, topic] = None
 
-    def check_acknowledged(self, consumer: ConsumerRecord, places: list[Place]) -> None:
+    def check_acknowledged(self, consumer: ConsumerRecord, places: list[MessagePosition]) -> None:
         """INV-C4: the broker has received these acknowledgements, because the client reported them as
         confirmed.
 
@@ -214,7 +214,7 @@ class BrokerWatch:
 
     def _got_subscribe(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
         if command.topic in self.model.nonpersistent:
-            end.nonpersistent_topic.add(command.consumer_id)
+            end.nonpersistent_consumers.add(command.consumer_id)
             return
         record = self.model.topics[command.topic].subscriptions.get(command.subscription)
         if record is None or command.consumer_id in end.consumers:
@@ -233,7 +233,7 @@ class BrokerWatch:
         """Return a subscription's key, and all subscriptions of its topic as the broker knows them."""
         broker: BrokerNode = wire.broker  # type: ignore[assignment]
         topic = record.topic.name
-        known = self._strays.get((broker.name, topic), self.subscriptions)
+        known = self._stale_owners.get((broker.name, topic), self.subscriptions)
         return (broker.cluster.far, topic, record.name), known
 
     def _wrote_success(self, wire: Wire, end: BrokerEnd, command: Any) -> None:
@@ -241,7 +241,7 @@ class BrokerWatch:
         if opened is not None:
             identifier, at_broker = opened
             if isinstance(at_broker, BrokerProducer):
-                if (wire.broker.name, at_broker.topic.name) in self._gone_far:
+                if (wire.broker.name, at_broker.topic.name) in self._migrated:
                     raise ViolationError(
                         "INV-N13",
                         f"{wire.broker.name} takes a producer on {at_broker.topic.name}, which has migrated",
@@ -279,7 +279,7 @@ class BrokerWatch:
 
     def _wrote_message(self, wire: Wire, end: BrokerEnd, command: MessageCommand) -> None:
         consumer = end.consumers.get(command.consumer_id)
-        if command.consumer_id in end.nonpersistent_topic:
+        if command.consumer_id in end.nonpersistent_consumers:
             return
         if consumer is None:
             raise ViolationError("BROKER-29", f"wire {wire.number}: MESSAGE to a consumer that is not there")

@@ -156,12 +156,12 @@ class SubscriptionState:
 class BrokerEnd:
     """One wire as its broker sees it."""
 
-    __slots__ = ("acknowledging", "consumers", "opening", "producers", "nonpersistent_topic")
+    __slots__ = ("acknowledging", "consumers", "opening", "producers", "nonpersistent_consumers")
 
     def __init__(self) -> None:
         self.producers: dict[int, BrokerProducer] = {}
         self.consumers: dict[int, BrokerConsumer] = {}
-        self.nonpersistent_topic: set[int] = set()
+        self.nonpersistent_consumers: set[int] = set()
         """Consumers of non-persistent topics."""
         self.opening: dict[int, tuple[int, BrokerProducer | BrokerConsumer]] = {}
         """Requests in progress, each with its id and the producer or consumer that it opens."""

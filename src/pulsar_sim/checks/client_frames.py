@@ -96,7 +96,7 @@ class ClientWatch:
             T.GET_TOPICS_OF_NAMESPACE: self._wrote_topics,
             T.WATCH_TOPIC_LIST: self._wrote_watch,
             T.WATCH_TOPIC_LIST_CLOSE: self._wrote_watch_close,
-            T.PING: self._wrote_nothing_special,
+            T.PING: self._wrote_ping,
             T.PONG: self._wrote_pong,
         }
         self._arrived: dict[int, Handler] = {
@@ -196,7 +196,7 @@ class ClientWatch:
 
     # --- what clients write ---
 
-    def _wrote_nothing_special(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+    def _wrote_ping(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         pass
 
     def _wrote_connect(self, wire: Wire, end: ClientEnd, command: Any) -> None:
@@ -246,11 +246,11 @@ class ClientWatch:
 
     def _wrote_question(self, wire: Wire, end: ClientEnd, command: Any, about: str) -> None:
         """Count a request of a kind that a broker may reject too often."""
-        self._not_too_often(wire, about)
+        self._check_request_rate(wire, about)
         end.lookups += 1
         self._request(wire, end, command.request_id, None)
 
-    def _not_too_often(self, wire: Wire, about: str) -> None:
+    def _check_request_rate(self, wire: Wire, about: str) -> None:
         """INV-N6: the client does not repeat one request again and again."""
         now = wire.network.clock.now
         recent = self._questions[wire.client.name, about]
@@ -330,7 +330,7 @@ class ClientWatch:
         if known is not None and known.ready and not known.closed and known not in self._closed:
             raise ViolationError("INV-N4", f"wire {wire.number}: consumer {command.consumer_id} opened twice")
         self._check_cluster(wire, record, record.name)
-        self._not_too_often(wire, f"{record.name} on {command.topic}")
+        self._check_request_rate(wire, f"{record.name} on {command.topic}")
         policy = record.spec.key_shared
         if ranges_of(command) != ((policy.ranges or ()) if policy is not None else ()):
             raise ViolationError("SUBT-08", f"{record.name} asks for the keys {ranges_of(command)}")

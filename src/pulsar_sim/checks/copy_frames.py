@@ -17,7 +17,7 @@ from ..model.records import (
     ConsumerRecord,
     Entry,
     Lane,
-    Place,
+    MessagePosition,
     ProducerRecord,
     Sent,
     SubscriptionRecord,
@@ -35,7 +35,7 @@ class Source(NamedTuple):
     """A message that a copy may be of."""
 
     subscription: SubscriptionRecord
-    place: Place
+    place: MessagePosition
     sent: Sent
     requested: RetryRequest | None = None
     """The request to reconsume the message later."""
@@ -188,7 +188,7 @@ class CopyWatch:
                     requested.record.deliveries.copied_through(place)
 
 
-def _came_too_often(record: ConsumerRecord, place: Place) -> bool:
+def _came_too_often(record: ConsumerRecord, place: MessagePosition) -> bool:
     return bool(record.too_often.get(place[:2], 0) >> place[2] & 1)
 
 

@@ -68,14 +68,14 @@ def drained(world: "Surroundings") -> bool:
             if name in world.administrator.migrated and broker is world.cluster.serving(name):
                 if not _is_deserted(broker.topic_administration.stats(name)):
                     return False
-            elif not _nothing_is_left(
+            elif not _is_drained(
                 world, topic, broker.topic_administration.stats(name, BACKLOGS)["subscriptions"]
             ):
                 return False
     return True
 
 
-def _nothing_is_left(world: "Surroundings", topic: TopicRecord, found: dict[str, Any]) -> bool:
+def _is_drained(world: "Surroundings", topic: TopicRecord, found: dict[str, Any]) -> bool:
     for subscription in topic.subscriptions.values():
         if isinstance(subscription, TransientSubscription):
             # Without faults no SUBSCRIBE arrives after the UNSUBSCRIBE that ended the subscription.
@@ -281,7 +281,7 @@ def check_leftovers(world: "Surroundings") -> None:
             BROKER_RESTING.check_root(node.name, node.broker, node.broker.context.deadlines)
 
 
-def check_alone(world: "Surroundings") -> None:
+def check_no_clients(world: "Surroundings") -> None:
     """INV-L1 when every client is closed: brokers hold nothing of clients."""
     for node in world.brokers:
         if node.broker is not None:
@@ -346,7 +346,7 @@ def check_attachments(world: "Surroundings") -> None:
                     )
 
 
-def brokers_are_alone(world: "Surroundings") -> bool:
+def brokers_are_deserted(world: "Surroundings") -> bool:
     if world.network.wires:
         return False
     for name in world.model.topics:

@@ -279,7 +279,7 @@ class Pipe:
         if data:
             self._hand_over(data)
         if end:
-            self.wire.hand_over_end(self.to_broker)
+            self.wire.deliver_end(self.to_broker)
 
     def _hand_over(self, data: bytes) -> None:
         self.arrived = arrived = self.arrived + len(data)
@@ -334,7 +334,7 @@ class Wire:
         self.to_broker = Pipe(self, True)
         self.to_client = Pipe(self, False)
 
-    def hand_over_end(self, to_broker: bool) -> None:
+    def deliver_end(self, to_broker: bool) -> None:
         node: Endpoint = self.broker if to_broker else self.client
         if self.broker_open if to_broker else self.client_open:
             self.network.trace.add(self.network.clock.now, node.name, f"wire {self.number} end")

@@ -111,7 +111,7 @@ def draw_single_topic_seekers(draw: Stream, profile: Profile) -> None:
     used = {plan.topic for plan in profile.producers if plan.partitioned is None} - gone
     for _ in range(draw.between(1, 2) if used else 0):
         profile.single_topic_seekers.append(
-            _roamer(draw, profile, draw.below(profile.clients), draw.choice(sorted(used)))
+            _seeker(draw, profile, draw.below(profile.clients), draw.choice(sorted(used)))
         )
     may_be_refused(draw, profile)
 
@@ -122,7 +122,7 @@ def may_be_refused(draw: Stream, profile: Profile) -> None:
         profile.faults = sorted({*profile.faults[::2], "seek_refused", "last_message_refused"})
 
 
-def _roamer(draw: Stream, profile: Profile, client: int, topic: int) -> SingleTopicSeekerPlan:
+def _seeker(draw: Stream, profile: Profile, client: int, topic: int) -> SingleTopicSeekerPlan:
     batch = largest_usual_batch(profile, topic)
     return SingleTopicSeekerPlan(
         client=client,
@@ -145,7 +145,7 @@ def draw_seekers_among_chunks(draw: Stream, profile: Profile) -> None:
     topics = {plan.topic for plan in profile.producers if plan.chunk_size and plan.partitioned is None}
     if not topics or profile.migrations or not draw.chance(300):
         return
-    seeker = _roamer(draw, profile, draw.below(profile.clients), draw.choice(sorted(topics)))
+    seeker = _seeker(draw, profile, draw.below(profile.clients), draw.choice(sorted(topics)))
     seeker.times = False
     profile.single_topic_seekers.append(seeker)
 

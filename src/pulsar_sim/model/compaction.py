@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from pulsar_sansio.wire import SingleMessageMetadata, decompress, split_batch, unpack_payload
 
 if TYPE_CHECKING:
-    from .records import Entry, Place, Position, Sent, TopicRecord
+    from .records import Entry, MessagePosition, Position, Sent, TopicRecord
 
-Said: TypeAlias = "tuple[Place, bytes | None]"
+KeyValue: TypeAlias = "tuple[MessagePosition, bytes | None]"
 """A message that has a key: its position, and the value that it gives the key."""
 
 MAX_BATCH = 1 << 24
@@ -33,8 +33,8 @@ class Compacted:
         self._topic = topic
         self.horizon: Position = (-1, -1)
         """The last entry that any compaction begun so far looks at."""
-        self._of_keys: dict[str, list[Said]] = {}
-        self._last: dict[str, Said] = {}
+        self._of_keys: dict[str, list[KeyValue]] = {}
+        self._last: dict[str, KeyValue] = {}
         """The last message of each key up to the horizon."""
         self._looked_at = 0
         """The number of entries when `_of_keys` was computed."""
@@ -45,14 +45,14 @@ class Compacted:
         """A compaction up to `horizon` begins; it completes unless the broker dies."""
         self.horizon = max(self.horizon, horizon)
 
-    def may_lack(self, place: "Place") -> bool:
+    def may_lack(self, place: "MessagePosition") -> bool:
         """True when readers of the compacted topic may miss the message."""
         if place[:2] > self.horizon:
             return False
         sent = self._topic.log[place[:2]].messages[place[2]]
         return sent.key is None or value_of(sent) is None or self.last_of_keys()[sent.key][0] > place
 
-    def messages_of_keys(self) -> "Mapping[str, Sequence[Said]]":
+    def messages_of_keys(self) -> "Mapping[str, Sequence[KeyValue]]":
         """Return all messages of each key, in the order of their positions."""
         topic = self._topic
         if self._looked_at != len(topic.order):
@@ -65,7 +65,7 @@ class Compacted:
                         self._of_keys.setdefault(sent.key, []).append(said)
         return self._of_keys
 
-    def last_of_keys(self) -> "Mapping[str, Said]":
+    def last_of_keys(self) -> "Mapping[str, KeyValue]":
         """Return the last message of each key up to the horizon."""
         known = (self.horizon, len(self._topic.order))
         if self._known != known:
@@ -88,7 +88,7 @@ class Compacted:
             for index, (original, found) in enumerate(zip(before, after, strict=True))
         )
 
-    def comes_later(self, key: str, place: "Place", read: "Position") -> bool:
+    def comes_later(self, key: str, place: "MessagePosition", read: "Position") -> bool:
         """True when compaction left a later message of the key, behind `read`, in place of that one."""
         if not (0, 0) <= place[:2] <= self.horizon:
             return False

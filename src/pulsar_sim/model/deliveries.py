@@ -17,7 +17,7 @@ from pulsar_sansio.model.config import ConsumerSpec
 from ..engine.clock import SECOND
 
 Position = tuple[int, int]
-Place = tuple[int, int, int]
+MessagePosition = tuple[int, int, int]
 
 PATIENCE = 60 * SECOND
 """Nanoseconds that a consumer waits, or ten of its delays if longer, for messages that the application does
@@ -113,7 +113,7 @@ class ConsumerDeliveries:
         perhaps = meant if vague and count > most else dead
         return sum(1 << index for index in perhaps)
 
-    def delivered(self, place: Place, count: int, now: int) -> None:
+    def delivered(self, place: MessagePosition, count: int, now: int) -> None:
         """The application takes the message from a delivery with that redelivery count."""
         position, index = place[:2], place[2]
         if position in self._changed:
@@ -122,7 +122,7 @@ class ConsumerDeliveries:
         if unseen is not None and count in unseen:
             unseen[count].discard(index)
 
-    def acknowledged(self, place: Place, now: int) -> None:
+    def acknowledged(self, place: MessagePosition, now: int) -> None:
         """The application acknowledges the message."""
         position, index = place[:2], place[2]
         self.settled(place, now)
@@ -132,27 +132,27 @@ class ConsumerDeliveries:
             self._acknowledged.setdefault(position, set()).add(index)
             self._look(position)
 
-    def acknowledged_through(self, place: Place, now: int) -> None:
+    def acknowledged_through(self, place: MessagePosition, now: int) -> None:
         """The application acknowledges the message and all before it."""
         for position in [each for each in self._acknowledged if each < place[:2]]:
             self._forget(position)
         for index in range(place[2] + 1):
             self.acknowledged((*place[:2], index), now)
 
-    def copied_through(self, place: Place) -> None:
+    def copied_through(self, place: MessagePosition) -> None:
         """A copy of the message is stored: the consumer acknowledges the message and all before it a moment
         later."""
         for position in [each for each in self._sizes if each <= place[:2]]:
             self._forget(position)
 
-    def copied(self, place: Place, now: int) -> None:
+    def copied(self, place: MessagePosition, now: int) -> None:
         """A copy of the message is stored: the consumer acknowledges the message."""
         self.settled(place, now)
         if place[:2] in self._sizes and place[:2] not in self._done:
             self._closed.setdefault(place[:2], set()).add(place[2])
             self._look(place[:2])
 
-    def settled(self, place: Place, now: int) -> None:
+    def settled(self, place: MessagePosition, now: int) -> None:
         """The message is acknowledged, negatively acknowledged, or has a stored copy."""
         unsettled = self._unsettled.get(place[:2])
         if unsettled is not None:
@@ -173,11 +173,11 @@ class ConsumerDeliveries:
 
     # --- questions --------------------------------------------------------------------------------------
 
-    def is_known(self, place: Place) -> bool:
+    def is_known(self, place: MessagePosition) -> bool:
         """True when the application has acknowledged the message and the consumer still knows that."""
         return not self._moved and place[2] in self._acknowledged.get(place[:2], ())
 
-    def is_dead(self, place: Place, count: int) -> bool:
+    def is_dead(self, place: MessagePosition, count: int) -> bool:
         """True when the message exceeded the redelivery limit with that count."""
         last, dead = self._dead.get(place[:2], (-1, set()))
         return last == count and place[2] in dead

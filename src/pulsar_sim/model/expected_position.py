@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pulsar_sansio.wire import unpack_payload
 
-from .records import BEFORE_ALL, Place, Position, TopicRecord
+from .records import BEFORE_ALL, MessagePosition, Position, TopicRecord
 
 MOST_BASES = 12
 """Positions remembered, at most; with more of them any message may come."""
@@ -22,13 +22,13 @@ MOST_BASES = 12
 class Base:
     """A position to begin at: the first message from `place` on."""
 
-    place: Place
+    place: MessagePosition
     since: int | None = None
     """Messages submitted up to this moment, in nanoseconds, may be skipped, because the consumer began at the
     end."""
     time: int | None = None
     """Milliseconds since 1970: messages published before are skipped."""
-    known: Place = BEFORE_ALL
+    known: MessagePosition = BEFORE_ALL
     """For a seek to a time, `time` counts only before this position: later messages come, whatever time they
     carry."""
 
@@ -45,13 +45,13 @@ class ExpectedPosition:
         """Messages that compaction may remove need not come."""
         self.bases: list[Base] = [START]
         """Positions where the subscription may be."""
-        self.last: Place | None = None
+        self.last: MessagePosition | None = None
         """The last message; None when the next one is the first since the consumer attached."""
-        self.furthest: Place | None = None
+        self.furthest: MessagePosition | None = None
         """The furthest message that came since the last move."""
-        self._first: Place | None = None
+        self._first: MessagePosition | None = None
         """The first message that came since the last move."""
-        self._torn: Place | None = None
+        self._torn: MessagePosition | None = None
         """The furthest message that came before the consumer began again."""
         self._times: dict[Position, int] = {}
         self._judged = 0, True
@@ -62,7 +62,7 @@ class ExpectedPosition:
         self.bases = list(bases)
         self.last = self.furthest = self._first = self._torn = None
 
-    def perhaps_at(self, base: Base) -> None:
+    def may_be_at(self, base: Base) -> None:
         """The subscription may be at this position too."""
         if base not in self.bases:
             self.bases.append(base)
@@ -72,7 +72,7 @@ class ExpectedPosition:
     def unsettled(self, base: Base) -> None:
         """From now on the subscription may be at this position instead."""
         for each in [*self.may_begin, base]:
-            self.perhaps_at(each)
+            self.may_be_at(each)
         self.last = None
 
     def unanswered(self, base: Base) -> None:
@@ -80,7 +80,7 @@ class ExpectedPosition:
         self.unsettled(base)
         self._kept(base)
 
-    def perhaps_as_kept(self) -> None:
+    def may_be_as_kept(self) -> None:
         """The consumer may have lost what the broker does not know."""
         for base in list(self.bases):
             self._kept(base)
@@ -90,8 +90,8 @@ class ExpectedPosition:
         knew that the message behind it was next."""
         ledger, entry, index = base.place
         if index > 0:
-            self.perhaps_at(Base((ledger, entry, index - 1)))
-            self.perhaps_at(Base(whole(base.place)))
+            self.may_be_at(Base((ledger, entry, index - 1)))
+            self.may_be_at(Base(whole(base.place)))
 
     def back(self) -> None:
         """The consumer begins again where the subscription is."""
@@ -102,7 +102,7 @@ class ExpectedPosition:
     def may_begin(self) -> list[Base]:
         return [Base(after(self.last))] if self.last is not None else self.bases
 
-    def came(self, place: Place) -> str:
+    def came(self, place: MessagePosition) -> str:
         """Record a message; return what is wrong with it, or an empty text."""
         wrong = [self._wrong(base, place) for base in self.may_begin]
         self.last = place
@@ -110,7 +110,7 @@ class ExpectedPosition:
         self._first = min(place, self._first or place)
         return "" if "" in wrong else "; ".join(dict.fromkeys(wrong))
 
-    def _wrong(self, base: Base, place: Place) -> str:
+    def _wrong(self, base: Base, place: MessagePosition) -> str:
         if place < base.place:
             return f"it lies before {base.place}"
         if (
@@ -127,7 +127,7 @@ class ExpectedPosition:
                 return f"{other} was left out, from {base.place} on"
         return ""
 
-    def _may_be_passed(self, base: Base, place: Place) -> bool:
+    def _may_be_passed(self, base: Base, place: MessagePosition) -> bool:
         if self._compacted and self.topic.compacted.may_lack(place):
             return True
         first_chunk = self.topic.chunks_of(place[:2])[0]
@@ -139,7 +139,7 @@ class ExpectedPosition:
             return self.topic.log[place[:2]].messages[place[2]].sent_at <= base.since
         return base.time is not None and (not self._in_order or self.published(place[:2]) < base.time)
 
-    def _is_cut(self, first_chunk: Position, place: Place) -> bool:
+    def _is_cut(self, first_chunk: Position, place: MessagePosition) -> bool:
         """True when the consumer may have begun behind the first chunk of the message, and so never had all
         chunks. It may also have begun again there, with everything acknowledged up to a message in between. A
         consumer that sought that message has it."""
@@ -154,16 +154,16 @@ class ExpectedPosition:
             for base in self.bases
         )
 
-    def may_let_go(self, place: Place) -> bool:
+    def may_be_ignored(self, place: MessagePosition) -> bool:
         """True when the message lies before one of the positions where the subscription may be."""
         return any(place < base.place or self._may_be_passed(base, place) for base in self.bases)
 
-    def has_more(self, until: Place) -> bool:
+    def has_more(self, until: MessagePosition) -> bool:
         """True when a message before `until` must still come for the first time, whatever the position."""
         bases = self.bases if self.furthest is None else [Base(after(self.furthest))]
         return all(self._is_more(base, until) for base in bases)
 
-    def _is_more(self, base: Base, until: Place) -> bool:
+    def _is_more(self, base: Base, until: MessagePosition) -> bool:
         for place in self._places(base.place):
             if place >= until:
                 break
@@ -171,7 +171,7 @@ class ExpectedPosition:
                 return True
         return False
 
-    def lacks(self, first: Place, until: Place) -> bool:
+    def lacks(self, first: MessagePosition, until: MessagePosition) -> bool:
         """True when a message from `first` on, and before `until`, must come to a consumer that begins
         there."""
         for place in self._places(first):
@@ -182,11 +182,11 @@ class ExpectedPosition:
         return False
 
     @property
-    def least(self) -> Place:
+    def least(self) -> MessagePosition:
         """Return the least position at which the next message may lie."""
         return min(base.place for base in self.may_begin)
 
-    def _places(self, first: Place) -> Iterator[Place]:
+    def _places(self, first: MessagePosition) -> Iterator[MessagePosition]:
         """Yield the positions of all known messages from `first` on."""
         order, log = self.topic.order, self.topic.log
         for index in range(bisect_left(order, first[:2]), len(order)):
@@ -198,7 +198,7 @@ class ExpectedPosition:
                     yield (*position, number)
 
     @property
-    def end(self) -> Place:
+    def end(self) -> MessagePosition:
         """Return the position behind all known messages."""
         last = self.topic.last_message
         return BEFORE_ALL if last is None else (last[0], last[1] + 1, -1)
@@ -221,11 +221,11 @@ class ExpectedPosition:
         return self._judged[1]
 
 
-def after(place: Place) -> Place:
+def after(place: MessagePosition) -> MessagePosition:
     """Return the first position behind `place`."""
     return (place[0], place[1], place[2] + 1)
 
 
-def whole(place: Place) -> Place:
+def whole(place: MessagePosition) -> MessagePosition:
     """Return the first position of the entry."""
     return (place[0], place[1], -1)

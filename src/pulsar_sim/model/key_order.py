@@ -10,7 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .records import Place, Position, SubscriptionRecord
+    from .records import MessagePosition, Position, SubscriptionRecord
 
 
 class KeyOrder:
@@ -18,10 +18,10 @@ class KeyOrder:
 
     def __init__(self, subscription: "SubscriptionRecord") -> None:
         self._subscription = subscription
-        self._waiting: dict[str, deque[Place]] = {}
+        self._waiting: dict[str, deque[MessagePosition]] = {}
         self._uniform: set[Position] = set()
         """Entries with one key: a batch with several keys is dispatched by the key of its first message."""
-        self._dropped: set[Place] = set()
+        self._dropped: set[MessagePosition] = set()
         """Messages that may have been in the queue of a consumer that asked for redelivery of everything."""
         self._again: set[Position] = set()
         """Entries that were asked for again: their undelivered messages may come later."""
@@ -29,7 +29,7 @@ class KeyOrder:
         """The number of entries, in the topic's order, that were looked at."""
         self._late = 0
 
-    def overtaken(self, key: str, place: "Place") -> "Place | None":
+    def overtaken(self, key: str, place: "MessagePosition") -> "MessagePosition | None":
         """Return the first message of the key that lies before the place and was delivered to no consumer;
         None when there is none."""
         self._look()
@@ -54,7 +54,7 @@ class KeyOrder:
             self._dropped.update(waiting)
             waiting.clear()
 
-    def _is_done(self, place: "Place") -> bool:
+    def _is_done(self, place: "MessagePosition") -> bool:
         subscription = self._subscription
         return (
             place in subscription.delivered

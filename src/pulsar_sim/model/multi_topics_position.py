@@ -6,7 +6,7 @@ from before or after the seek; from then on they are from after it.
 """
 
 from .expected_position import START, Base, after
-from .records import ConsumerRecord, Place, TopicRecord
+from .records import ConsumerRecord, MessagePosition, TopicRecord
 from .single_topic_position import SoughtSubscription
 
 ANYWHERE = 2**63
@@ -27,13 +27,13 @@ class MultiTopicsSoughtSubscription(SoughtSubscription):
         self._failed: list[Base] = []
         """Positions that the subscription may have moved to, or may still move to, since the last completed
         seek."""
-        self._came_since: dict[int, Place] = {}
+        self._came_since: dict[int, MessagePosition] = {}
         """Requests in progress, each with the last message since."""
-        self._came_while_sought: Place | None = None
+        self._came_while_sought: MessagePosition | None = None
         """The last message during the last completed seek: readers may acknowledge it if it is from after the
         seek."""
 
-    def all_up_to(self, place: Place) -> bool:
+    def all_up_to(self, place: MessagePosition) -> bool:
         came = self._came_while_sought
         return (came is not None and place <= came) or super().all_up_to(place)
 
@@ -44,10 +44,10 @@ class MultiTopicsSoughtSubscription(SoughtSubscription):
         if self.reads:
             self._reads_on()
             return
-        self.perhaps_long_ago()
+        self.may_be_out_of_date()
         for base in [*self._failed, *self._under_way.values()]:
-            where.perhaps_at(_at_any_moment(base))
-        where.perhaps_as_kept()
+            where.may_be_at(_at_any_moment(base))
+        where.may_be_as_kept()
         where.back()
 
     def _reads_on(self) -> None:
@@ -77,7 +77,7 @@ class MultiTopicsSoughtSubscription(SoughtSubscription):
         if request in self._not_joined:
             self._not_joined.discard(request)
             self.not_done(request)  # its position is unchanged, unless it has joined in between
-            self.where.perhaps_at(START)
+            self.where.may_be_at(START)
             return
         came = self._came_since.get(request)
         for earlier in [each for each in self._under_way if each <= request]:
@@ -88,7 +88,7 @@ class MultiTopicsSoughtSubscription(SoughtSubscription):
         self.where.moved(there)
         self._came_while_sought = came
         if came is not None:
-            self.where.perhaps_at(Base(after(came)))
+            self.where.may_be_at(Base(after(came)))
         for other in self._under_way.values():
             self.where.unsettled(_at_any_moment(other))
         self.sought = True
@@ -114,7 +114,7 @@ class MultiTopicsSoughtSubscription(SoughtSubscription):
         self.where.moved(START)
         self.sought = False
 
-    def check_order(self, consumer: ConsumerRecord, place: Place) -> None:
+    def check_order(self, consumer: ConsumerRecord, place: MessagePosition) -> None:
         super().check_order(consumer, place)
         if self._under_way:
             for request, base in self._under_way.items():

@@ -22,10 +22,10 @@ from .redelivery_timing import RedeliveryTiming
 Position: TypeAlias = tuple[int, int]
 """Ledger id and entry id."""
 
-Place: TypeAlias = tuple[int, int, int]
+MessagePosition: TypeAlias = tuple[int, int, int]
 """Ledger id, entry id, and index in the batch, which is 0 without a batch."""
 
-BEFORE_ALL: Place = (-1, -1, -1)
+BEFORE_ALL: MessagePosition = (-1, -1, -1)
 
 
 class Sent:
@@ -68,7 +68,7 @@ class Sent:
         self.sent_at = 0
         self.outcome = ""
         """The outcome: "" while it is pending, then "confirmed" or "failed"."""
-        self.places: list[Place] = []
+        self.places: list[MessagePosition] = []
         """Positions of the message in the log."""
         self.wires = 0
         """The number of attachments that the message was written on."""
@@ -261,14 +261,14 @@ class SubscriptionRecord:
         self.topic = topic
         self.name = name
         self.kind = kind
-        self.delivered: dict[Place, int] = {}
-        self.acknowledged: set[Place] = set()
+        self.delivered: dict[MessagePosition, int] = {}
+        self.acknowledged: set[MessagePosition] = set()
         self.useless_chunks: set[Position] = set()
         """Useless chunks that a client acknowledged by itself, as it may."""
         self.keys = KeyOrder(self) if kind is SubscriptionType.KEY_SHARED else None
-        self.copied: set[Place] = set()
+        self.copied: set[MessagePosition] = set()
         """Messages that certainly have a dead-letter copy."""
-        self.cumulative: Place = BEFORE_ALL
+        self.cumulative: MessagePosition = BEFORE_ALL
         self._complete = 0
         """Entries below this index in the topic's order were delivered or acknowledged completely."""
         self._acknowledged = 0
@@ -284,10 +284,10 @@ class SubscriptionRecord:
     def subscribed_again(self) -> None:
         """A member of a multi-topics consumer subscribes; its deliveries show where it begins."""
 
-    def is_acknowledged(self, place: Place) -> bool:
+    def is_acknowledged(self, place: MessagePosition) -> bool:
         return place <= self.cumulative or place in self.acknowledged
 
-    def left_of(self, position: Position) -> list[Place]:
+    def left_of(self, position: Position) -> list[MessagePosition]:
         """Return the messages of an entry that the application did not acknowledge."""
         cumulative, acknowledged = self.cumulative, self.acknowledged
         if position < cumulative[:2]:
@@ -328,7 +328,7 @@ class SubscriptionRecord:
         done = any(self.is_acknowledged(place) for place in sent.places)
         return (sent,) if done and (first, 0) in sent.chunks else ()
 
-    def all_up_to(self, place: Place) -> bool:
+    def all_up_to(self, place: MessagePosition) -> bool:
         """True when everything up to a place was acknowledged, cumulatively or individually."""
         for position in self.topic.order:
             if position > place[:2]:
@@ -337,7 +337,7 @@ class SubscriptionRecord:
                 return False
         return True
 
-    def through(self, place: Place) -> list[Place]:
+    def through(self, place: MessagePosition) -> list[MessagePosition]:
         """Return all messages up to and including the place."""
         log = self.topic.log
         positions = [each for each in self.topic.order if self.topic.gone < each[0] and each <= place[:2]]
@@ -356,7 +356,7 @@ class SubscriptionRecord:
             self._acknowledged += 1
         return True
 
-    def missing(self) -> list[Place]:
+    def missing(self) -> list[MessagePosition]:
         """Return the messages of the log that were not acknowledged."""
         return [
             place
@@ -366,7 +366,7 @@ class SubscriptionRecord:
             if not self.is_incomplete(position)
         ]
 
-    def check_order(self, consumer: "ConsumerRecord", place: Place) -> None:
+    def check_order(self, consumer: "ConsumerRecord", place: MessagePosition) -> None:
         """INV-C3, for subscriptions in order: a step back has a cause, and every message before this entry
         was delivered or acknowledged."""
         if place <= consumer.floor:
@@ -404,7 +404,7 @@ class Lane:
         self.topic = topic
         self.frames: dict[tuple[int, int], bytes] = {}
         """The payload of every SEND ever written, by sequence id and chunk number."""
-        self.last_place: Place = BEFORE_ALL
+        self.last_place: MessagePosition = BEFORE_ALL
         self.epoch: int | None = None
         """The topic epoch of the producer's exclusive access."""
 
@@ -490,7 +490,7 @@ class ConsumerRecord:
     name: str
     subscription: SubscriptionRecord
     spec: ConsumerSpec
-    floor: Place = BEFORE_ALL
+    floor: MessagePosition = BEFORE_ALL
     """The last message delivered in order."""
     rewinds: int = 0
     """The number of steps back in the order that have an unused cause."""

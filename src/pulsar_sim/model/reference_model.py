@@ -32,7 +32,7 @@ from .partitioned_topics import PartitionedTopic, hash_of
 from .records import (
     BEFORE_ALL,
     ConsumerRecord,
-    Place,
+    MessagePosition,
     Position,
     ProducerRecord,
     Sent,
@@ -214,12 +214,12 @@ class ReferenceModel:
             self.failed += 1
             if record.ready_at is None:
                 continue  # the message fails with its producer, whatever the reason
-            if not isinstance(error, EXCUSES) and not self._is_why(record, error):
+            if not isinstance(error, EXCUSES) and not self._is_reason(record, error):
                 raise ViolationError("INV-P1", f"{sent} failed with {type(error).__name__}: {error}")
             if isinstance(error, TimedOut) and not (record.spec.send_timeout or record.spec.lazy_start):
                 raise ViolationError("INV-P1", f"{sent} timed out, but its producer has no send timeout")
 
-    def _is_why(self, record: ProducerRecord, error: PulsarError) -> bool:
+    def _is_reason(self, record: ProducerRecord, error: PulsarError) -> bool:
         """True when there is a reason for such an error."""
         return (
             (record.topic.ended and isinstance(error, TopicTerminated))
@@ -256,7 +256,9 @@ class ReferenceModel:
         """Return the partitioned topic of a partition; None for another topic."""
         return self.partitioned.get(partition.partition("-partition-")[0])
 
-    def deliver(self, consumer: ConsumerRecord, message: Message, now: int, wall_time: int) -> Place:
+    def deliver(
+        self, consumer: ConsumerRecord, message: Message, now: int, wall_time: int
+    ) -> MessagePosition:
         """INV-C2, INV-C3, INV-C10, INV-C14, INV-C19: the application takes a message, at `now` in nanoseconds
         and `wall_time` in milliseconds."""
         subscription = consumer.subscription
@@ -317,7 +319,7 @@ class ReferenceModel:
         if (message.event_time or 0) != sent.event_time:
             raise ViolationError("INV-C2", f"{consumer.name}: {sent} has another event time")
 
-    def acknowledge(self, consumer: ConsumerRecord, place: Place, now: int) -> None:
+    def acknowledge(self, consumer: ConsumerRecord, place: MessagePosition, now: int) -> None:
         if consumer.refused:
             self._no_longer_refused(consumer, place[:2])
         consumer.redelivery_timing.acknowledged(consumer.subscription.topic.chunks_of(place[:2]), place[2])
@@ -327,7 +329,7 @@ class ReferenceModel:
             acknowledged.add(place)
             self.acknowledged += 1
 
-    def acknowledge_cumulative(self, consumer: ConsumerRecord, place: Place) -> None:
+    def acknowledge_cumulative(self, consumer: ConsumerRecord, place: MessagePosition) -> None:
         subscription = consumer.subscription
         if place > subscription.cumulative:
             before, acknowledged = subscription.cumulative, subscription.acknowledged
@@ -354,7 +356,9 @@ class ReferenceModel:
         if position in refused and len(topic.log[position].messages) == 1:
             refused.difference_update(topic.chunks_of(position))
 
-    def negative_acknowledge(self, consumer: ConsumerRecord, place: Place, count: int, now: int) -> None:
+    def negative_acknowledge(
+        self, consumer: ConsumerRecord, place: MessagePosition, count: int, now: int
+    ) -> None:
         """`count`: the redelivery count of the message, as far as the call tells it."""
         positions = consumer.subscription.topic.chunks_of(place[:2])
         consumer.redelivery_timing.refused(positions, place[2], count, now)
@@ -365,7 +369,7 @@ class ReferenceModel:
 
     # --- the end ---
 
-    def check_log(self, topic: TopicRecord, audited: Sequence[Place]) -> None:
+    def check_log(self, topic: TopicRecord, audited: Sequence[MessagePosition]) -> None:
         """Compare the finished history of one topic with the messages of a fresh reader (INV-P1, INV-P2,
         INV-P3, INV-P4, INV-P5, INV-C1)."""
         found = dict.fromkeys(audited)
@@ -409,7 +413,7 @@ class ReferenceModel:
         hearing in time, and later ids were stored, the broker takes the next attempt for a duplicate and
         confirms it all the same."""
         refusals = {"refused", "failed"} if self.refuses_sends else {"refused"}
-        last: dict[int, Place] = {}
+        last: dict[int, MessagePosition] = {}
         for (app, number), attempts in sorted(self.same.items(), key=lambda item: item[0]):
             if attempts[0].producer.topic is not topic:
                 continue
@@ -443,7 +447,7 @@ class ReferenceModel:
     def _check_producer(record: ProducerRecord, topic: TopicRecord) -> None:
         if record.pending:
             raise ViolationError("INV-P1", f"{record.tag}: {len(record.pending)} messages never settled")
-        last: dict[str | None, Place] = {}
+        last: dict[str | None, MessagePosition] = {}
         by_key = record.by_key
         for sent in record.sent:
             places = sent.places

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from pulsar_sansio.wire import MessageMetadata
 
-from .records import ConsumerRecord, Place, Sent
+from .records import ConsumerRecord, MessagePosition, Sent
 
 TIMES = "RECONSUMETIMES"
 DELAY = "DELAY_TIME"
@@ -44,7 +44,7 @@ class RetryRequest:
     """One request to reconsume a message later; a message may have several."""
 
     record: ConsumerRecord
-    place: Place
+    place: MessagePosition
     sent: Sent
     delay: int
     """The delay in milliseconds."""
@@ -96,7 +96,7 @@ class RetryRequests:
         self._by_origin: dict[Origin, list[RetryRequest]] = {}
 
     def reconsume_later(
-        self, record: ConsumerRecord, place: Place, message_id: str, delay: int, cumulative: bool
+        self, record: ConsumerRecord, place: MessagePosition, message_id: str, delay: int, cumulative: bool
     ) -> RetryRequest:
         """An application asks to reconsume the message, with a delay in milliseconds."""
         topic = record.subscription.topic

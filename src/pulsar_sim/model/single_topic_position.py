@@ -8,7 +8,7 @@ from pulsar_sansio.model.config import SubscriptionType
 
 from ..engine.failures import ViolationError
 from .expected_position import START, ExpectedPosition, after
-from .records import ConsumerRecord, Place, Position, SubscriptionRecord, TopicRecord
+from .records import ConsumerRecord, MessagePosition, Position, SubscriptionRecord, TopicRecord
 
 
 class TransientSubscription(SubscriptionRecord):
@@ -21,7 +21,7 @@ class TransientSubscription(SubscriptionRecord):
     def everything_acknowledged(self) -> bool:
         return True
 
-    def missing(self) -> list[Place]:
+    def missing(self) -> list[MessagePosition]:
         return []
 
 
@@ -35,12 +35,12 @@ class SoughtSubscription(TransientSubscription):
         self.sought = False
         """The last move was a seek."""
 
-    def perhaps_long_ago(self) -> None:
+    def may_be_out_of_date(self) -> None:
         """A broker that has lost the topic without knowing it goes on from its own state."""
         if self.topic.served_twice:
-            self.where.perhaps_at(START)
+            self.where.may_be_at(START)
 
-    def all_up_to(self, place: Place) -> bool:
+    def all_up_to(self, place: MessagePosition) -> bool:
         """True when the place is not behind the messages that came since the last move."""
         furthest = self.where.furthest
         if furthest is None:
@@ -52,9 +52,9 @@ class SoughtSubscription(TransientSubscription):
         """Return the unacknowledged messages as bits; those before the sought position, wherever the end was,
         do not count."""
         size = len(self.topic.log[position].messages)
-        return sum(1 << index for index in range(size) if not self.where.may_let_go((*position, index)))
+        return sum(1 << index for index in range(size) if not self.where.may_be_ignored((*position, index)))
 
-    def check_order(self, consumer: ConsumerRecord, place: Place) -> None:
+    def check_order(self, consumer: ConsumerRecord, place: MessagePosition) -> None:
         """INV-C7, INV-C3; INV-C17 where the topic is compacted."""
         first = self.where.last is None
         wrong = self.where.came(place)

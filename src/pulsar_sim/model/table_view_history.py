@@ -8,31 +8,31 @@ none is left. A sequence that is nowhere ahead of another allows all that the ot
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from .records import BEFORE_ALL, Place
+from .records import BEFORE_ALL, MessagePosition
 
 if TYPE_CHECKING:
-    from .compaction import Said
+    from .compaction import KeyValue
     from .records import Position
 
-Way: TypeAlias = Mapping[int, Place]
+Explanation: TypeAlias = Mapping[int, MessagePosition]
 """For one key, by partition: the last message that a change came from, or a position before it."""
 
 
 class TableViewHistory:
     """The changes of one application, since it listens."""
 
-    def __init__(self, ways: Mapping[str, Sequence[Way]]) -> None:
+    def __init__(self, ways: Mapping[str, Sequence[Explanation]]) -> None:
         """`ways`: the sequences that explain the table at that time, by key."""
-        self._ways = {key: _least(each) for key, each in ways.items()}
+        self._explanations = {key: _least(each) for key, each in ways.items()}
 
-    def ways(self, key: str) -> Sequence[Way]:
-        return self._ways.get(key, [{}])
+    def ways(self, key: str) -> Sequence[Explanation]:
+        return self._explanations.get(key, [{}])
 
     def record_change(
         self,
         key: str,
         value: bytes | None,
-        said: "Mapping[int, Sequence[Said]]",
+        said: "Mapping[int, Sequence[KeyValue]]",
         read: "Sequence[Position]",
     ) -> bool:
         """Record a change; `said` are the key's messages by partition, and `read` the last entry read of
@@ -43,13 +43,13 @@ class TableViewHistory:
             for part, messages in said.items()
             for found in _next(value, messages, way.get(part, BEFORE_ALL), read[part])
         ]
-        self._ways[key] = _least(ways)
+        self._explanations[key] = _least(ways)
         return bool(ways)
 
 
 def _next(
-    value: bytes | None, messages: "Sequence[Said]", after: Place, up_to: "Position"
-) -> Sequence[Place]:
+    value: bytes | None, messages: "Sequence[KeyValue]", after: MessagePosition, up_to: "Position"
+) -> Sequence[MessagePosition]:
     """Return the first message with the value, if there is one. Of messages that arrive together only the
     last is reported, so others may lie between."""
     for place, said in messages:
@@ -58,14 +58,14 @@ def _next(
     return ()
 
 
-def _least(ways: Sequence[Way]) -> list[Way]:
+def _least(ways: Sequence[Explanation]) -> list[Explanation]:
     """Return the sequences that together allow whatever any of them allows."""
-    kept: list[Way] = []
+    kept: list[Explanation] = []
     for way in ways:
         if not any(_is_no_further(each, way) for each in kept):
             kept = [each for each in kept if not _is_no_further(way, each)] + [way]
     return kept
 
 
-def _is_no_further(one: Way, other: Way) -> bool:
+def _is_no_further(one: Explanation, other: Explanation) -> bool:
     return all(place <= other.get(part, BEFORE_ALL) for part, place in one.items())

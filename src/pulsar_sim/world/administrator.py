@@ -19,7 +19,7 @@ from ..model.multi_topics_position import MultiTopicsSoughtSubscription
 
 if TYPE_CHECKING:
     from ..engine.broker_node import BrokerNode
-    from ..model.records import Place, Position
+    from ..model.records import MessagePosition, Position
     from .world import World
 
 
@@ -79,7 +79,7 @@ class Administrator:
             and topic in broker.topics.by_name
         ):
             node.command(broker.topic_administration.migrate, topic, address(FAR_BROKER))
-            self.world.broker_watch.goes_far(node.name, topic)
+            self.world.broker_watch.migrates(node.name, topic)
 
     def heal(self) -> None:
         """Repeat the commands, so that their effects last."""
@@ -89,13 +89,13 @@ class Administrator:
             if topic not in self.vanished:
                 self.world.clock.after(0, self.create, topic)
         for topic in self.vanished:
-            self.world.clock.after(0, self._keep_gone, topic)
+            self.world.clock.after(0, self._keep_deleted, topic)
 
     def has_ended(self, topic: str) -> bool:
         """True when clients may be told that the topic has ended."""
         return topic in self._asked
 
-    def check(self, topic: str, found: "list[Place]") -> None:
+    def check(self, topic: str, found: "list[MessagePosition]") -> None:
         """BROKER-43: nothing is stored behind the end."""
         end = self.ends.get(topic)
         if end is not None and found and found[-1][:2] > end:
@@ -158,12 +158,12 @@ class Administrator:
         world.count_fault("topic_vanished")
         self._to_vanish -= 1
         self.vanished[topic] = self.ever_vanished[topic] = None
-        self._keep_gone(topic)
+        self._keep_deleted(topic)
         back_after = world.profile.appearances[index].back_after
         if back_after:
-            world.clock.after(back_after, self._come_again, topic, index)
+            world.clock.after(back_after, self._create_again, topic, index)
 
-    def _come_again(self, topic: str, index: int) -> None:
+    def _create_again(self, topic: str, index: int) -> None:
         """Create a new topic of that name."""
         world = self.world
         del self.vanished[topic]
@@ -174,9 +174,9 @@ class Administrator:
             self.create(topic)
         for app in world.producers:
             if app.plan.appearing == index:
-                app.begin_anew()
+                app.send_all_again()
 
-    def _keep_gone(self, topic: str) -> None:
+    def _keep_deleted(self, topic: str) -> None:
         """Delete the topic whenever it exists: a broker that died has forgotten the deletion, or a frame in
         flight has created the topic again."""
         world = self.world
@@ -185,7 +185,7 @@ class Administrator:
         if world.closing or topic not in self.vanished:
             return
         if world.cluster.is_moving(topic):
-            world.clock.after(100 * MILLISECOND, self._keep_gone, topic)
+            world.clock.after(100 * MILLISECOND, self._keep_deleted, topic)
             return
         if broker is not None and node.up:
             self._learn(topic)
@@ -198,7 +198,7 @@ class Administrator:
                 if isinstance(subscription, MultiTopicsSoughtSubscription):
                     subscription.may_be_gone()
         if world.healed:
-            world.clock.after(100 * MILLISECOND, self._keep_gone, topic)
+            world.clock.after(100 * MILLISECOND, self._keep_deleted, topic)
 
     def create(self, topic: str) -> None:
         """Create a topic or partition, even one that no application has used."""

@@ -23,7 +23,7 @@ from ..engine.client_node import ClientNode
 from ..engine.clock import SECOND
 from ..engine.failures import ViolationError
 from ..engine.profile import AUDIT
-from ..model.records import ConsumerRecord, Place
+from ..model.records import ConsumerRecord, MessagePosition
 
 if TYPE_CHECKING:
     from .world import World
@@ -34,7 +34,7 @@ class Auditor:
 
     def __init__(self, world: "World", name: str) -> None:
         self.world = world
-        self.found: dict[str, list[Place]] = {topic: [] for topic in world.topics}
+        self.found: dict[str, list[MessagePosition]] = {topic: [] for topic in world.topics}
         self._topics: dict[int, str] = {}
         self._waiting = len(world.topics)
         self._closing: int | None = None

@@ -29,12 +29,12 @@ from ..apps.transient_subscriber import TransientSubscriber
 from ..checks.conformance import RuleWatch
 from ..checks.quiescence import (
     all_sent,
-    brokers_are_alone,
-    check_alone,
+    brokers_are_deserted,
     check_attachments,
     check_closes,
     check_leftovers,
     check_memory,
+    check_no_clients,
     check_permits,
     describe_rest,
     drained,
@@ -431,11 +431,11 @@ class World:
         self._set_phase("check")
         self._audit()
         self._until(
-            lambda: brokers_are_alone(self),
+            lambda: brokers_are_deserted(self),
             round((3 * profile.broker.keepalive_interval + 5) * SECOND),
             "the broker holds on to links, producers or consumers",
         )
-        check_alone(self)
+        check_no_clients(self)
         make_last_round(self)
 
     def _set_phase(self, phase: str) -> None:

@@ -103,7 +103,7 @@ def test_a_time(topic: TopicRecord) -> None:
 def test_who_may_be_anywhere(topic: TopicRecord) -> None:
     where = ExpectedPosition(topic)
     for index in range(20):
-        where.perhaps_at(Base((4, index, 0)))
+        where.may_be_at(Base((4, index, 0)))
     assert where.came((5, 2, 0)) == ""
     assert where.least == (5, 2, 1)
 
@@ -143,6 +143,6 @@ def test_one_that_lies_about_what_was_acknowledged_when_it_began_again(torn: Top
     where = ExpectedPosition(torn)
     for place in [(5, 0, 0), (5, 1, 0), (5, 1, 1), (5, 2, 0), (5, 3, 0), (6, 1, 0), (6, 2, 0), (6, 3, 0)]:
         assert where.came(place) == ""
-    where.perhaps_at(Base((6, 1, 1)))
+    where.may_be_at(Base((6, 1, 1)))
     where.back()
     assert where.came((6, 3, 0)) == ""

@@ -1,16 +1,16 @@
 """Changes of a key that two partitions have: every explanation is followed, and no other."""
 
-from pulsar_sim.model.compaction import Said
+from pulsar_sim.model.compaction import KeyValue
 from pulsar_sim.model.table_view_history import TableViewHistory
 
 END = (9, 9)
 
 
-def said(*values: bytes | None) -> list[Said]:
+def said(*values: bytes | None) -> list[KeyValue]:
     return [((0, number, 0), value) for number, value in enumerate(values)]
 
 
-def record_change(heard: TableViewHistory, value: bytes | None, *partitions: list[Said]) -> bool:
+def record_change(heard: TableViewHistory, value: bytes | None, *partitions: list[KeyValue]) -> bool:
     return heard.record_change("key", value, dict(enumerate(partitions)), [END] * len(partitions))
 
 

@@ -112,7 +112,7 @@ def later(world: ScenarioWorld) -> None:
 
 
 def back_after_a_loss(self: Any, connection: Any, cause: Any) -> None:
-    self.directions.cluster = None
+    self.redirection.cluster = None
     lost(self, connection, cause)
 
 
