@@ -201,8 +201,8 @@ def test_what_cannot_be_sealed_is_given_back() -> None:
     assert one.script.client.appender(one.handle)(bytes(20)) == 1
     producer = one.script.client._handles.producers[one.handle]
     assert isinstance(producer, Producer)
-    sealing = producer.intake.sealing
-    sealing.sealer = Refusing(sealing.sealer)  # type: ignore[assignment]
+    entry_builder = producer.admission.entry_builder
+    entry_builder.encoder = Refusing(entry_builder.encoder)  # type: ignore[assignment]
     with pytest.raises(MemoryBufferIsFull):
         one.send(bytes(90))
     one.script.client.push(one.script.now, one.handle)

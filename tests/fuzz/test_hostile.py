@@ -182,7 +182,7 @@ CANARIES: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None], str]] = {
     "a ticket that is settled twice": (
         "client",
         lambda patch: patch.setattr(
-            "pulsar_sansio.client.producing.send_window.Window.on_receipt",
+            "pulsar_sansio.client.producing.send_window.SendWindow.on_receipt",
             twice_receipted(),
         ),
         "settled twice",
@@ -217,11 +217,11 @@ CANARIES: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None], str]] = {
 
 
 def twice_receipted() -> Callable[..., None]:
-    from pulsar_sansio.client.producing.send_window import Window
+    from pulsar_sansio.client.producing.send_window import SendWindow
 
-    honest = Window.on_receipt
+    honest = SendWindow.on_receipt
 
-    def on_receipt(self: Window, connection: Any, receipt: Any) -> None:
+    def on_receipt(self: SendWindow, connection: Any, receipt: Any) -> None:
         oldest = self.entries[0] if self.entries else None
         honest(self, connection, receipt)
         if oldest is not None and (not self.entries or self.entries[0] is not oldest):

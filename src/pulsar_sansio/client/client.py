@@ -272,7 +272,7 @@ class Client:
         if request in closing:
             closing.remove(request)
         if (producer := handles.producers.get(handle)) is not None:
-            producer.forget_flush(request)
+            producer.discard_flush(request)
         if (consumer := handles.consumers.get(handle)) is not None:
             consumer.forget_request(request)
         if (view := handles.views.get(handle)) is not None:

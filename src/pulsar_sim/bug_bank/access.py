@@ -8,7 +8,7 @@ from pulsar_sansio.client.memory import MemoryLimit
 from pulsar_sansio.client.producing.entry_builder import EntryBuilder
 from pulsar_sansio.client.producing.key_batches import KeyBatch
 from pulsar_sansio.client.producing.producer import Producer
-from pulsar_sansio.client.producing.send_window import Window
+from pulsar_sansio.client.producing.send_window import SendWindow
 from pulsar_sansio.model.config import OutgoingMessage
 from pulsar_sansio.wire import proto
 
@@ -109,12 +109,12 @@ def initial_sequence_id_ignored(patches: Patches) -> None:
 def batches_by_key_overlap(patches: Patches) -> None:
     """Batches of different keys say the ids from their first to their last message, which overlap."""
 
-    def seal(self: Any, sealer: Any) -> Any:
+    def seal(self: Any, encoder: Any) -> Any:
         count = len(self.tickets)
         lowest = self.highest - (self.tickets[-1] - self.tickets[0])
         if count == 1:
-            return sealer.single(self.first, self.highest, self.publish_time)
-        return sealer.batch(self.first, self.publish_time, lowest, self.highest, count, self.members)
+            return encoder.single(self.first, self.highest, self.publish_time)
+        return encoder.batch(self.first, self.publish_time, lowest, self.highest, count, self.members)
 
     patches.replace(KeyBatch, "seal", seal)
 
@@ -122,7 +122,7 @@ def batches_by_key_overlap(patches: Patches) -> None:
 @bug("BUG-089", caught_by=("INV-P1", "INV-P8", "INV-N5"), needs=[needs.batches_by_key])
 def batches_by_key_never_confirmed(patches: Patches) -> None:
     """Nobody is told of the receipt of a batch that was made by key."""
-    patches.replace(Window, "_confirm_key_batch", nothing)
+    patches.replace(SendWindow, "_confirm_key_batch", nothing)
 
 
 @bug("own", caught_by=("INV-P1", "INV-P2"), needs=[needs.batches_by_key])
@@ -134,7 +134,7 @@ def batches_by_key_confirm_a_row(patches: Patches) -> None:
         entry.tickets = list(range(first, first + entry.count))
         original(self, entry, ledger_id, entry_id)
 
-    patches.around(Window, "_confirm_key_batch", confirm)
+    patches.around(SendWindow, "_confirm_key_batch", confirm)
 
 
 # --- memory ------------------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def memory_given_back_twice(patches: Patches) -> None:
         original(self, error)
         self._memory.free += size
 
-    patches.around(Window, "fail_all", fail_all)
+    patches.around(SendWindow, "fail_all", fail_all)
 
 
 @bug("BUG-084", caught_by=("INV-P7", "INV-N5"), needs=[needs.memory_limited, needs.producers_close])
@@ -161,7 +161,7 @@ def memory_of_failures_not_given_back(patches: Patches) -> None:
         original(self, error)
         self._memory.free -= size
 
-    patches.around(Window, "fail_all", fail_all)
+    patches.around(SendWindow, "fail_all", fail_all)
 
 
 @bug("BUG-084", caught_by=("INV-N5",), needs=[needs.memory_limited])

@@ -3,7 +3,6 @@
 from typing import Any
 
 from pulsar_sansio.client.connecting import attachment as attachment_module
-from pulsar_sansio.client.connecting import connection as connection_module
 from pulsar_sansio.client.connecting.attachment import Attached, Attachment, Closing, Opening
 from pulsar_sansio.client.connecting.connection import Connection
 from pulsar_sansio.client.connecting.lookup import Lookup, LookupQueue
@@ -13,7 +12,7 @@ from pulsar_sansio.client.connecting.requests import Requests
 from pulsar_sansio.core.backoff import Backoff
 from pulsar_sansio.core.buffers import ReceiveBuffer
 from pulsar_sansio.model.errors import BrokerError, ConnectionLost
-from pulsar_sansio.wire import encode_command, proto
+from pulsar_sansio.wire import encode_command, frame_reader, proto
 
 from .planted_bug import Patches, bug, nothing
 from .preconditions import general as needs
@@ -146,7 +145,7 @@ def unknown_command_crashes(patches: Patches) -> None:
             raise KeyError(frame[0])
         return frame
 
-    patches.around(connection_module, "decode_frame", decode_frame)
+    patches.around(frame_reader, "decode_frame", decode_frame)
 
 
 @bug("BUG-112", caught_by=("exception",), needs=[needs.fault("stray_push", "stray_reply")])

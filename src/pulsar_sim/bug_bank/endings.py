@@ -47,7 +47,7 @@ def back_to_the_old_cluster_after_a_loss(patches: Patches) -> None:
 
     def detached(original: Any, self: Any, connection: Any, cause: Any) -> None:
         if isinstance(self.state, Attached) and self.state.connection is connection:
-            self.directions.cluster = None
+            self.redirection.cluster = None
         original(self, connection, cause)
 
     patches.around(Attachment, "lost", detached)

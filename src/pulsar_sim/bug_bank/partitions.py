@@ -79,7 +79,7 @@ def growth_closes_healthy_partitions(patches: Patches) -> None:
     """When a topic grows, the producers of all its partitions are closed and only new ones are opened."""
 
     def known(original: Any, self: Any, partitions: int) -> None:
-        before = list(self._alive) if partitions > len(self._spread.partitions) else []
+        before = list(self._alive) if partitions > len(self._sender.partitions) else []
         original(self, partitions)
         for partition in before:
             partition.producer.close()
@@ -96,7 +96,7 @@ def partitions_shrink(patches: Patches) -> None:
     """A smaller number of partitions is believed: those beyond it are closed."""
 
     def known(original: Any, self: Any, partitions: int) -> None:
-        present = self._spread.partitions
+        present = self._sender.partitions
         if partitions < len(present):
             gone = [each for each in present[partitions:] if each is not None]
             del present[partitions:]
@@ -132,7 +132,7 @@ def flush_of_one_partition(patches: Patches) -> None:
 @bug("own", caught_by=("INV-P1", "INV-P2", "INV-N5"), needs=[needs.partitioned])
 def early_messages_forgotten(patches: Patches) -> None:
     """What was sent before it was known that the topic has partitions is forgotten."""
-    patches.replace(PartitionSender, "take_early", nothing)
+    patches.replace(PartitionSender, "take_unsealed", nothing)
 
 
 @bug("own", caught_by=("INV-P9",), needs=[needs.partitioned])

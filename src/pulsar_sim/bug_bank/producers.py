@@ -9,7 +9,7 @@ from pulsar_sansio.client.producing.open_batch import OpenBatch
 from pulsar_sansio.client.producing.producer import Producer
 from pulsar_sansio.client.producing.receipt_ids import ReceiptIds
 from pulsar_sansio.client.producing.send_encoder import SendEncoder
-from pulsar_sansio.client.producing.send_window import Window
+from pulsar_sansio.client.producing.send_window import SendWindow
 from pulsar_sansio.model.errors import RemoteProtocolError, TimedOut
 from pulsar_sansio.model.message_id import MessageId
 
@@ -36,7 +36,7 @@ def counter_restarts_with_the_connection(patches: Patches) -> None:
 
     def attached(original: Any, self: Any, *arguments: Any) -> None:
         original(self, *arguments)
-        self.sealing.next_sequence_id = self._window.messages
+        self.entry_builder.next_sequence_id = self._window.messages
 
     patches.around(Admission, "attached", attached)
 
@@ -105,7 +105,7 @@ def sends_before_the_pending_are_sent_again(patches: Patches) -> None:
 
     def open_command(original: Any, self: Any, request_id: int, connection: Any) -> Any:
         if self._was_ready:
-            self._sealing.connection = connection
+            self._entry_builder.connection = connection
         return original(self, request_id, connection)
 
     patches.around(Producer, "open_command", open_command)
@@ -116,7 +116,7 @@ def the_open_batch_overtakes_the_pending(patches: Patches) -> None:
     """A batch that was open when the connection came goes out before what is pending, and again with it."""
 
     def attached(original: Any, self: Any, connection: Any, *rest: Any) -> None:
-        if self.sealer is not None:
+        if self.encoder is not None:
             self.connection = connection
         original(self, connection, *rest)
 
@@ -182,7 +182,7 @@ def any_receipt_is_the_oldests(patches: Patches) -> None:
             receipt = receipt._replace(sequence_id=self.entries[0].sequence_id)
         original(self, connection, receipt)
 
-    patches.around(Window, "on_receipt", on_receipt)
+    patches.around(SendWindow, "on_receipt", on_receipt)
 
 
 @bug("BUG-027", caught_by=("INV-P2", "INV-P9"), needs=[needs.fault("receipt_repeated")])
@@ -194,7 +194,7 @@ def late_receipt_confirms_the_next(patches: Patches) -> None:
             receipt = receipt._replace(sequence_id=self.entries[0].sequence_id)
         original(self, connection, receipt)
 
-    patches.around(Window, "on_receipt", on_receipt)
+    patches.around(SendWindow, "on_receipt", on_receipt)
 
 
 @bug("BUG-025", caught_by=("INV-N9",), needs=[needs.fault("receipt_repeated")])
@@ -208,7 +208,7 @@ def late_receipt_ends_the_connection(patches: Patches) -> None:
         else:
             original(self, connection, receipt)
 
-    patches.around(Window, "on_receipt", on_receipt)
+    patches.around(SendWindow, "on_receipt", on_receipt)
 
 
 @bug("BUG-026", caught_by=("INV-P2", "INV-P9"), needs=[needs.batches])
@@ -243,7 +243,7 @@ def failed_after_it_was_confirmed(patches: Patches) -> None:
         if entry is not None and entry.sequence_id % 16 == 0 and entry not in self.entries:
             self._context.emit(SendFailed(self._handle, entry.first_ticket, 1, TimedOut("late")))
 
-    patches.around(Window, "on_receipt", on_receipt)
+    patches.around(SendWindow, "on_receipt", on_receipt)
 
 
 @bug("BUG-092", caught_by=("INV-N5", "INV-P1"), needs=[needs.detaches])
@@ -256,7 +256,7 @@ def a_lost_receipt_is_waited_for(patches: Patches) -> None:
         ):
             original(self, connection, receipt)
 
-    patches.around(Window, "on_receipt", on_receipt)
+    patches.around(SendWindow, "on_receipt", on_receipt)
 
 
 # --- window, timeouts, flushes -------------------------------------------------------------------------
@@ -271,7 +271,7 @@ def window_released_twice(patches: Patches) -> None:
         original(self, error)
         self.messages -= messages
 
-    patches.around(Window, "fail_all", fail_all)
+    patches.around(SendWindow, "fail_all", fail_all)
 
 
 @bug("BUG-085", caught_by=("INV-P7",), needs=[needs.batches_in_small_windows])
@@ -284,7 +284,7 @@ def window_of_a_batch_released_as_of_one(patches: Patches) -> None:
         if entry is not None and (not self.entries or self.entries[0] is not entry):
             self.messages += entry.count - 1
 
-    patches.around(Window, "on_receipt", on_receipt)
+    patches.around(SendWindow, "on_receipt", on_receipt)
 
 
 @bug(
@@ -300,7 +300,7 @@ def window_of_failed_messages_kept(patches: Patches) -> None:
         original(self, error)
         self.messages = messages
 
-    patches.around(Window, "fail_all", fail_all)
+    patches.around(SendWindow, "fail_all", fail_all)
 
 
 @bug("BUG-084", caught_by=("INV-N5",), needs=[needs.small_windows])
@@ -308,7 +308,7 @@ def waiter_for_room_never_woken(patches: Patches) -> None:
     """Who was told that the window is full is not told that it has room again."""
 
     def settled(original: Any, self: Any) -> None:
-        outputs = self.sealing._context.outputs
+        outputs = self.entry_builder._context.outputs
         before = len(outputs)
         original(self)
         if len(outputs) > before and type(outputs[before]) is Writable:
@@ -320,7 +320,7 @@ def waiter_for_room_never_woken(patches: Patches) -> None:
 @bug("BUG-087", caught_by=("INV-P1",), needs=[needs.send_timeouts, needs.reconnects])
 def sends_do_not_time_out(patches: Patches) -> None:
     """The send timeout does nothing."""
-    patches.replace(Window, "_check_timeout", nothing)
+    patches.replace(SendWindow, "_check_timeout", nothing)
 
 
 @bug("BUG-087", caught_by=("INV-P1",), needs=[needs.send_timeouts, needs.reconnects])
@@ -340,8 +340,8 @@ def a_timeout_poisons_the_producer(patches: Patches) -> None:
 
     def timed_out(original: Any, self: Any) -> None:
         original(self)
-        self._sealing.connection = None
-        self._intake.poisoned = True
+        self._entry_builder.connection = None
+        self._admission.poisoned = True
 
     patches.around(Producer, "_timed_out", timed_out)
 
@@ -361,7 +361,7 @@ def sends_time_out_too_early(patches: Patches) -> None:
         shorter = send_timeout // 10 or 1_000_000_000
         original(self, context, handle, wire_id, partition, shorter, *others)
 
-    patches.around(Window, "__init__", init)
+    patches.around(SendWindow, "__init__", init)
 
 
 @bug("BUG-088", caught_by=("INV-P8",), needs=[needs.flushes])
@@ -371,7 +371,7 @@ def flush_done_when_asked_for(patches: Patches) -> None:
     def flush(self: Any, request: int, end: int) -> None:
         self._context.emit(RequestDone(request, None))
 
-    patches.replace(Window, "flush", flush)
+    patches.replace(SendWindow, "flush", flush)
 
 
 @bug("BUG-088", caught_by=("INV-P8",), needs=[needs.flushes, needs.batches])
@@ -379,17 +379,17 @@ def flush_forgets_the_open_batch(patches: Patches) -> None:
     """A flush sends the open batch, and waits only for what was sent before it."""
 
     def push(original: Any, self: Any) -> None:
-        self._intake.unflushed = self._intake.oldest_unsettled()
+        self._admission.unflushed = self._admission.oldest_unsettled()
         if self._window.entries:
             last = self._window.entries[-1]
-            self._intake.unflushed = last.first_ticket + last.count
+            self._admission.unflushed = last.first_ticket + last.count
         original(self)
 
     def flush(original: Any, self: Any, request: int, end: int) -> None:
         original(self, request, min(end, self.on_settled.__self__.unflushed))
 
     patches.around(Producer, "push", push)
-    patches.around(Window, "flush", flush)
+    patches.around(SendWindow, "flush", flush)
 
 
 @bug("BUG-088", caught_by=("INV-P8", "INV-N1"), needs=[needs.flushes])
@@ -403,7 +403,7 @@ def flush_answered_twice(patches: Patches) -> None:
         outputs.extend(list(outputs)[before:])
         return bool(waiting)
 
-    patches.around(Window, "settle_flushes", settle_flushes)
+    patches.around(SendWindow, "settle_flushes", settle_flushes)
 
 
 # --- closing -------------------------------------------------------------------------------------------

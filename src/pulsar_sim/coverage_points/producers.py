@@ -8,7 +8,7 @@ from pulsar_sansio.client.memory import MemoryLimit
 from pulsar_sansio.client.producing.admission import Admission
 from pulsar_sansio.client.producing.partitioned_producer import PartitionedProducer
 from pulsar_sansio.client.producing.producer import Producer
-from pulsar_sansio.client.producing.send_window import Window
+from pulsar_sansio.client.producing.send_window import SendWindow
 
 from .coverage_point import mark
 
@@ -25,14 +25,14 @@ def resent_message_known(known: Any, name: str, sequence_id: int, _highest: int)
     return sequence_id <= known.persisted.get(name, -1)
 
 
-@mark(Window, "on_receipt")
+@mark(SendWindow, "on_receipt")
 def receipt_for_nothing(window: Any, _connection: Any, receipt: Any) -> object:
     """A receipt came for a message that was settled already: a repetition, or one that had timed out."""
     entries = window.entries
     return not entries or receipt.sequence_id < entries[0].sequence_id
 
 
-@mark(Window, "on_receipt")
+@mark(SendWindow, "on_receipt")
 def receipt_out_of_turn(window: Any, _connection: Any, receipt: Any) -> object:
     """A receipt came for a message while an older one was unconfirmed."""
     entries = window.entries
@@ -40,15 +40,15 @@ def receipt_out_of_turn(window: Any, _connection: Any, receipt: Any) -> object:
 
 
 @mark(Admission, "settled")
-def window_full(intake: Any) -> object:
+def window_full(admission: Any) -> object:
     """No room for another message, and then room again."""
-    return intake.was_full and intake.ended is None and intake._room() > 0
+    return admission.was_full and admission.ended is None and admission._room() > 0
 
 
-@mark(Admission, "_take_early")
-def sent_before_ready(intake: Any) -> object:
+@mark(Admission, "_take_unsealed")
+def sent_before_ready(admission: Any) -> object:
     """Messages were given to a producer before it had a name."""
-    return bool(intake._early)
+    return bool(admission._early)
 
 
 @mark(Producer, "_timed_out")
@@ -99,13 +99,13 @@ def sent_to_unloaded_producer(connection: Any, producer_id: int) -> object:
 @mark(PartitionedProducer, "_partitions_known")
 def topic_grew(whole: Any, partitions: int) -> object:
     """A producer heard of more partitions."""
-    return partitions > len(whole._spread.partitions)
+    return partitions > len(whole._sender.partitions)
 
 
 @mark(PartitionedProducer, "_partitions_known")
 def fewer_partitions_not_believed(whole: Any, partitions: int) -> object:
     """A broker knew of fewer partitions than a producer has."""
-    return partitions < len(whole._spread.partitions)
+    return partitions < len(whole._sender.partitions)
 
 
 @mark(PartitionedProducer, "_start_later")
@@ -114,7 +114,7 @@ def partition_started_by_its_first_message(*_: Any) -> object:
     return True
 
 
-@mark(Window, "on_receipt")
+@mark(SendWindow, "on_receipt")
 def receipt_of_a_chunk_said_twice(window: Any, _connection: Any, receipt: Any) -> object:
     """The receipt of one chunk came twice, and the next chunk waited for its own."""
     entries = window.entries

@@ -201,7 +201,7 @@ def test_if_one_chunk_fails_the_message_fails_once(
     [failed] = [output for output in script.history if isinstance(output, SendFailed)]
     assert (failed.first, failed.count) == (ticket, 1)
     assert not [output for output in script.history if isinstance(output, Receipts)]
-    assert script.client._handles.producers[producer].intake.pending == 0  # type: ignore[union-attr]
+    assert script.client._handles.producers[producer].admission.pending == 0  # type: ignore[union-attr]
 
 
 def test_the_next_message_in_chunks_has_a_first_chunk_of_its_own() -> None:

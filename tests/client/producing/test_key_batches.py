@@ -228,8 +228,8 @@ def test_a_batch_that_cannot_be_sealed_fails_alone() -> None:
     sender.send(OutgoingMessage(b"3", key="a"))
     producer = sender.script.client._handles.producers[sender.handle]
     assert isinstance(producer, Producer)
-    sealing = producer.intake.sealing
-    sealing.sealer = Refusing(sealing.sealer)  # type: ignore[assignment]
+    entry_builder = producer.admission.entry_builder
+    entry_builder.encoder = Refusing(entry_builder.encoder)  # type: ignore[assignment]
     sender.script.client.push(sender.script.now, sender.handle)
     said = sender.script.said()
     assert [tickets(output) for output in said] == [[0], [2]]
@@ -238,10 +238,10 @@ def test_a_batch_that_cannot_be_sealed_fails_alone() -> None:
 
 
 class Refusing:
-    """A sealer that cannot make batches."""
+    """an encoder that cannot make batches."""
 
-    def __init__(self, sealer: Any) -> None:
-        self.single = sealer.single
+    def __init__(self, encoder: Any) -> None:
+        self.single = encoder.single
 
     def batch(self, *_: object) -> bytes:
         raise PulsarError("it cannot be compressed")

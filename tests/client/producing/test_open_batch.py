@@ -152,7 +152,7 @@ def test_the_short_way_into_a_batch_makes_the_frames_of_the_long_one(messages: l
     machine = long.script.client._handles.producers[long.handle]
     assert isinstance(machine, Producer)
     for message in messages:
-        assert short.send(message) == machine.intake._send(message, WALL)
+        assert short.send(message) == machine.admission._send(message, WALL)
         assert short.sent() == long.sent()
     for sender in (short, long):
         sender.script.client.push(sender.script.now, sender.handle)

@@ -97,7 +97,7 @@ def test_a_bug_that_needs_no_fault_is_left_without_any(monkeypatch: pytest.Monke
     def deliver(self: Any, *arguments: Any) -> None:
         raise RuntimeError(f"never seen one: {self!r}")
 
-    monkeypatch.setattr("pulsar_sansio.client.producing.send_window.Window.on_receipt", deliver)
+    monkeypatch.setattr("pulsar_sansio.client.producing.send_window.SendWindow.on_receipt", deliver)
     seed = first_failure("exception")
     found = shrink(seed, limit=150)
     assert found.report.outcome is Outcome.EXCEPTION

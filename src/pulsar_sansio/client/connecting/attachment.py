@@ -219,7 +219,7 @@ class Attachment:
         self._topic = topic
         self._owner = owner
         self._not_partitioned = False
-        self.directions = Redirection(services)
+        self.redirection = Redirection(services)
         durations = services.durations
         self._backoff = Backoff(durations.initial_backoff, durations.max_backoff, context.rng, mandatory_stop)
         self._retry_at = context.deadlines.slot(self._retry)
@@ -255,7 +255,7 @@ class Attachment:
     @property
     def asked(self) -> Address | None:
         """The address to ask for the topic; None when a connection to that address is ready."""
-        address = self.directions.cluster or self._services.lookup.service_address
+        address = self.redirection.cluster or self._services.lookup.service_address
         return None if self._services.pool.is_ready(address) else address
 
     @property
@@ -305,7 +305,7 @@ class Attachment:
             self._close_without_waiting(self.state.connection)
         self.fail(error)
 
-    def misplaced(self, error: PulsarError) -> None:
+    def position_failed(self, error: PulsarError) -> None:
         """The owner is attached but could not reach its start position.
 
         A first opening fails. After that, the failure is retried by the rules for a refused SUBSCRIBE.
@@ -346,7 +346,7 @@ class Attachment:
         state = LookingUp()
         self._move(event, state)
         state.query = self._services.lookup.find(
-            self._topic, self._found, self._attempt_failed, self.directions.cluster
+            self._topic, self._found, self._attempt_failed, self.redirection.cluster
         )
 
     def _found(self, logical: Address, physical: Address) -> None:
@@ -387,9 +387,9 @@ class Attachment:
         if self.state is attached:  # else the answer was invalid, and the owner closed the connection
             self.was_attached = True
             if self._owner.positioned:
-                self.arrived()
+                self.on_positioned()
 
-    def arrived(self) -> None:
+    def on_positioned(self) -> None:
         """The owner has reached its start position (`AttachmentOwner.positioned`)."""
         self._backoff.reset()
         self.last_error = None
@@ -433,7 +433,7 @@ class Attachment:
     def _back_off(self, cause: PulsarError) -> None:
         lost = isinstance(self.state, Attached)
         self._depart(Input.RETRY, BackingOff(cause))
-        self.directions.waited()
+        self.redirection.waited()
         now = self._context.now
         wait = self._backoff.next(now)
         self._retry_at.set(now + wait)
@@ -477,7 +477,7 @@ class Attachment:
 
     def migrated(self, url: str) -> None:
         """TOPIC_MIGRATED came; the next attempt asks the named cluster (`Redirection`)."""
-        self.directions.migrated(url)
+        self.redirection.migrated(url)
 
     def closed_by_broker(self, connection: Connection, assigned_url: str | None, cause: PulsarError) -> None:
         """CLOSE_PRODUCER or CLOSE_CONSUMER came from the broker (GAP-37).
@@ -500,14 +500,14 @@ class Attachment:
             case _:
                 raise AssertionError("registered with a connection that it does not use")
         try:
-            way = self.directions.assigned(assigned_url, connection)
+            route = self.redirection.assigned(assigned_url, connection)
         except RemoteProtocolError as error:
             self._back_off(error)  # the next lookup finds the broker instead
             return
-        if way is None:
+        if route is None:
             self._back_off(cause)
         else:
-            self._connect(Input.ASSIGNED, *way)
+            self._connect(Input.ASSIGNED, *route)
             self._tell_of_retry(cause, 0, lost)
 
     def _detached(self, cause: PulsarError) -> None:

@@ -49,7 +49,7 @@ class AttachmentOwner(Protocol):
     def positioned(self) -> bool:
         """True when the owner needs no further step after being attached.
 
-        Otherwise the owner calls `Attachment.arrived` once it reaches its start position.
+        Otherwise the owner calls `Attachment.on_positioned` once it reaches its start position.
         """
         ...
 

@@ -17,7 +17,7 @@ from .attachment import (
 )
 
 
-def way(attachment: Attachment, now: int) -> str:
+def route(attachment: Attachment, now: int) -> str:
     """Describe the attachment's connection, or the reason for having none and the awaited event."""
     state = attachment.state
     for_so_long = seconds(now - attachment.since)

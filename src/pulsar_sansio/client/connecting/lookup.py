@@ -169,7 +169,7 @@ class Lookup:
         check_destination(tls, address, self.service_url, self._services.config.broker_hosts)
         return address
 
-    def way_to(self, url: str, connection: Connection, proxied: bool) -> tuple[Address, Address]:
+    def route_to(self, url: str, connection: Connection, proxied: bool) -> tuple[Address, Address]:
         """Return the logical and physical address of the broker that was named on `connection`.
 
         `proxied`: the client reaches the named broker through the connection's proxy (rule LOOKUP-07).
@@ -338,7 +338,7 @@ class Lookup:
         redirect = response.response == LookupResponse.Redirect
         try:
             proxied = response.proxy_through_service_url and not redirect
-            logical, physical = self.way_to(url, connection, proxied)
+            logical, physical = self.route_to(url, connection, proxied)
         except RemoteProtocolError as wrong:
             self._fail(question, type(wrong)(f"lookup of {topic}: {wanted} of the answer: {wrong}"))
             return

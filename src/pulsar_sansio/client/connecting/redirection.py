@@ -48,7 +48,7 @@ class Redirection:
             return None
         # A connection through a proxy stays with that proxy; only the broker behind the proxy changes.
         proxied = connection.logical != connection.physical
-        return self._services.lookup.way_to(url, connection, proxied)
+        return self._services.lookup.route_to(url, connection, proxied)
 
     def waited(self) -> None:
         """A backoff came first, so the count of followed names starts again."""

@@ -28,12 +28,12 @@ from ..memory import MemoryLimit, payload_size
 from ..outputs import Output, Writable
 from .entry_builder import EntryBuilder
 from .send_encoder import SendEncoder, encode_member
-from .send_window import Window
+from .send_window import SendWindow
 
 MAX_PUBLISH_TIME = 2**63 - 1
 
 
-Early: TypeAlias = tuple[int, bytes | OutgoingMessage, int]
+UnsealedMessage: TypeAlias = tuple[int, bytes | OutgoingMessage, int]
 """The ticket, message and publish time of a message that cannot be sealed yet."""
 
 
@@ -48,12 +48,12 @@ class Admission:
         context: ClientContext,
         handle: int,
         spec: ProducerSpec,
-        window: Window,
+        window: SendWindow,
         max_message_size: int,
         memory: MemoryLimit,
         emit: Callable[[Output], None],
     ) -> None:
-        self.sealing = EntryBuilder(context, spec, window, max_message_size, memory)
+        self.entry_builder = EntryBuilder(context, spec, window, max_message_size, memory)
         """The receiver of accepted messages."""
         self.ended: PulsarError | None = None
         """The reason for accepting no more messages; None while open."""
@@ -61,7 +61,7 @@ class Admission:
         """A send was refused for lack of room; `Writable` is owed."""
         self.waits_for_memory = False
         """The last refusal was due to the client's memory limit."""
-        self._plain_sealer: SendEncoder | None = None
+        self._single_encoder: SendEncoder | None = None
         """The encoder of the fast path; None unless payloads are sent one by one, without chunking."""
         self._emit = emit
         self._handle = handle
@@ -71,9 +71,9 @@ class Admission:
         self._max_message_size = max_message_size
         self._limit = spec.max_pending_messages
         self._next_ticket = 0
-        self._early: deque[Early] = deque()
-        self._batch = self.sealing.batch
-        self._append_member = self.sealing.append_member
+        self._unsealed: deque[UnsealedMessage] = deque()
+        self._batch = self.entry_builder.batch
+        self._append_member = self.entry_builder.append_member
         window.on_settled = self.settled
 
     # --- taking messages ---
@@ -84,7 +84,7 @@ class Admission:
         Raises, having changed nothing: `ClosedError`, `ProducerQueueIsFull`, `MessageTooLarge`,
         `InvalidMessage`.
         """
-        if self._plain_sealer is None:
+        if self._single_encoder is None:
             ticket = self.append(message)
             if ticket >= 0:
                 return ticket
@@ -147,10 +147,10 @@ class Admission:
         return range(first, self._next_ticket)
 
     def _send(self, message: bytes | OutgoingMessage, publish_time: int) -> int:
-        sealer = self._plain_sealer
+        encoder = self._single_encoder
         memory = self._memory
         if (
-            sealer is not None
+            encoder is not None
             and type(message) is bytes
             and (size := len(message)) <= self._max_message_size
             and self._window.messages < self._limit
@@ -159,14 +159,14 @@ class Admission:
             and type(publish_time) is int
             and 0 <= publish_time <= MAX_PUBLISH_TIME
         ):
-            sealing = self.sealing
-            sequence_id = sealing.next_sequence_id
-            frame = sealer.single(message, sequence_id, publish_time)
+            entry_builder = self.entry_builder
+            sequence_id = entry_builder.next_sequence_id
+            frame = encoder.single(message, sequence_id, publish_time)
             memory.free -= size
-            sealing.next_sequence_id = sequence_id + 1
+            entry_builder.next_sequence_id = sequence_id + 1
             ticket = self._next_ticket
             self._next_ticket = ticket + 1
-            sealing.pend(ticket, 1, sequence_id, None, frame, size)
+            entry_builder.pend(ticket, 1, sequence_id, None, frame, size)
             return ticket
         self.check_open()
         if self._room() <= 0:
@@ -184,13 +184,13 @@ class Admission:
                 f"for {size} more (memory_limit of the client: {memory.limit})"
             )
         try:
-            if self.sealing.sealer is None:
+            if self.entry_builder.encoder is None:
                 if not isinstance(message, bytes):
                     # raises for text without a UTF-8 form, while the caller listens
                     encode_member(message, 0)
-                self.take_early(message, publish_time)
+                self.take_unsealed(message, publish_time)
             else:
-                self.sealing.take(message, ticket, publish_time)
+                self.entry_builder.take(message, ticket, publish_time)
                 self._next_ticket = ticket + 1
         except InvalidMessage:
             memory.release(size)
@@ -254,7 +254,7 @@ class Admission:
     @property
     def pending(self) -> int:
         """The number of messages accepted and not settled."""
-        return self.sealing.pending + len(self._early)
+        return self.entry_builder.pending + len(self._unsealed)
 
     @property
     def limit(self) -> int:
@@ -264,7 +264,7 @@ class Admission:
     @property
     def open_bytes(self) -> int:
         """The payload bytes of messages that are not sealed."""
-        return self.sealing.size + sum(payload_size(message) for _, message, _ in self._early)
+        return self.entry_builder.size + sum(payload_size(message) for _, message, _ in self._unsealed)
 
     def wait_for_room(self) -> None:
         """Emit `Writable` once there is room, because a send was refused."""
@@ -320,36 +320,36 @@ class Admission:
 
     # --- before the first attachment ---
 
-    def take_early(self, message: bytes | OutgoingMessage, publish_time: int) -> None:
+    def take_unsealed(self, message: bytes | OutgoingMessage, publish_time: int) -> None:
         """Keep a checked message until the producer has a name to seal it with."""
         ticket = self._next_ticket
-        self._early.append((ticket, message, publish_time))
+        self._unsealed.append((ticket, message, publish_time))
         self._next_ticket = ticket + 1
 
-    def hand_over(self) -> deque[Early]:
+    def hand_over(self) -> deque[UnsealedMessage]:
         """Return the unsealed messages, for another producer to send."""
-        early, self._early = self._early, deque()
+        early, self._unsealed = self._unsealed, deque()
         return early
 
     # --- calls of the producer ---
 
     def attached(self, connection: Connection, name: str, producer_id: int, last_sequence_id: int) -> None:
         """Pass the attachment to `EntryBuilder.attached`, then seal the unsealed messages."""
-        self.sealing.attached(connection, name, producer_id, last_sequence_id)
+        self.entry_builder.attached(connection, name, producer_id, last_sequence_id)
         self._max_message_size = connection.max_message_size
-        self._take_early()
+        self._take_unsealed()
         if self._spec.batching is None and not self._spec.chunking and self.ended is None:
-            self._plain_sealer = self.sealing.sealer
+            self._single_encoder = self.entry_builder.encoder
 
-    def _take_early(self) -> None:
+    def _take_unsealed(self) -> None:
         """Seal the unsealed messages in order, with their tickets."""
-        early, self._early = self._early, deque()
+        early, self._unsealed = self._unsealed, deque()
         next_ticket = self._next_ticket
         for ticket, message, publish_time in early:
             self._next_ticket = ticket
             try:
                 self.check(message, publish_time)
-                self.sealing.take(message, ticket, publish_time)
+                self.entry_builder.take(message, ticket, publish_time)
             except InvalidMessage as error:  # too large for this broker
                 self._memory.free += payload_size(message)
                 self._fail_untaken(error)
@@ -358,13 +358,13 @@ class Admission:
     def end(self, error: PulsarError) -> None:
         """Accept no more messages; the first error given is the reason."""
         self.ended = self.ended or error
-        self._plain_sealer = None
+        self._single_encoder = None
         self._memory.detach(self._handle, self._memory_free)
 
     def fail(self, error: PulsarError) -> None:
         """Fail every message that is not sealed (rule PROD-27)."""
-        self.sealing.fail(error)
-        early, self._early = self._early, deque()
+        self.entry_builder.fail(error)
+        early, self._unsealed = self._unsealed, deque()
         self._memory.free += sum(payload_size(message) for _, message, _ in early)
         while early:
             ticket = early.popleft()[0]
@@ -393,6 +393,6 @@ class Admission:
         """Return a ticket below which every ticket is settled."""
         if self._window.entries:
             return self._window.entries[0].oldest
-        if self.sealing.count:
-            return self.sealing.first_ticket
-        return self._early[0][0] if self._early else self._next_ticket
+        if self.entry_builder.count:
+            return self.entry_builder.first_ticket
+        return self._unsealed[0][0] if self._unsealed else self._next_ticket

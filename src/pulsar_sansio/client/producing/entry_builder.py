@@ -13,7 +13,7 @@ from ..memory import MemoryLimit, payload_size
 from .key_batches import KeyBatches
 from .open_batch import MEMBER_ALLOWANCE, OpenBatch
 from .send_encoder import Frame, SendEncoder, encode_member
-from .send_window import Window
+from .send_window import SendWindow
 
 
 class EntryBuilder:
@@ -26,13 +26,13 @@ class EntryBuilder:
         self,
         context: ClientContext,
         spec: ProducerSpec,
-        window: Window,
+        window: SendWindow,
         max_message_size: int,
         memory: MemoryLimit,
     ) -> None:
         self.connection: Connection | None = None
         """The connection for sealed entries; None while detached."""
-        self.sealer: SendEncoder | None = None
+        self.encoder: SendEncoder | None = None
         """The encoder; None until the producer has a name, which sealing needs."""
         initial = spec.initial_sequence_id
         self.next_sequence_id = 0 if initial is None else initial + 1
@@ -125,12 +125,12 @@ class EntryBuilder:
             else:
                 self._join_key_batch(self._key_batches, message, ticket, sequence_id, publish_time)
             return
-        sealer = self.sealer
-        assert sealer is not None
+        encoder = self.encoder
+        assert encoder is not None
         if self._spec.chunking:
-            frames = sealer.chunks(message, sequence_id, publish_time, self._spec.chunk_max_message_size)
+            frames = encoder.chunks(message, sequence_id, publish_time, self._spec.chunk_max_message_size)
         else:
-            frames = [sealer.single(message, sequence_id, publish_time)]
+            frames = [encoder.single(message, sequence_id, publish_time)]
         self.close_batch()  # keeps the order (BATCH-09)
         if explicit is None:
             self.next_sequence_id = sequence_id + 1
@@ -222,17 +222,19 @@ class EntryBuilder:
         count = batch.count
         if not count:
             return
-        sealer = self.sealer
-        assert sealer is not None
+        encoder = self.encoder
+        assert encoder is not None
         self._batch_timer.clear()
         self.give_back()
         self.next_sequence_id += len(batch.run)
         ticket, lowest, highest, size = batch.first_ticket, batch.lowest, batch.highest, batch.size
         try:
             if count == 1:
-                frame = sealer.single(batch.first, lowest, batch.publish_time)
+                frame = encoder.single(batch.first, lowest, batch.publish_time)
             else:
-                frame = sealer.batch(batch.first, batch.publish_time, lowest, highest, count, batch.members())
+                frame = encoder.batch(
+                    batch.first, batch.publish_time, lowest, highest, count, batch.members()
+                )
                 self.batches += 1
                 self.batched += count
         except PulsarError as error:  # rule BATCH-07: every ticket is settled
@@ -247,13 +249,13 @@ class EntryBuilder:
     def _close_key_batches(self, batches: KeyBatches) -> None:
         if not batches.count:
             return
-        sealer = self.sealer
-        assert sealer is not None
+        encoder = self.encoder
+        assert encoder is not None
         self._batch_timer.clear()
         oldest, complete = batches.first_ticket, True
         for batch in batches.take():
             try:
-                frame = batch.seal(sealer)
+                frame = batch.seal(encoder)
             except PulsarError as error:  # that batch alone
                 self._window.fail_tickets(batch.tickets, error)
                 self._memory.free += batch.size
@@ -295,10 +297,10 @@ class EntryBuilder:
         if self._key_batches is not None:
             self._key_batches.limit(*self.batch.limits)
         self.connection = connection
-        if self.sealer is not None:
-            self.sealer.limit(limit)
+        if self.encoder is not None:
+            self.encoder.limit(limit)
             return
-        self.sealer = SendEncoder(name, producer_id, self._spec.compression, limit)
+        self.encoder = SendEncoder(name, producer_id, self._spec.compression, limit)
         if self._spec.initial_sequence_id is None:
             self.next_sequence_id = last_sequence_id + 1
 

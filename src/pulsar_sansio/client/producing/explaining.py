@@ -3,25 +3,27 @@
 from ..explanation import seconds
 from ..memory import MemoryLimit
 from .admission import Admission
-from .send_window import Window
+from .send_window import SendWindow
 
 
-def window(intake: Admission, sent: Window, memory: MemoryLimit, send_timeout: float, now: int) -> list[str]:
+def window(
+    admission: Admission, sent: SendWindow, memory: MemoryLimit, send_timeout: float, now: int
+) -> list[str]:
     """Describe the pending messages, and the limits that delay them."""
-    pending = intake.pending
+    pending = admission.pending
     lines = []
-    if intake.waits_for_memory:
+    if admission.waits_for_memory:
         lines.append(
             f"the client's memory is full: producers hold {memory.held} of {memory.limit} bytes "
             "(memory_limit)"
         )
     if not pending:
         return [*lines, "no message is pending"]
-    full = "the window is full, " if pending >= intake.limit else ""
-    size = intake.open_bytes + sum(entry.size for entry in sent.entries)
+    full = "the window is full, " if pending >= admission.limit else ""
+    size = admission.open_bytes + sum(entry.size for entry in sent.entries)
     lines.append(
-        f"{full}{pending} of at most {intake.limit} messages are pending (max_pending_messages), with {size} "
-        "bytes of payload"
+        f"{full}{pending} of at most {admission.limit} messages are pending (max_pending_messages), with "
+        f"{size} bytes of payload"
     )
     if sent.entries:
         fails = f"; messages fail after the send timeout of {send_timeout:g} s" if send_timeout else ""

@@ -1,8 +1,8 @@
 """Interceptors of a producer (rules INTC-01, PROD-29, PROD-30).
 
 `Interception` stands between a producer and its listener or the application. It keeps each message until the
-outcome, and reports the outcome to the interceptors first. `InterceptedIntake` passes every message through
-the interceptors before any check. A producer without interceptors has neither object.
+outcome, and reports the outcome to the interceptors first. `InterceptedAdmission` passes every message
+through the interceptors before any check. A producer without interceptors has neither object.
 
 Interceptors are called in the order in which the application gave them. An exception of an interceptor is
 reported by `InterceptorFailed`, and the message continues without that interceptor.
@@ -148,7 +148,7 @@ def _checked(interceptor: ProducerInterceptor, message: object) -> OutgoingMessa
     )
 
 
-class InterceptedIntake(Admission):
+class InterceptedAdmission(Admission):
     """An `Admission` that passes messages through interceptors first."""
 
     def __init__(self, interception: Interception, *arguments: Any) -> None:
@@ -201,8 +201,8 @@ class InterceptedIntake(Admission):
             raise
         self._interception.settled(made, None, error)
 
-    def take_early(self, message: bytes | OutgoingMessage, publish_time: int) -> None:
+    def take_unsealed(self, message: bytes | OutgoingMessage, publish_time: int) -> None:
         """Keep a message that the interceptors have seen, from before the partitions were known."""
         if isinstance(message, OutgoingMessage):
             self._interception.taken(self.next_ticket, message)
-        super().take_early(message, publish_time)
+        super().take_unsealed(message, publish_time)

@@ -31,12 +31,12 @@ class KeyBatch:
         self.highest = 0
         """The sequence id of the last message."""
 
-    def seal(self, sealer: SendEncoder) -> Frame:
+    def seal(self, encoder: SendEncoder) -> Frame:
         """Encode the batch. Raises like `SendEncoder.single`."""
         count = len(self.tickets)
         if count == 1:
-            return sealer.single(self.first, self.highest, self.publish_time)
-        return sealer.batch(self.first, self.publish_time, self.highest, self.highest, count, self.members)
+            return encoder.single(self.first, self.highest, self.publish_time)
+        return encoder.batch(self.first, self.publish_time, self.highest, self.highest, count, self.members)
 
 
 class KeyBatches:

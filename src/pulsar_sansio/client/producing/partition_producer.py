@@ -79,7 +79,7 @@ class Partition:
         "detached",
         "end",
         "index",
-        "intake",
+        "admission",
         "offset",
         "producer",
         "ready",
@@ -101,7 +101,7 @@ class Partition:
         self.index = index
         self.topic = TopicName.parse(spec.topic)
         self.producer = Producer(context, services, owner.handle, wire_id, spec, self)
-        self.intake = self.producer.intake
+        self.admission = self.producer.admission
         self.ready = False
         """True once the partition was attached."""
         self.detached: PulsarError | None = None
@@ -120,11 +120,11 @@ class Partition:
     @property
     def next_ticket(self) -> int:
         """The application's ticket of the next message, if that message goes to this partition."""
-        return self.intake.next_ticket + self.offset
+        return self.admission.next_ticket + self.offset
 
     def continue_at(self, ticket: int) -> None:
         """Give the next message this ticket, and later messages the tickets that follow."""
-        inner = self.intake.next_ticket
+        inner = self.admission.next_ticket
         offset = ticket - inner
         if offset == self.offset:
             return
@@ -132,7 +132,7 @@ class Partition:
         runs = self._runs
         if self._stale:
             self._stale = False
-            self._forget(self.intake.oldest_unsettled())
+            self._forget(self.admission.oldest_unsettled())
         if runs[-1][0] == inner:
             runs[-1] = (inner, offset)
         else:

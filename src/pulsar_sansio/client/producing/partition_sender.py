@@ -95,7 +95,7 @@ class PartitionSender:
             if partition is None:
                 return -1
             self._turn_to(partition)
-            ticket = partition.intake.append(message)
+            ticket = partition.admission.append(message)
         return ticket + self._offset if ticket >= 0 else -1
 
     def _by_key(self, message: bytes | OutgoingMessage) -> Partition | None:
@@ -126,14 +126,14 @@ class PartitionSender:
         return ticket
 
     def _send_to(self, partition: Partition, message: bytes | OutgoingMessage, publish_time: int) -> int:
-        intake = partition.intake
+        admission = partition.admission
         if partition.end is not None:
-            intake.refuse(message, publish_time, partition.end)
+            admission.refuse(message, publish_time, partition.end)
             return self.fail_untaken(partition.end)
         self._turn_to(partition)
-        ticket = intake.send(message, publish_time) + self._offset
+        ticket = admission.send(message, publish_time) + self._offset
         if type(message) is bytes and self._router.stays:
-            self._append = intake.append
+            self._append = admission.append
         return ticket
 
     def send_many(self, messages: Sequence[bytes | OutgoingMessage], publish_time: int) -> range:
@@ -142,8 +142,8 @@ class PartitionSender:
             partition = self._partition(self._router.keyless(self._context.now, len(self.partitions)))
             if partition.end is None:
                 self._turn_to(partition)
-                tickets = partition.intake.send_many(messages, publish_time)
-                self._append = partition.intake.append
+                tickets = partition.admission.send_many(messages, publish_time)
+                self._append = partition.admission.append
                 self.was_full |= len(tickets) < len(messages)
                 return range(tickets.start + self._offset, tickets.stop + self._offset)
         first = self.next_ticket
@@ -159,7 +159,7 @@ class PartitionSender:
         finally:
             self._memory.turn = 0
         if full is not None:
-            self._partition(full).intake.wait_for_room()
+            self._partition(full).admission.wait_for_room()
             self.was_full = True
         elif fitting < len(messages):
             self._memory.wait(self._handle, payload_size(messages[fitting]), self._memory_free)
@@ -212,12 +212,12 @@ class PartitionSender:
                 if room is None:
                     room = self._window
                     if partition is not None:
-                        room = room - partition.intake.pending if partition.end is None else len(messages)
+                        room = room - partition.admission.pending if partition.end is None else len(messages)
                 if room <= 0:
                     full = index
                     break
                 if partition is not None:
-                    partition.intake.check_given(message, publish_time)
+                    partition.admission.check_given(message, publish_time)
                 rooms[index] = room - 1
                 plan.append((message, index))
                 router.advance(message)
@@ -225,7 +225,7 @@ class PartitionSender:
             router.state = before
         return plan, full
 
-    def take_early(
+    def take_unsealed(
         self, ticket: int, message: bytes | OutgoingMessage, publish_time: int
     ) -> InvalidMessage | None:
         """Send a message that got its ticket before the partitions were known.
@@ -241,7 +241,7 @@ class PartitionSender:
             return error
         partition = self._partition(index)
         self._turn_to(partition)
-        partition.intake.take_early(message, publish_time)
+        partition.admission.take_unsealed(message, publish_time)
         self._router.advance(message)
         return None
 
@@ -251,7 +251,7 @@ class PartitionSender:
     def push(self) -> None:
         """Send the open batches now (rule PROD-28)."""
         for partition in self._batching:
-            partition.intake.sealing.close_batch()
+            partition.admission.entry_builder.close_batch()
         self._batching = {} if self._current is None else {self._current: None}
 
     # --- tickets ---

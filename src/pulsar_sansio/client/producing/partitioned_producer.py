@@ -42,7 +42,7 @@ from ..outputs import (
 from ..statistics import ProducerStatistics, together
 from .partition_producer import Partition, PartitionStatistics
 from .partition_sender import PartitionSender
-from .producer import Taken
+from .producer import Handover
 from .routing import Router
 
 
@@ -114,7 +114,7 @@ class PartitionedProducer:
         handle: int,
         spec: ProducerSpec,
         partitions: int,
-        taken: Taken,
+        taken: Handover,
     ) -> None:
         self.handle = handle
         self.topic = TopicName.parse(spec.topic)
@@ -127,10 +127,10 @@ class PartitionedProducer:
         """The limit of unconfirmed messages in one partition, unchanged by growth (rules PART-02,
         PART-13)."""
         self._router = Router(spec, partitions, context.rng)
-        self._spread = PartitionSender(
+        self._sender = PartitionSender(
             context, handle, self._router, partitions, self._window, services.memory, self._start_later
         )
-        self.append = self._spread.append
+        self.append = self._sender.append
         self._alive: dict[Partition, None] = {}
         """Partitions that have not ended."""
         self._missing: set[Partition] = set()
@@ -158,28 +158,28 @@ class PartitionedProducer:
     def send(self, message: bytes | OutgoingMessage, publish_time: int) -> int:
         """Accept a message; see `PartitionSender.send`."""
         self._check_open()
-        return self._spread.send(message, publish_time)
+        return self._sender.send(message, publish_time)
 
     def send_many(self, messages: Sequence[bytes | OutgoingMessage], publish_time: int) -> range:
         """Accept several messages; see `PartitionSender.send_many`."""
         self._check_open()
-        return self._spread.send_many(messages, publish_time)
+        return self._sender.send_many(messages, publish_time)
 
     def push(self) -> None:
         """Send the open batches now (rule PROD-28)."""
         self._check_open()
-        self._spread.push()
+        self._sender.push()
 
     def flush(self, request: int) -> None:
         """Flush every partition, with one answer (rule PART-14)."""
         self._check_open()
         self._flush(request)
 
-    def forget_flush(self, request: int) -> None:
+    def discard_flush(self, request: int) -> None:
         """Discard a flush if it is one of this producer's."""
         if self._flushes.discard(request):
             for partition in self._alive:
-                partition.producer.forget_flush(request)
+                partition.producer.discard_flush(request)
 
     def close(self) -> None:
         """Close all partitions; see `Producer.close`.
@@ -195,8 +195,8 @@ class PartitionedProducer:
 
     def statistics(self) -> ProducerStatistics:
         """Return the sum over all partitions, including failed ones and messages without a partition."""
-        known = [partition.producer for partition in self._spread.partitions if partition is not None]
-        refused = ProducerStatistics(failed=self._spread.failed)
+        known = [partition.producer for partition in self._sender.partitions if partition is not None]
+        refused = ProducerStatistics(failed=self._sender.failed)
         return together(
             [self._former, refused, *(producer.statistics() for producer in known)],
             [latency for producer in known for latency in producer.latencies],
@@ -205,7 +205,7 @@ class PartitionedProducer:
     def explain(self) -> list[str]:
         """Describe what the producer waits for, with a line for each partition up to a limit."""
         parts = []
-        for partition in [*self._spread.partitions, *self._growth]:
+        for partition in [*self._sender.partitions, *self._growth]:
             if partition is None:
                 continue  # a lazy partition without messages has no connection
             lines = partition.producer.explain() if partition.end is None else [f"ended: {partition.end}"]
@@ -220,7 +220,7 @@ class PartitionedProducer:
 
     def last_sequence_id(self) -> int:
         """Return the highest of all partitions; see `Client.last_sequence_id`."""
-        known = [each.producer.last_sequence_id() for each in self._spread.partitions if each is not None]
+        known = [each.producer.last_sequence_id() for each in self._sender.partitions if each is not None]
         return max([self._last_sequence_id, *known])
 
     def partition_statistics(self) -> list[PartitionStatistics]:
@@ -229,7 +229,7 @@ class PartitionedProducer:
             PartitionStatistics(str(self.topic.partition_name(index)), False, ProducerStatistics())
             if partition is None
             else partition.statistics
-            for index, partition in enumerate(self._spread.partitions)
+            for index, partition in enumerate(self._sender.partitions)
         ]
 
     def _check_open(self) -> None:
@@ -241,34 +241,34 @@ class PartitionedProducer:
 
     # --- opening ---
 
-    def _begin(self, taken: Taken) -> None:
+    def _begin(self, taken: Handover) -> None:
         """Open the first partition, and distribute the messages that were sent before."""
-        count = len(self._spread.partitions)
+        count = len(self._sender.partitions)
         lazy = self.spec.lazy_start
         first_index = self._router.first(self._context.now, count) if lazy else 0
         first = self._new_partition(first_index, taken.wire_id)
         self._missing = {first, *([] if lazy else map(self._new_partition, range(1, count)))}
         for partition in self._missing:
-            self._spread.partitions[partition.index] = partition
+            self._sender.partitions[partition.index] = partition
         self._take_over(taken)
         self._open(first)
 
-    def _take_over(self, taken: Taken) -> None:
+    def _take_over(self, taken: Handover) -> None:
         """Take over messages, flushes and an owed `Writable` from the unpartitioned producer."""
         flushes = list(taken.flushes)
         error: PulsarError | None = None
         if taken.was_full and taken.waits_for_memory:
-            self._spread.keep_waiting_for_memory()
+            self._sender.keep_waiting_for_memory()
         elif taken.was_full:
             self._context.emit(Writable(self.handle))
         for ticket, message, publish_time in taken.early:
             while flushes and flushes[0].end <= ticket:
                 self._flush(flushes.pop(0).request, error)
-            failed = self._spread.take_early(ticket, message, publish_time)
+            failed = self._sender.take_unsealed(ticket, message, publish_time)
             error = error or failed
             if failed is not None and taken.settled is not None and isinstance(message, OutgoingMessage):
                 taken.settled(message, None, failed)
-        self._spread.continue_at(taken.next_ticket)
+        self._sender.continue_at(taken.next_ticket)
         for flush in flushes:
             self._flush(flush.request, error)
 
@@ -285,7 +285,7 @@ class PartitionedProducer:
 
     def _start_later(self, index: int) -> Partition:
         """Start a partition for its first message."""
-        partition = self._spread.partitions[index] = self._new_partition(index)
+        partition = self._sender.partitions[index] = self._new_partition(index)
         if self._name is not None:
             self._open(partition)
         return partition
@@ -316,9 +316,9 @@ class PartitionedProducer:
             self._context.emit(ProducerReady(self.handle, name, self._last_sequence_id, str(self.topic)))
             self._attachment.on_ready(each.detached for each in self._alive)
         elif self._growth:
-            self._spread.partitions += self._growth
+            self._sender.partitions += self._growth
             self._growth = []
-            self._context.emit(PartitionsAdded(self.handle, len(self._spread.partitions)))
+            self._context.emit(PartitionsAdded(self.handle, len(self._sender.partitions)))
 
     # --- while it is open ---
 
@@ -336,8 +336,8 @@ class PartitionedProducer:
 
     def on_partition_writable(self) -> None:
         """Emit the owed `Writable` for the first partition with room; other partitions may still be full."""
-        if self._spread.was_full:
-            self._spread.was_full = False
+        if self._sender.was_full:
+            self._sender.was_full = False
             self._context.emit(Writable(self.handle))
 
     def _flush(self, request: int, error: PulsarError | None = None) -> None:
@@ -346,7 +346,7 @@ class PartitionedProducer:
         `error`: the failure of an earlier message that went to no partition. Partitions of an unfinished
         growth have no messages and may be closing, so they are left out.
         """
-        partitions = [each for each in self._spread.partitions if each is not None and each.end is None]
+        partitions = [each for each in self._sender.partitions if each is not None and each.end is None]
         if not partitions:
             self._context.emit(RequestDone(request, None))
             return
@@ -376,11 +376,11 @@ class PartitionedProducer:
     def _partitions_known(self, partitions: int) -> None:
         """Open new partitions; ignore a smaller number (rules PART-10, PART-12)."""
         self._query = None
-        count = len(self._spread.partitions)
+        count = len(self._sender.partitions)
         if partitions <= count:
             return
         if self.spec.lazy_start:
-            self._spread.partitions += [None] * (partitions - count)
+            self._sender.partitions += [None] * (partitions - count)
             self._context.emit(PartitionsAdded(self.handle, partitions))
             return
         self._growth = [self._new_partition(index) for index in range(count, partitions)]
@@ -400,7 +400,7 @@ class PartitionedProducer:
     def on_partition_ended(self, partition: Partition, error: PulsarError | None) -> None:
         """A partition ended permanently; the consequence depends on the producer's state."""
         del self._alive[partition]
-        self._spread.forget(partition)
+        self._sender.forget(partition)
         if partition.detached is not None:
             self._attachment.on_ended(bool(self._alive))
         match self.state:
@@ -418,7 +418,7 @@ class PartitionedProducer:
             assert error is not None
             self._growth_failed(error)
             return
-        partitions = self._spread.partitions
+        partitions = self._sender.partitions
         if partition not in partitions:
             return  # the partition was closed because another new partition failed
         if not partition.ready:
@@ -440,7 +440,7 @@ class PartitionedProducer:
 
     def _close_all(self, error: PulsarError | None) -> None:
         self._stop_updates()
-        self._spread.close()
+        self._sender.close()
         failing = isinstance(self.state, Failing)
         for partition in list(self._alive):
             partition.producer.close(error, failing)

@@ -27,16 +27,16 @@ from ...model.topic_name import TopicName
 from ...wire import encode_command, proto
 from ..connecting.attachment import Attachment
 from ..connecting.connection import Connection
-from ..connecting.explaining import way
+from ..connecting.explaining import route
 from ..connecting.refusal_policy import Decision
 from ..connecting.services import ClientContext, Services
 from ..outputs import Attached, Closed, Detached, ProducerFailed, ProducerReady
 from ..statistics import ProducerStatistics, SendLatency
 from . import explaining
-from .admission import Admission, Early
-from .interceptors import InterceptedIntake, Interception
+from .admission import Admission, UnsealedMessage
+from .interceptors import InterceptedAdmission, Interception
 from .send_encoder import is_intact
-from .send_window import Flush, Listener, Window
+from .send_window import Flush, Listener, SendWindow
 
 Command = proto.BaseCommand
 
@@ -49,12 +49,12 @@ _ACCESS_MODES = {
 
 
 @dataclass(slots=True)
-class Taken:
+class Handover:
     """The state of a producer at the moment at which its topic turns out to have partitions."""
 
     wire_id: int
     """The unused producer id, for the first partition's producer."""
-    early: Sequence[Early]
+    early: Sequence[UnsealedMessage]
     next_ticket: int
     flushes: Sequence[Flush]
     was_full: bool
@@ -121,7 +121,7 @@ class Producer:
         self._was_ready = False
         self._reason: PulsarError | None = None
         """The cause of a close that the application did not ask for; else None."""
-        self._window = Window(
+        self._window = SendWindow(
             context,
             handle,
             wire_id,
@@ -131,34 +131,34 @@ class Producer:
             services.memory,
             listener,
         )
-        make = Admission if interception is None else partial(InterceptedIntake, interception)
-        self._intake: Admission = make(
+        make = Admission if interception is None else partial(InterceptedAdmission, interception)
+        self._admission: Admission = make(
             context, handle, spec, self._window, services.config.max_message_size, services.memory, emit
         )
-        self._sealing = self._intake.sealing
+        self._entry_builder = self._admission.entry_builder
         self.on_receipt = self._window.on_receipt
-        self.send = self._intake.send
-        self.append = self._intake.append
-        self.send_many = self._intake.send_many
-        self.forget_flush = self._window.forget_flush
+        self.send = self._admission.send
+        self.append = self._admission.append
+        self.send_many = self._admission.send_many
+        self.discard_flush = self._window.discard_flush
 
     @property
-    def intake(self) -> Admission:
+    def admission(self) -> Admission:
         """The receiver of messages; a partitioned producer sends to it directly."""
-        return self._intake
+        return self._admission
 
     def statistics(self) -> ProducerStatistics:
-        intake, window = self._intake, self._window
-        pending, sealing = intake.pending, intake.sealing
+        admission, window = self._admission, self._window
+        pending, entry_builder = admission.pending, admission.entry_builder
         return ProducerStatistics(
-            sealing.messages_sent,
-            sealing.bytes_sent,
-            sealing.batches,
-            sealing.batched,
-            intake.next_ticket - window.failed - pending,
+            entry_builder.messages_sent,
+            entry_builder.bytes_sent,
+            entry_builder.batches,
+            entry_builder.batched,
+            admission.next_ticket - window.failed - pending,
             window.failed,
             pending,
-            intake.open_bytes + sum(entry.size for entry in window.entries),
+            admission.open_bytes + sum(entry.size for entry in window.entries),
             SendLatency.of(window.latencies),
         )
 
@@ -174,8 +174,8 @@ class Producer:
     def explain(self) -> list[str]:
         """Describe what the producer waits for."""
         now, memory = self._context.now, self._services.memory
-        held = explaining.window(self._intake, self._window, memory, self.spec.send_timeout, now)
-        return [way(self.attachment, now), *held]
+        held = explaining.window(self._admission, self._window, memory, self.spec.send_timeout, now)
+        return [route(self.attachment, now), *held]
 
     @property
     def described(self) -> str:
@@ -188,17 +188,17 @@ class Producer:
         """Open under this name, which the broker gave to another partition's producer."""
         self._name = name
 
-    def hand_over(self) -> Taken:
+    def hand_over(self) -> Handover:
         """Return all messages and flushes, for a partitioned producer to send."""
         if self._interception is not None:
             self._interception.give_up()
-        return Taken(
+        return Handover(
             self.wire_id,
-            self._intake.hand_over(),
-            self._intake.next_ticket,
+            self._admission.hand_over(),
+            self._admission.next_ticket,
             self._window.hand_over_flushes(),
-            self._intake.was_full,
-            self._intake.waits_for_memory,
+            self._admission.was_full,
+            self._admission.waits_for_memory,
             None if self._interception is None else self._interception.settled,
             self.attachment.gives_up_at,
         )
@@ -207,14 +207,14 @@ class Producer:
 
     def push(self) -> None:
         """Send the open batch now (rule PROD-28)."""
-        self._intake.check_open()
-        self._sealing.close_batch()
+        self._admission.check_open()
+        self._entry_builder.close_batch()
 
     def flush(self, request: int) -> None:
         """Send the open batch now, and answer when every ticket given so far is settled (rule PROD-49)."""
         self.push()
-        self._window.flush(request, self._intake.next_ticket)
-        self._intake.settled()
+        self._window.flush(request, self._admission.next_ticket)
+        self._admission.settled()
 
     def close(self, reason: PulsarError | None = None, once_answered: bool = False) -> None:
         """Accept no more messages, and close.
@@ -223,13 +223,13 @@ class Producer:
         `reason` or a `ClosedError` (rules PROD-50, PROD-51, PROD-52). `once_answered`: see
         `Attachment.close`.
         """
-        if self._intake.ended is not None:
+        if self._admission.ended is not None:
             return
         self._reason = reason
         error = reason or ClosedError(f"producer {self.handle} on {self.topic} is closed")
-        self._intake.end(error)
-        self._intake.fail(error)
-        self._intake.settled()
+        self._admission.end(error)
+        self._admission.fail(error)
+        self._admission.settled()
         self.attachment.close(once_answered)
 
     # --- the broker's errors about messages ---
@@ -285,8 +285,8 @@ class Producer:
         """Fail entries, batch and unsealed messages, in the order of their tickets (rules PROD-26,
         PROD-27)."""
         self._window.fail_all(error)
-        self._intake.fail(error)
-        self._intake.settled()
+        self._admission.fail(error)
+        self._admission.settled()
 
     # --- calls of the attachment: see `AttachmentOwner` ---
 
@@ -348,26 +348,26 @@ class Producer:
         last_sequence_id = max(reply.last_sequence_id, -1)
         self._window.last_sequence_id = max(self._window.last_sequence_id, last_sequence_id)
         if self._was_ready:
-            self._intake.attached(connection, name, self.wire_id, last_sequence_id)
+            self._admission.attached(connection, name, self.wire_id, last_sequence_id)
             self._send_again(connection)
             self._emit(Attached(self.handle, last_sequence_id))
         else:
             self._was_ready = True
             self._emit(ProducerReady(self.handle, name, last_sequence_id, str(self.topic)))
-            self._intake.attached(connection, name, self.wire_id, last_sequence_id)
+            self._admission.attached(connection, name, self.wire_id, last_sequence_id)
 
     def _send_again(self, connection: Connection) -> None:
         """Resend every unconfirmed entry in order, with unchanged bytes (rule PROD-46).
 
         An entry over the broker's limit fails instead; resending it would end every connection.
         """
-        sealer = self._sealing.sealer
-        assert sealer is not None
-        for entry in [entry for entry in self._window.entries if not sealer.fits(entry.frame)]:
+        encoder = self._entry_builder.encoder
+        assert encoder is not None
+        for entry in [entry for entry in self._window.entries if not encoder.fits(entry.frame)]:
             limit = connection.max_message_size
             error = MessageTooLarge(f"the broker that serves the topic now accepts only {limit} bytes")
             self._window.fail_entry(entry, error)
-        self._sealing.send_again(connection)
+        self._entry_builder.send_again(connection)
 
     def on_open_refused(self, error: PulsarError) -> Decision:
         """Fail all pending messages if the quota policy demands an exception (rule PROD-21)."""
@@ -376,8 +376,8 @@ class Producer:
         return Decision.DEFAULT
 
     def on_detached(self, cause: PulsarError) -> None:
-        self._sealing.connection = None
-        if self._was_ready and self._intake.ended is None:
+        self._entry_builder.connection = None
+        if self._was_ready and self._admission.ended is None:
             self._emit(Detached(self.handle, cause))
 
     def on_failed(self, error: PulsarError) -> None:
@@ -396,6 +396,6 @@ class Producer:
 
     def _end(self, error: PulsarError) -> None:
         """Settle every ticket and every flush (rules PROD-51, PROD-52)."""
-        self._sealing.connection = None
-        self._intake.end(error)
+        self._entry_builder.connection = None
+        self._admission.end(error)
         self._fail_everything(error)

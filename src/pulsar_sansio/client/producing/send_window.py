@@ -1,4 +1,5 @@
-"""`Window`: the sealed messages of a producer that no receipt has confirmed yet (rules PROD-42 to PROD-47).
+"""`SendWindow`: the sealed messages of a producer that no receipt has confirmed yet (rules PROD-42 to
+PROD-47).
 
 The window owns the entries in the order of sending, matches each receipt with the oldest entry, and applies
 the send timeout. It reports each ticket by `Receipts` or `SendFailed`, and answers flushes. The `Admission`
@@ -134,7 +135,7 @@ def _ignore() -> None:
     """The callback of a window that is not watched."""
 
 
-class Window:
+class SendWindow:
     """The unconfirmed entries of one producer.
 
     `send_timeout`: nanoseconds, 0 for none. `memory`: the client's memory, released as messages are settled.
@@ -392,7 +393,7 @@ class Window:
         self._flushes.append(Flush(request, end))
         self.watched = True
 
-    def forget_flush(self, request: int) -> None:
+    def discard_flush(self, request: int) -> None:
         """Discard a flush if it is one of this producer's."""
         self._flushes = deque(flush for flush in self._flushes if flush.request != request)
 
