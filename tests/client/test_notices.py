@@ -20,7 +20,7 @@ from pulsar_sansio.client.outputs import (
 from pulsar_sansio.model.config import DeadLetterPolicy, ProducerSpec, TopicsPattern
 from pulsar_sansio.model.errors import ConnectionLost, FrameError, TimedOut, TopicTerminated
 from tests.client.broker_script import entry_bytes
-from tests.client.letter_topics.test_letter_topics import LettersScript
+from tests.client.letter_topics.letters_script import LettersScript
 from tests.client.partitioned_script import PartitionedScript
 from tests.client.script import (
     WALL,

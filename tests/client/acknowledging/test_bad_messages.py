@@ -9,7 +9,7 @@ from pulsar_sansio.model.config import SubscriptionType
 from pulsar_sansio.model.message_id import MessageId
 from pulsar_sansio.wire import proto
 from tests.client.broker_script import SECOND
-from tests.client.letter_topics.test_letter_topics import LettersScript
+from tests.client.letter_topics.letters_script import LettersScript
 
 REDELIVER = "REDELIVER_UNACKNOWLEDGED_MESSAGES"
 

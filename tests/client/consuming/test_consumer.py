@@ -3,8 +3,6 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pulsar_sansio.client.outputs import (
     ActiveChanged,
@@ -14,49 +12,31 @@ from pulsar_sansio.client.outputs import (
     ConsumerReady,
     Deliverable,
     Detached,
-    Disconnect,
     EndOfTopic,
-    RequestDone,
-    RequestFailed,
 )
 from pulsar_sansio.model.config import InitialPosition, KeySharedPolicy, SubscriptionType
 from pulsar_sansio.model.errors import (
-    BrokerError,
     ClosedError,
-    ConnectionLost,
     ConsumerBusy,
     SubscriptionNotFound,
 )
-from pulsar_sansio.model.message import Message
 from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId
-from pulsar_sansio.wire import EncryptionKey, encode_command, proto
+from pulsar_sansio.wire import encode_command, proto
 from tests.client.broker_script import SECOND, ConsumerScript, entry_bytes
+from tests.client.consuming.consumer_script import refuse, started
 
-SHARED = SubscriptionType.SHARED
 RECORDED_REQUEST_ID = 2056520648352742325
+
+
 RECORDED_SUBSCRIBE = (
     "0a2e70657273697374656e743a2f2f7075626c69632f64656661756c742f636f6e73756d652d696e646976696475616c"
     "12037375621800200028b5f7c8f2a3d48ec51c32057a3373567938004001580068017801980100"
 )
-"""The CommandSubscribe of a Java client (java-consume-individual)."""
-
-
-def started(**spec: Any) -> ConsumerScript:
-    script = ConsumerScript(**spec)
-    script.accept()
-    script.frames()
-    script.outputs()
-    return script
 
 
 def subscribe_of(script: ConsumerScript) -> Any:
     (command,) = script.expect("SUBSCRIBE")
     return command
-
-
-def refuse(s: ConsumerScript, request_id: int, code: int) -> None:
-    error: Any = code
-    s.say("ERROR", proto.CommandError(request_id=request_id, error=error, message="no"))
 
 
 class TestSubscribe:
@@ -458,345 +438,3 @@ class TestNews:
         s.acknowledge(message)
         s.pass_time(SECOND)
         s.expect("ACK")
-
-
-class TestUnsubscribing:
-    def unsubscribe(self, s: ConsumerScript, **options: bool) -> int:
-        request = s.client.unsubscribe(s.now, s.consumer, **options)
-        s.pump()
-        return request
-
-    def test_succeeds(self) -> None:
-        s = started(acknowledgement_group_time=3600.0)
-        s.message(0)
-        s.acknowledge(s.receive())
-        s.outputs()
-        request = self.unsubscribe(s, force=True)
-        (command,) = s.expect("UNSUBSCRIBE")  # what waited to be acknowledged is of no use to anybody
-        assert command.force
-        s.say("SUCCESS", proto.CommandSuccess(request_id=command.request_id))
-        assert s.outputs() == [Closed(s.consumer, None), RequestDone(request, None)]  # CONS-46
-        s.expect()  # no CLOSE_CONSUMER
-        assert s.client.next_deadline() is not None  # the keepalive of the connection
-        with pytest.raises(ClosedError):
-            s.receive()
-
-    def test_is_refused_and_the_consumer_goes_on(self) -> None:
-        s = started()
-        request = self.unsubscribe(s)
-        (command,) = s.expect("UNSUBSCRIBE")
-        refuse(s, command.request_id, 1)
-        (failed,) = s.outputs()
-        assert isinstance(failed, RequestFailed)
-        assert failed.request == request
-        assert isinstance(failed.error, BrokerError)
-        s.message(0)
-        assert s.receive() is not None
-
-    def test_needs_a_connection(self) -> None:
-        s = started()
-        s.lose()
-        s.outputs()
-        self.unsubscribe(s)
-        (failed,) = s.outputs()
-        assert isinstance(failed, RequestFailed)
-        assert isinstance(failed.error, ConnectionLost)  # CONS-45
-        s.pass_time(SECOND)
-        s.accept()
-
-    def test_closed_meanwhile(self) -> None:
-        s = started()
-        request = self.unsubscribe(s)
-        closing = s.close()
-        unsubscribe, close = s.expect("UNSUBSCRIBE", "CLOSE_CONSUMER")
-        s.say("SUCCESS", proto.CommandSuccess(request_id=unsubscribe.request_id))
-        s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
-        assert s.outputs() == [
-            RequestDone(request, None),
-            Closed(s.consumer, None),
-            RequestDone(closing, None),
-        ]
-
-    def test_closed_before_it_was_answered(self) -> None:
-        """Who waits is told before the consumer is closed, and nothing more when the answer comes at last."""
-        s = started()
-        request = self.unsubscribe(s)
-        closing = s.close()
-        unsubscribe, close = s.expect("UNSUBSCRIBE", "CLOSE_CONSUMER")
-        s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
-        failed, *after = s.outputs()
-        assert isinstance(failed, RequestFailed)
-        assert (failed.request, type(failed.error)) == (request, ClosedError)
-        assert after == [Closed(s.consumer, None), RequestDone(closing, None)]
-        s.say("SUCCESS", proto.CommandSuccess(request_id=unsubscribe.request_id))
-        assert s.outputs() == []
-
-    def test_closed_by_the_broker_meanwhile(self) -> None:
-        s = started()
-        request = self.unsubscribe(s)
-        (command,) = s.expect("UNSUBSCRIBE")
-        s.close_by_broker()
-        s.say("SUCCESS", proto.CommandSuccess(request_id=command.request_id))
-        assert s.outputs()[1:] == [Closed(s.consumer, None), RequestDone(request, None)]
-        s.pass_time(60 * SECOND)
-        assert "SUBSCRIBE" not in [name for name, _ in s.frames()]
-
-    def test_closed_by_the_broker_and_taken_in_again_meanwhile(self) -> None:
-        """The broker has a consumer again, and is told that nobody is there."""
-        s = started()
-        request = self.unsubscribe(s)
-        (command,) = s.expect("UNSUBSCRIBE")
-        s.close_by_broker()
-        s.pass_time(SECOND)
-        s.accept()
-        s.frames()
-        s.outputs()
-        s.say("SUCCESS", proto.CommandSuccess(request_id=command.request_id))
-        (close,) = s.expect("CLOSE_CONSUMER")
-        s.message(0)
-        s.expect()  # and nothing is said for the consumer any more
-        s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
-        assert s.outputs() == [RequestDone(request, None), Closed(s.consumer, None)]
-
-
-class TestClosing:
-    def test_tells_the_broker_and_waits(self) -> None:
-        s = started()
-        s.message(0)
-        s.outputs()
-        request = s.close()
-        (close,) = s.expect("CLOSE_CONSUMER")  # and never UNSUBSCRIBE: BUG, it took the backlog with it
-        assert s.outputs() == []
-        s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
-        assert s.outputs() == [Closed(s.consumer, None), RequestDone(request, None)]
-
-    @pytest.mark.parametrize("how", ["refused", "lost", "timeout"])
-    def test_any_answer_will_do(self, how: str) -> None:
-        s = started()
-        request = s.close()
-        (close,) = s.expect("CLOSE_CONSUMER")
-        if how == "refused":
-            refuse(s, close.request_id, 0)
-        elif how == "lost":
-            s.lose()
-        else:
-            s.pass_time(31 * SECOND)
-        outputs = [output for output in s.outputs() if not isinstance(output, Disconnect)]
-        assert outputs == [Closed(s.consumer, None), RequestDone(request, None)]  # CONS-51
-
-    def test_while_detached(self) -> None:
-        s = started()
-        s.lose()
-        s.outputs()
-        request = s.close()
-        assert s.outputs() == [Closed(s.consumer, None), RequestDone(request, None)]  # CONS-50
-        assert s.client.next_deadline() is None
-
-    def test_before_it_was_ready(self) -> None:
-        s = ConsumerScript()
-        request = s.close()
-        _, close = s.expect("SUBSCRIBE", "CLOSE_CONSUMER")
-        s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
-        failed, done = s.outputs()
-        assert isinstance(failed, ConsumerFailed)
-        assert isinstance(failed.error, ClosedError)
-        assert done == RequestDone(request, None)
-
-    def test_everything_raises_from_then_on(self) -> None:
-        s = started()
-        s.batch(0, 3)
-        first, second, third = s.take()
-        s.message(1)
-        s.close()
-        calls = (
-            lambda: s.receive(),
-            lambda: s.take(),
-            lambda: s.acknowledge(first),
-            lambda: s.acknowledge(second.message_id),
-            lambda: s.acknowledge([third]),
-            lambda: s.acknowledge_cumulative(first),
-            lambda: s.negative_acknowledge(first),
-            lambda: s.redeliver(),
-            lambda: s.flush(),
-            lambda: s.client.unsubscribe(s.now, s.consumer),
-        )
-        for call in calls:
-            with pytest.raises(ClosedError):
-                call()
-        (close,) = s.expect("CLOSE_CONSUMER")
-        s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
-        for call in calls:
-            with pytest.raises(ClosedError):
-                call()
-
-    def test_twice(self) -> None:
-        s = started()
-        first, second = s.close(), s.close()
-        (close,) = s.expect("CLOSE_CONSUMER")
-        s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
-        assert s.outputs() == [Closed(s.consumer, None), RequestDone(first, None), RequestDone(second, None)]
-
-    def test_leaves_nothing_due(self) -> None:
-        s = started(subscription_type=SHARED)
-        for entry in range(4):
-            s.message(entry)
-        messages = s.take()
-        s.acknowledge(messages[0])
-        s.negative_acknowledge(messages[1])
-        s.close()
-        s.lose()
-        assert s.client.next_deadline() is None  # CONS-47, CONS-50
-
-
-# --- not durable, over everything ------------------------------------------------------------------
-
-
-@settings(max_examples=60)
-@given(
-    st.lists(st.integers(0, 3), min_size=1, max_size=6),
-    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.booleans()), max_size=6),
-)
-def test_a_subscription_that_is_not_durable_gets_everything_once_over_any_reconnects(
-    sizes: list[int], rounds: list[tuple[int, int, bool]]
-) -> None:
-    """CONS-16, INV-C3, against a broker that begins with the entry it is told to begin with."""
-    s = started(durable=False, start_message_id=MessageId(1, -1), receiver_queue_size=100)
-    received: list[tuple[int, int]] = []
-
-    def deliver(first: int, count: int) -> None:
-        for entry in range(max(first, 0), min(first + count, len(sizes))):
-            if sizes[entry]:
-                s.batch(entry, sizes[entry])
-            else:
-                s.message(entry)
-
-    def take(count: int) -> None:
-        received.extend((message.message_id.entry_id, message.batch_index) for message in s.take(count))
-
-    following = 0
-    for arriving, taken, twice in rounds:
-        deliver(following, arriving)
-        take(taken)
-        s.lose()
-        take(1)
-        s.pass_time(SECOND)
-        if twice:  # an attempt that comes to nothing
-            s.lose()
-            s.pass_time(SECOND)
-        start = s.accept().start_message_id.entryId
-        following = 0 if start == 2**64 - 1 else start
-    deliver(following, len(sizes) + 1)
-    take(1000)
-    assert received == [
-        (entry, index) for entry, size in enumerate(sizes) for index in (range(size) if size else [-1])
-    ]
-
-
-# --- permits over everything -------------------------------------------------------------------------
-
-steps = st.lists(
-    st.tuples(
-        st.sampled_from(
-            [
-                *("single", "batch", "partial", "corrupt", "encrypted", "again"),
-                *("receive", "take", "acknowledge", "nack", "redeliver", "time", "reconnect", "unload"),
-            ]
-        ),
-        st.integers(0, 9),
-    ),
-    max_size=50,
-)
-
-
-class PermitBroker:
-    """What the broker knows of one consumer's permits: FLOW adds, every entry costs its messages."""
-
-    def __init__(self, s: ConsumerScript) -> None:
-        self.s = s
-        self.permits = 0
-        self.next_entry = 0
-        self.sent: list[tuple[int, int]] = []
-
-    def read(self) -> None:
-        for name, command in self.s.frames():
-            if name == "FLOW":
-                assert command.message_permits > 0  # FLOW-08
-                self.permits += command.message_permits
-
-    def send(self, kind: str, number: int) -> None:
-        if self.permits <= 0:
-            return
-        s, entry = self.s, self.next_entry
-        if kind == "again" and self.sent:
-            entry, number = self.sent[number % len(self.sent)]
-            kind = "batch" if number else "single"
-        else:
-            self.next_entry += 1
-        if kind == "batch" and number:
-            s.batch(entry, number)
-            self.permits -= number
-            self.sent.append((entry, number))
-        elif kind == "partial" and number:
-            bits = 0b0110100101 & ((1 << number) - 1)
-            s.batch(entry, number, ack_set=bits)
-            self.permits -= bits.bit_count()
-        elif kind == "corrupt":
-            s.deliver(entry, entry_bytes(b"x")[:-1] + b"y")
-            self.permits -= 1
-        elif kind == "encrypted":
-            keys = [EncryptionKey("k", b"v")]
-            s.deliver(entry, entry_bytes(b"x", encryption_keys=keys, num_messages_in_batch=4))
-            self.permits -= 4
-        else:
-            s.message(entry)
-            self.permits -= 1
-            self.sent.append((entry, 0))
-
-
-@settings(max_examples=60)
-@given(st.sampled_from(list(SubscriptionType)), st.integers(1, 12), st.booleans(), steps)
-def test_permits_are_conserved(
-    kind: SubscriptionType, queue_size: int, index_acknowledgement: bool, moves: list[tuple[str, int]]
-) -> None:
-    """INV-C6: whatever happens to messages, the broker may send as many as the queue has room for."""
-    s = started(
-        subscription_type=kind,
-        receiver_queue_size=queue_size,
-        batch_index_acknowledgement=index_acknowledgement,
-        negative_acknowledgement_delay=0.5,
-    )
-    broker = PermitBroker(s)
-    broker.permits = queue_size
-    held: list[Message] = []
-    for move, number in moves:
-        if move == "receive":
-            message = s.receive()
-            held += [message] if message else []
-        elif move == "take":
-            held += s.take(number)
-        elif move == "acknowledge" and held:
-            s.acknowledge(held.pop(number % len(held)))
-        elif move == "nack" and held:
-            s.negative_acknowledge(held[number % len(held)])
-        elif move == "redeliver":
-            s.redeliver()
-        elif move == "time":
-            s.pass_time(SECOND)
-        elif move in ("reconnect", "unload"):
-            broker.permits = 0
-            if move == "reconnect":
-                s.lose()
-            else:
-                s.close_by_broker()
-            s.pass_time(2 * SECOND)
-            s.accept()
-        else:
-            broker.send(move, number)
-        broker.read()
-        permits = s.machine.permits
-        assert permits.at_broker == broker.permits
-        assert broker.permits + s.client.available(s.consumer) <= queue_size
-    held += s.take()
-    broker.read()
-    assert broker.permits + permits.unreported == queue_size if moves else True
-    assert broker.permits > 0

@@ -17,7 +17,7 @@ from pulsar_sansio.model.message_id import EARLIEST
 from pulsar_sansio.wire import MessageCommand
 from tests.client.acknowledging.test_redelivery import EXCLUSIVE, places
 from tests.client.broker_script import MILLISECOND, SECOND, WALL, entry_bytes
-from tests.client.letter_topics.test_letter_topics import LettersScript, T
+from tests.client.letter_topics.letters_script import LettersScript, T
 
 REDELIVER = "REDELIVER_UNACKNOWLEDGED_MESSAGES"
 

@@ -1,7 +1,7 @@
 """The application acknowledges dead letters while their copies are under way (DLQ-05)."""
 
 from tests.client.acknowledging.test_redelivery import EXCLUSIVE
-from tests.client.letter_topics.test_letter_topics import LettersScript
+from tests.client.letter_topics.letters_script import LettersScript
 
 
 def test_acknowledging_up_to_a_message_concerns_no_copy_of_a_later_one() -> None:

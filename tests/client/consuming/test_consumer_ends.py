@@ -1,0 +1,207 @@
+"""Unsubscribing and closing a consumer (rules CONS-45 to CONS-52)."""
+
+import pytest
+
+from pulsar_sansio.client.outputs import (
+    Closed,
+    ConsumerFailed,
+    Disconnect,
+    RequestDone,
+    RequestFailed,
+)
+from pulsar_sansio.model.errors import (
+    BrokerError,
+    ClosedError,
+    ConnectionLost,
+)
+from pulsar_sansio.wire import proto
+from tests.client.broker_script import SECOND, ConsumerScript
+from tests.client.consuming.consumer_script import SHARED, refuse, started
+
+
+class TestUnsubscribing:
+    def unsubscribe(self, s: ConsumerScript, **options: bool) -> int:
+        request = s.client.unsubscribe(s.now, s.consumer, **options)
+        s.pump()
+        return request
+
+    def test_succeeds(self) -> None:
+        s = started(acknowledgement_group_time=3600.0)
+        s.message(0)
+        s.acknowledge(s.receive())
+        s.outputs()
+        request = self.unsubscribe(s, force=True)
+        (command,) = s.expect("UNSUBSCRIBE")  # what waited to be acknowledged is of no use to anybody
+        assert command.force
+        s.say("SUCCESS", proto.CommandSuccess(request_id=command.request_id))
+        assert s.outputs() == [Closed(s.consumer, None), RequestDone(request, None)]  # CONS-46
+        s.expect()  # no CLOSE_CONSUMER
+        assert s.client.next_deadline() is not None  # the keepalive of the connection
+        with pytest.raises(ClosedError):
+            s.receive()
+
+    def test_is_refused_and_the_consumer_goes_on(self) -> None:
+        s = started()
+        request = self.unsubscribe(s)
+        (command,) = s.expect("UNSUBSCRIBE")
+        refuse(s, command.request_id, 1)
+        (failed,) = s.outputs()
+        assert isinstance(failed, RequestFailed)
+        assert failed.request == request
+        assert isinstance(failed.error, BrokerError)
+        s.message(0)
+        assert s.receive() is not None
+
+    def test_needs_a_connection(self) -> None:
+        s = started()
+        s.lose()
+        s.outputs()
+        self.unsubscribe(s)
+        (failed,) = s.outputs()
+        assert isinstance(failed, RequestFailed)
+        assert isinstance(failed.error, ConnectionLost)  # CONS-45
+        s.pass_time(SECOND)
+        s.accept()
+
+    def test_closed_meanwhile(self) -> None:
+        s = started()
+        request = self.unsubscribe(s)
+        closing = s.close()
+        unsubscribe, close = s.expect("UNSUBSCRIBE", "CLOSE_CONSUMER")
+        s.say("SUCCESS", proto.CommandSuccess(request_id=unsubscribe.request_id))
+        s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
+        assert s.outputs() == [
+            RequestDone(request, None),
+            Closed(s.consumer, None),
+            RequestDone(closing, None),
+        ]
+
+    def test_closed_before_it_was_answered(self) -> None:
+        """Who waits is told before the consumer is closed, and nothing more when the answer comes at last."""
+        s = started()
+        request = self.unsubscribe(s)
+        closing = s.close()
+        unsubscribe, close = s.expect("UNSUBSCRIBE", "CLOSE_CONSUMER")
+        s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
+        failed, *after = s.outputs()
+        assert isinstance(failed, RequestFailed)
+        assert (failed.request, type(failed.error)) == (request, ClosedError)
+        assert after == [Closed(s.consumer, None), RequestDone(closing, None)]
+        s.say("SUCCESS", proto.CommandSuccess(request_id=unsubscribe.request_id))
+        assert s.outputs() == []
+
+    def test_closed_by_the_broker_meanwhile(self) -> None:
+        s = started()
+        request = self.unsubscribe(s)
+        (command,) = s.expect("UNSUBSCRIBE")
+        s.close_by_broker()
+        s.say("SUCCESS", proto.CommandSuccess(request_id=command.request_id))
+        assert s.outputs()[1:] == [Closed(s.consumer, None), RequestDone(request, None)]
+        s.pass_time(60 * SECOND)
+        assert "SUBSCRIBE" not in [name for name, _ in s.frames()]
+
+    def test_closed_by_the_broker_and_taken_in_again_meanwhile(self) -> None:
+        """The broker has a consumer again, and is told that nobody is there."""
+        s = started()
+        request = self.unsubscribe(s)
+        (command,) = s.expect("UNSUBSCRIBE")
+        s.close_by_broker()
+        s.pass_time(SECOND)
+        s.accept()
+        s.frames()
+        s.outputs()
+        s.say("SUCCESS", proto.CommandSuccess(request_id=command.request_id))
+        (close,) = s.expect("CLOSE_CONSUMER")
+        s.message(0)
+        s.expect()  # and nothing is said for the consumer any more
+        s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
+        assert s.outputs() == [RequestDone(request, None), Closed(s.consumer, None)]
+
+
+class TestClosing:
+    def test_tells_the_broker_and_waits(self) -> None:
+        s = started()
+        s.message(0)
+        s.outputs()
+        request = s.close()
+        (close,) = s.expect("CLOSE_CONSUMER")  # and never UNSUBSCRIBE: BUG, it took the backlog with it
+        assert s.outputs() == []
+        s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
+        assert s.outputs() == [Closed(s.consumer, None), RequestDone(request, None)]
+
+    @pytest.mark.parametrize("how", ["refused", "lost", "timeout"])
+    def test_any_answer_will_do(self, how: str) -> None:
+        s = started()
+        request = s.close()
+        (close,) = s.expect("CLOSE_CONSUMER")
+        if how == "refused":
+            refuse(s, close.request_id, 0)
+        elif how == "lost":
+            s.lose()
+        else:
+            s.pass_time(31 * SECOND)
+        outputs = [output for output in s.outputs() if not isinstance(output, Disconnect)]
+        assert outputs == [Closed(s.consumer, None), RequestDone(request, None)]  # CONS-51
+
+    def test_while_detached(self) -> None:
+        s = started()
+        s.lose()
+        s.outputs()
+        request = s.close()
+        assert s.outputs() == [Closed(s.consumer, None), RequestDone(request, None)]  # CONS-50
+        assert s.client.next_deadline() is None
+
+    def test_before_it_was_ready(self) -> None:
+        s = ConsumerScript()
+        request = s.close()
+        _, close = s.expect("SUBSCRIBE", "CLOSE_CONSUMER")
+        s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
+        failed, done = s.outputs()
+        assert isinstance(failed, ConsumerFailed)
+        assert isinstance(failed.error, ClosedError)
+        assert done == RequestDone(request, None)
+
+    def test_everything_raises_from_then_on(self) -> None:
+        s = started()
+        s.batch(0, 3)
+        first, second, third = s.take()
+        s.message(1)
+        s.close()
+        calls = (
+            lambda: s.receive(),
+            lambda: s.take(),
+            lambda: s.acknowledge(first),
+            lambda: s.acknowledge(second.message_id),
+            lambda: s.acknowledge([third]),
+            lambda: s.acknowledge_cumulative(first),
+            lambda: s.negative_acknowledge(first),
+            lambda: s.redeliver(),
+            lambda: s.flush(),
+            lambda: s.client.unsubscribe(s.now, s.consumer),
+        )
+        for call in calls:
+            with pytest.raises(ClosedError):
+                call()
+        (close,) = s.expect("CLOSE_CONSUMER")
+        s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
+        for call in calls:
+            with pytest.raises(ClosedError):
+                call()
+
+    def test_twice(self) -> None:
+        s = started()
+        first, second = s.close(), s.close()
+        (close,) = s.expect("CLOSE_CONSUMER")
+        s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
+        assert s.outputs() == [Closed(s.consumer, None), RequestDone(first, None), RequestDone(second, None)]
+
+    def test_leaves_nothing_due(self) -> None:
+        s = started(subscription_type=SHARED)
+        for entry in range(4):
+            s.message(entry)
+        messages = s.take()
+        s.acknowledge(messages[0])
+        s.negative_acknowledge(messages[1])
+        s.close()
+        s.lose()
+        assert s.client.next_deadline() is None  # CONS-47, CONS-50
