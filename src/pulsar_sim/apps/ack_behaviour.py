@@ -185,7 +185,9 @@ class AckBehaviour(ABC):
             return
         record, place = asked.record, asked.place
         if not asked.is_safe():
-            raise ViolationError("INV-C10", f"{record.name}: {place} is put off, and nothing is stored")
+            raise ViolationError(
+                "INV-C10", f"{record.name}: {place} is to be reconsumed later, and no copy is stored"
+            )
         if asked.cumulative:
             self._acknowledged += [(record, each) for each in record.subscription.through(place)]
 

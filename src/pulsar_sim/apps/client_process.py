@@ -104,7 +104,7 @@ class ClientProcess:
             receiver = self.routes.pop(key, None)
             if receiver is None:
                 raise ViolationError(
-                    "INV-N1", f"{self.node.name}: request {key} is answered, nobody asked (any more)"
+                    "INV-N1", f"{self.node.name}: request {key} is answered without an outstanding request"
                 )
         else:
             key = _subject(output)

@@ -399,7 +399,7 @@ class ConsumerApp(AckBehaviour):
         topic = record.subscription.topic
         if not topic.ended:
             raise ViolationError(
-                "BROKER-43", f"{record.name} is told of the end of {topic.name}, which goes on"
+                "BROKER-43", f"{record.name} is told of the end of {topic.name}, which has not ended"
             )
         if topic.name in self.world.administrator.ends and not record.subscription.everything_acknowledged():
             raise ViolationError("BROKER-43", f"{record.name} is at the end of {topic.name} too early")

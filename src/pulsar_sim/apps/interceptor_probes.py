@@ -92,7 +92,7 @@ class WatchingInterceptor(ProducerInterceptor):
         name = name_of(sent.payload, sent.properties)
         if self._settled.get(name) != outcome:
             raise ViolationError(
-                "INTC-01", f"{sent} is {outcome!r}; its interceptor heard {self._settled.get(name)!r}"
+                "INTC-01", f"{sent} is {outcome!r}; its interceptor got {self._settled.get(name)!r}"
             )
 
     def check_end(self) -> None:

@@ -139,9 +139,7 @@ class MultiTopicsApp(ConsumerApp):
         if self.state != "open":
             raise ViolationError("INV-C16", f"{self._group.name}: {name} joins in state {self.state}")
         if self._group.of(name).closed:
-            raise ViolationError(
-                "INV-C16", f"{self._group.name}: {name} joins, and nobody is subscribed to it"
-            )
+            raise ViolationError("INV-C16", f"{self._group.name}: {name} joins, and has no open consumer")
         self.subscribed()
         self._group.joins(name)
 
@@ -149,7 +147,7 @@ class MultiTopicsApp(ConsumerApp):
         """A topic leaves only when it was deleted; a topic that was asked for by name never leaves."""
         if not self.topics.by_pattern or output.topic not in self.world.administrator.ever_vanished:
             raise ViolationError(
-                "INV-C16", f"{self._group.name}: {output.topic} leaves, and is there: {output.error}"
+                "INV-C16", f"{self._group.name}: {output.topic} leaves, and exists: {output.error}"
             )
         self._group.leaves(output.topic)
 

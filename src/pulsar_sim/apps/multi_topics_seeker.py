@@ -326,7 +326,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, MultiTopicsSeekerPlan]):
     def _topic_left(self, output: TopicLeft) -> None:
         assert self.record is not None
         if output.topic not in self.world.administrator.ever_vanished:
-            raise ViolationError("INV-C16", f"{self.topics.name}: {output.topic} leaves, and is there")
+            raise ViolationError("INV-C16", f"{self.topics.name}: {output.topic} leaves, and exists")
         self.record.leaves(output.topic)
 
     def _answered(self, output: RequestDone) -> None:
@@ -355,7 +355,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, MultiTopicsSeekerPlan]):
         gone = self.world.administrator.ever_vanished
         kept = [name for name in self._to_leave if name not in gone and not self.record.of(name).removed]
         if kept:
-            raise ViolationError("INV-C16", f"{self.topics.name} is removed, and nobody asked in {kept}")
+            raise ViolationError("INV-C16", f"{self.topics.name} is removed, without a request in {kept}")
 
     def _on_more_answer(self, known: dict[str, MessagePosition], result: bool) -> None:
         if self._seeks or self._unsure or result:

@@ -217,7 +217,7 @@ class NonPersistentApp(SteppingApp[ConsumerRecord]):
         assert self.record is not None
         name = self.record.name
         if not 0 < number <= self._sent:
-            raise ViolationError("INV-C2", f"{name} hears {number}, and {self._sent} were said")
+            raise ViolationError("INV-C2", f"{name} hears {number}, and {self._sent} were sent")
         if number <= self._last_received:
             allowed = next((last for last in self._repeats if number <= last), None)
             if allowed is None:

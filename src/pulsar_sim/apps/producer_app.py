@@ -483,7 +483,7 @@ class ProducerApp:
         assert record is not None
         sent = record.pending.get(failed.first)
         if isinstance(failed.error, ClosedError) and self.state == "open" and self.host.closing is None:
-            raise ViolationError("INV-P1", f"{sent} fails because of a close that nobody asked for")
+            raise ViolationError("INV-P1", f"{sent} fails because of a close without a request")
         if (
             sent is not None
             and not self.plan.lazy

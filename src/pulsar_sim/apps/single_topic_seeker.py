@@ -262,7 +262,7 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, SingleTopicSee
         if self._seeks:
             return
         if not result and not self._failed and self.where.has_more(known):
-            raise ViolationError("INV-C15", f"{record.name} is told that there is nothing more")
+            raise ViolationError("INV-C15", f"{record.name} got the answer that nothing more is available")
         if result and not self._failed:
             self._promised = max(self._promised or BEFORE_ALL, self.where.least)
 

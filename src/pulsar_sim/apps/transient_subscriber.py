@@ -179,4 +179,6 @@ class TransientSubscriber(TransientTopicApp):
     def _check_end(self) -> None:
         topic = self.subscription.topic
         if not self.world.administrator.has_ended(topic.name):
-            raise ViolationError("BROKER-43", f"{topic.name} is said to be at its end, and nobody ended it")
+            raise ViolationError(
+                "BROKER-43", f"{topic.name} is reported to have ended, and was not terminated"
+            )

@@ -266,7 +266,7 @@ class BrokerWatch:
                     and overlap(consumer.ranges, other.ranges)
                 ):
                     raise ViolationError(
-                        "SUBT-08", f"{consumer.name} is let in, and {other.name} has some of its keys"
+                        "SUBT-08", f"{consumer.name} is admitted, and {other.name} owns some of its keys"
                     )
 
     def _wrote_error(self, wire: Wire, end: BrokerEnd, command: Any) -> None:

@@ -206,7 +206,7 @@ class ClientWatch:
 
     def _wrote_pong(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         if not end.pongs:
-            raise ViolationError("INV-N7", f"wire {wire.number}: a PONG nobody asked for")
+            raise ViolationError("INV-N7", f"wire {wire.number}: a PONG without a PING")
         end.pongs -= 1
         end.pings = 0  # one PONG may answer several PINGs
 
@@ -437,7 +437,7 @@ class ClientWatch:
             if what.record.closed and not what.closed:
                 raise ViolationError(
                     "INV-N4",
-                    f"wire {wire.number}: request {command.request_id} opens what nobody has any more, and "
+                    f"wire {wire.number}: request {command.request_id} opens a closed handle, and "
                     f"the broker was not told",
                 )
         elif isinstance(what, PendingWatch):

@@ -110,7 +110,7 @@ class CopyWatch:
         name = producer.lane.topic.name
         wrong = [each.what_is_wrong(name, times, metadata) for each in requested]
         if "" not in wrong:
-            why = "; ".join(dict.fromkeys(wrong)) or "nobody has put it off"
+            why = "; ".join(dict.fromkeys(wrong)) or "no application asked for it"
             properties = dict(metadata.properties)
             raise ViolationError("INV-C10", f"{producer.name}: a copy that says {properties}: {why}")
         return [

@@ -204,14 +204,18 @@ def describe_rest(world: "Surroundings") -> str:
         for each in world.groups
         if each.state == "open" and not each.has_all_topics
     ]
-    left += [f"guest {each.handle} is {each.state}" for each in world.transient_apps if not each.done]
-    left += [f"{name} holds memory of messages for which nobody waits" for name in holding(world)]
+    left += [
+        f"transient application {each.handle} is {each.state}"
+        for each in world.transient_apps
+        if not each.done
+    ]
+    left += [f"{name} holds memory of messages that no application waits for" for name in holding(world)]
     if not still(world):
         left.append("frames are under way, or a broker writes")
     if not all_told_of_end(world):
-        left.append("somebody is not told that a topic has ended")
+        left.append("a consumer is not told that a topic has ended")
     left += [
-        f"not everybody has left {name}, which has migrated"
+        f"some clients have not left {name}, which has migrated"
         for name in world.administrator.migrated
         if (broker := world.cluster.serving(name)) is not None
         and not _is_deserted(broker.topic_administration.stats(name))
@@ -335,14 +339,16 @@ def check_attachments(world: "Surroundings") -> None:
             if topic in world.model.copy_topics:
                 producer_name = producer["producerName"]
                 if producer["address"] in sound and not any(f"-{name}-" in producer_name for name in names):
-                    raise ViolationError("INV-N4", f"{topic}: {producer_name} belongs to nobody")
+                    raise ViolationError("INV-N4", f"{topic}: {producer_name} belongs to no application")
             elif producer["address"] in sound and producer["metadata"].get("tag") not in tags:
-                raise ViolationError("INV-N4", f"{topic}: producer {producer['metadata']} belongs to nobody")
+                raise ViolationError(
+                    "INV-N4", f"{topic}: producer {producer['metadata']} belongs to no application"
+                )
         for subscription in stats["subscriptions"].values():
             for consumer in subscription["consumers"]:
                 if consumer["address"] in sound and consumer["consumerName"] not in names:
                     raise ViolationError(
-                        "INV-N4", f"{topic}: consumer {consumer['consumerName']} belongs to nobody"
+                        "INV-N4", f"{topic}: consumer {consumer['consumerName']} belongs to no application"
                     )
 
 

@@ -68,7 +68,7 @@ def wrote_flow(consumer: ConsumerEnd, command: Flow, waiting: Callable[[], int])
     consumer.granted += command.message_permits
     if not consumer.queue:
         if consumer.granted - consumer.arrived > 1 or not record.wanting:
-            raise ViolationError("INV-C13", f"{record.name}: FLOW for what nobody waits for")
+            raise ViolationError("INV-C13", f"{record.name}: FLOW without a waiting application")
         return
     in_queue = waiting()
     if consumer.granted - consumer.arrived + in_queue > consumer.queue:
@@ -179,12 +179,16 @@ def wrote_redeliver(consumer: ConsumerEnd, command: Any, now: int) -> None:
         elif redelivery_timing.any_due(now):
             record.rewinds += 1
         else:
-            raise ViolationError("INV-C9", f"{record.name}: asks for redelivery by itself, or too early")
+            raise ViolationError(
+                "INV-C9", f"{record.name}: asks for redelivery without a cause, or too early"
+            )
         redelivery_timing.clear()
         return
     if not command.message_ids:
         if not record.redeliver_all:
-            raise ViolationError("INV-C9", f"{record.name}: asks for everything again by itself")
+            raise ViolationError(
+                "INV-C9", f"{record.name}: asks for redelivery of everything without a cause"
+            )
         redelivery_timing.clear()
         return
     asked = {(each.ledgerId, each.entryId) for each in command.message_ids}
@@ -234,7 +238,7 @@ def wrote_last_message_id(consumer: ConsumerEnd, now: int) -> None:
         consumer.asked_first = now
     its_own = 1 + (now - consumer.asked_first) // SECOND
     if consumer.asked > consumer.record.questions + its_own:
-        raise ViolationError("INV-N6", f"{consumer.record.name}: asks for the last message again and again")
+        raise ViolationError("INV-N6", f"{consumer.record.name}: asks for the last message too often")
 
 
 def got_message(consumer: ConsumerEnd, command: MessageCommand, now: int) -> None:

@@ -306,7 +306,7 @@ class World:
 
     def _garbage(self, pipe: Pipe) -> None:
         who = pipe.wire.client.name if pipe.to_broker else pipe.wire.broker.name
-        raise ViolationError("INV-N12", f"{who} writes what is no frame")
+        raise ViolationError("INV-N12", f"{who} writes bytes that are no frame")
 
     # --- what faults do ---
 
