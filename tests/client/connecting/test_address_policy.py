@@ -1,4 +1,5 @@
-"""Where a broker may send a client: scheme and host (LOOKUP-05, LOOKUP-07, GAP-37; `broker_hosts`)."""
+"""The broker addresses that a client accepts: scheme and host (LOOKUP-05, LOOKUP-07, GAP-37;
+`broker_hosts`)."""
 
 from typing import Any
 
@@ -149,7 +150,7 @@ def test_nothing_leads_from_tls_to_a_plain_connection(redirect: bool) -> None:
 
 
 def test_a_proxy_names_its_brokers_as_it_likes() -> None:
-    """It is the proxy that is connected to, and it may speak otherwise to its brokers than to clients."""
+    """The client connects to the proxy, which may use another scheme towards its brokers."""
     script, link = looking_up(service_url="pulsar+ssl://broker:6650", broker_hosts=())
     plain = "pulsar://10.0.0.9:6650"
     script.find_topic(link, plain, tls_url=plain, proxy=True)
@@ -166,7 +167,7 @@ def test_a_redirect_is_not_made_harmless_by_calling_it_proxied() -> None:
 
 
 def test_who_closes_a_producer_cannot_send_it_elsewhere() -> None:
-    """What is assigned and may not be gone to is looked up, after a wait; the producer lives on."""
+    """After a forbidden assigned address, the producer backs off, looks up its topic, and lives on."""
     script = Script(broker_hosts=(".example.com",))
     _, link = script.ready_producer()
     script.feed(link, frame_close_producer(0, EVIL))

@@ -1,4 +1,4 @@
-"""Finding, opening, losing, coming back, closing (rules HAND-01 to HAND-14)."""
+"""Attachments: finding the broker, opening, loss, reconnecting, closing."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -59,7 +59,7 @@ SPEC = ProducerSpec(topic="demo")
 
 
 def opening(**config: Any) -> tuple[Script, int, int, Any]:
-    """A producer whose PRODUCER is written: script, handle, link, the command."""
+    """A producer that has sent PRODUCER: script, handle, link and command."""
     script = Script(**config)
     handle = script.client.open_producer(script.now, SPEC)
     link = script.ready_link()
@@ -304,7 +304,7 @@ def test_an_assigned_address_that_is_stale_falls_back_to_a_lookup() -> None:
 
 
 def test_so_many_assigned_addresses_in_a_row_are_gone_to_at_once() -> None:
-    """GAP-37: brokers that send each other a producer do not keep the client busy."""
+    """GAP-37: two brokers that name each other do not keep the client busy."""
     script = Script(max_lookup_redirects=2)
     _, link = script.ready_producer()
     for number in (1, 2):
@@ -471,7 +471,7 @@ SAMPLES: dict[type, Callable[[], Any]] = {
 @pytest.mark.parametrize("state", REACH, ids=lambda state: state.__name__)
 @pytest.mark.parametrize("event", Input, ids=lambda event: event.name)
 def test_every_move_that_is_not_in_the_table_changes_nothing_and_raises(state: type, event: Input) -> None:
-    """Exhaustive over the states of a live machine, its inputs, and where they might lead."""
+    """Exhaustive over the states of a live machine, its inputs, and the next states."""
     script = Script()
     attachment = attachment_of(script, REACH[state](script))
     before = attachment.state
@@ -497,7 +497,8 @@ def test_the_table_names_all_states_and_inputs_and_terminal_ones_lead_nowhere() 
 
 @pytest.mark.parametrize("state", REACH, ids=lambda state: state.__name__)
 def test_close_is_legal_in_every_state(state: type) -> None:
-    """At once where no broker knows of it, else when the broker has answered; the shared link stays."""
+    """Closing is complete at once, or after the answer of a broker that knows the producer; the shared link
+    stays."""
     script = Script()
     handle = REACH[state](script)
     was_ready = attachment_of(script, handle).was_attached
@@ -519,7 +520,7 @@ def test_close_is_legal_in_every_state(state: type) -> None:
 
 @pytest.mark.parametrize("end", ["error", "timeout", "lost", "closed by the broker"])
 def test_any_end_of_a_close_is_a_close(end: str) -> None:
-    """PROD-53: whatever the answer, it is closed; nothing stays half closed."""
+    """PROD-53: any answer completes the close."""
     script = Script(keepalive_interval=1000.0)
     handle, link = script.ready_producer()
     request = script.client.close(script.now, handle)

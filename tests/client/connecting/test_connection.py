@@ -1,4 +1,4 @@
-"""One connection: handshake, keepalive, framing, poison (rules CONN-01 to CONN-17)."""
+"""One connection: handshake, keepalive, framing, poison."""
 
 from itertools import product
 from typing import Any
@@ -43,7 +43,7 @@ SPEC = ProducerSpec(topic="demo")
 
 
 def opened() -> tuple[Script, int]:
-    """A link whose CONNECT is written."""
+    """A link on which CONNECT was written."""
     script = Script()
     script.client.open_producer(script.now, SPEC)
     link = script.expect_one(Connect).link
@@ -198,7 +198,7 @@ def test_half_a_frame_is_no_sign_of_life_and_silence_ends_the_link() -> None:
 
 
 def idle_link(script: Script) -> int:
-    """A link that was asked one thing."""
+    """A link with one pending request."""
     script.client.partitions(script.now, "demo")
     link = script.ready_link()
     script.check_partitions(link)
@@ -241,7 +241,7 @@ def test_a_link_in_use_is_not_idle() -> None:
 
 @pytest.mark.parametrize("told", [False, True])
 def test_a_link_is_idle_from_when_the_last_has_left_it(told: bool) -> None:
-    """POOL-13: not from the last look, which may have been half a minute before."""
+    """POOL-13: idle time counts from the last use, not from the last check, up to half a minute earlier."""
     script = Script()
     producer, link = script.ready_producer()
     live_for(script, link, 1)
@@ -315,7 +315,8 @@ def test_an_unknown_command_is_ignored() -> None:
     ids=lambda value: value.__name__ if isinstance(value, type) else Command.Type.Name(value),
 )
 def test_every_command_that_is_not_in_the_table_poisons_the_link(state: type, kind: int) -> None:
-    """Exhaustive: what the table does not allow ends the link, is declared, and nothing else happens."""
+    """Exhaustive: a command that the table does not allow ends the link with a declared cause, and nothing
+    else."""
     script, link = opened()
     if state is module.Ready:
         script.feed(link, frame_connected())
@@ -329,7 +330,7 @@ def test_every_command_that_is_not_in_the_table_poisons_the_link(state: type, ki
 
 
 def any_frame(kind: int) -> bytes:
-    """Some well-formed frame of this type."""
+    """A well-formed frame of this type."""
     hot: dict[int, Any] = {
         Command.SEND: Send(0, 0, payload=b"\0\0\0\0"),
         Command.MESSAGE: MessageCommand(0, 1, 1, payload=b"\0\0\0\0"),
@@ -394,10 +395,10 @@ def test_after_poison_the_link_is_dead_and_the_producer_comes_back_over_a_new_on
 
 
 def test_how_much_came_behind_what_ended_the_link_is_known() -> None:
-    """So that a watcher of both byte streams knows which frames were read."""
+    """A watcher of both byte streams learns which frames the client read."""
     alive = encode_ping() + frame_success(1)
     for ends, unread in (
-        (b"\x7f\xff\xff\xff", 4 + len(alive)),  # no frame: nothing of it is read
+        (b"\x7f\xff\xff\xff", 4 + len(alive)),  # no valid frame: none of its bytes count as read
         (frame_connected(), len(alive)),  # a frame that must not come
     ):
         script = Script()

@@ -1,4 +1,4 @@
-"""Finding the broker: lookup, redirects, proxies, several hosts, throttling (LOOKUP, CONN-14, CONN-15)."""
+"""Lookup of the broker: redirects, proxies, several hosts, throttling (LOOKUP, CONN-14, CONN-15)."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ SPEC = ProducerSpec(topic="demo")
 
 
 def looking_up(script: Script) -> int:
-    """A producer whose LOOKUP is next."""
+    """A producer that sends LOOKUP next."""
     script.client.open_producer(script.now, SPEC)
     link = script.ready_link()
     script.check_partitions(link)
@@ -91,7 +91,7 @@ def test_the_listener_name_is_sent_where_one_is_given() -> None:
 
 
 def test_the_same_address_is_the_same_connection_with_and_without_proxy() -> None:
-    """LOOKUP-07: equal text means that the lookup connection is used on."""
+    """LOOKUP-07: an equal address makes the client use the lookup connection."""
     for proxy in (False, True):
         script = Script()
         link = looking_up(script)
@@ -166,7 +166,7 @@ def test_redirects_are_bounded() -> None:
         script.find_topic(link, URL, redirect=True)
     assert script.commands(link) == []
     script.advance(0.2)
-    for _ in range(4):  # tried again, with a new count
+    for _ in range(4):  # the producer tries again, with a new count
         script.find_topic(link, URL, redirect=True)
     script.advance(0.6)
     for _ in range(4):
@@ -185,7 +185,7 @@ def test_one_redirect_too_many_is_not_followed() -> None:
 
 
 def test_equal_questions_share_one_lookup() -> None:
-    """As java-unload shows: producer and consumer come back by one LOOKUP."""
+    """As in java-unload: producer and consumer reconnect after one shared LOOKUP."""
     script = Script()
     client = script.client
     client.open_producer(script.now, SPEC)
@@ -207,7 +207,7 @@ def test_who_joins_a_question_may_leave_it() -> None:
     script.feed(link, frame_partitions(about_other.request_id, 1), frame_partitions(asked.request_id, 2))
     script.expect(RequestDone(other, 1), RequestDone(second, 2))
     third = script.client.partitions(script.now, "demo")
-    script.check_partitions(link, 3)  # the question before is over
+    script.check_partitions(link, 3)  # the previous lookup is over
     script.expect(RequestDone(third, 3))
 
 
@@ -413,7 +413,7 @@ def test_a_turn_that_nobody_wants_any_more_goes_to_the_next() -> None:
 
 
 def looking_up_again(**config: Any) -> tuple[Script, int]:
-    """A producer that was attached and lost its connection, so that no creation deadline is in the way."""
+    """A producer that was attached and lost its connection, so that opening has no deadline."""
     script = Script(operation_timeout=10.0, connect_timeout=8.0, keepalive_interval=1000.0, **config)
     _, link = script.ready_producer()
     script.lose(link)
@@ -431,7 +431,7 @@ def test_a_lookup_has_one_limit_of_time_for_all_its_redirects() -> None:
     late = script.sent(link, Command.LOOKUP)
     script.advance(0.9)
     assert script.commands(link) == []
-    script.advance(0.5)  # 10 s are over, and the wait before the next attempt
+    script.advance(0.5)  # 10 s and the backoff before the next attempt are over
     again = script.sent(link, Command.LOOKUP)
     assert not again.authoritative
     script.feed(link, frame_lookup(late.request_id, "pulsar://elsewhere:1"))
@@ -451,7 +451,7 @@ def test_the_limit_of_a_lookup_holds_while_it_waits_for_a_connection() -> None:
     script.open(slow.link)
     script.sent(slow.link, Command.CONNECT)
     script.feed(slow.link, frame_connected())
-    assert script.commands(slow.link) == []  # nobody waits for it any more
+    assert script.commands(slow.link) == []  # no query waits for that lookup any more
     script.feed(link, frame_lookup(again.request_id, URL))
     script.sent(link, Command.PRODUCER)
 
@@ -470,7 +470,7 @@ def test_the_limit_of_a_lookup_holds_while_it_waits_for_its_turn() -> None:
     script.feed(link, frame_partitions(asked.request_id, 2))
     assert script.expect_one(RequestDone).request == request
     again = script.sent(link, Command.LOOKUP)
-    assert not again.authoritative  # the next attempt; the redirect's turn was passed over
+    assert not again.authoritative  # the next attempt; the queue skipped the redirect
     assert script.commands(link) == []
 
 

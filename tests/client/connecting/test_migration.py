@@ -1,4 +1,4 @@
-"""A topic moves to another cluster: TOPIC_MIGRATED, and the client goes there with what is pending."""
+"""A topic moves to another cluster: after TOPIC_MIGRATED, the client sends pending messages there."""
 
 from collections.abc import Callable
 from typing import Any
@@ -94,7 +94,7 @@ def test_it_stays_there_when_the_connection_is_lost() -> None:
 
 
 def test_while_it_opens() -> None:
-    """Instead of an answer to PRODUCER."""
+    """TOPIC_MIGRATED comes in place of an answer to PRODUCER."""
     script = Script()
     script.client.open_producer(script.now, SPEC)
     link = script.ready_link()
@@ -121,7 +121,7 @@ def test_a_broker_of_the_old_cluster_is_not_gone_to() -> None:
 
 
 def test_others_on_the_same_topic_stay() -> None:
-    """Who was not told asks where he always asked, at the same time and for the same topic."""
+    """A producer without TOPIC_MIGRATED asks the old cluster, even while another one asks the new cluster."""
     script = Script()
     _, link = script.ready_producer()
     script.ready_producer(link=link, name="p-2")
@@ -218,7 +218,7 @@ def test_what_was_acknowledged_here_is_not_acknowledged_there(receipts: bool, cu
     ids=["each", "several", "together", "cumulatively", "in a batch", "negatively"],
 )
 def test_what_was_handed_out_here_is_not_judged_there(judge: Callable[..., object]) -> None:
-    """INV-N13: of a message that was taken from the old cluster the same position here is another one."""
+    """INV-N13: an equal position in the new cluster is another message than the one received from the old."""
     script = Script()
     handle, link, asked = subscribed(script, negative_acknowledgement_delay=1.0)
     stored = [entry_bytes(b"x"), batch_bytes([b"y", b"z"])]
@@ -248,7 +248,7 @@ def test_what_was_handed_out_here_is_not_judged_there(judge: Callable[..., objec
 
 
 def test_the_chunks_of_a_message_here_are_not_acknowledged_there() -> None:
-    """INV-N13: a message by itself lies there where here the last chunk of another one did."""
+    """INV-N13: the new cluster has a single message at the position of an old last chunk."""
     script = Script()
     handle, link, asked = subscribed(script, acknowledgement_group_time=0.0)
     fields = {"uuid": "p-0", "num_chunks_from_msg": 2, "total_chunk_msg_size": 2}
@@ -291,7 +291,7 @@ def test_a_consumer_goes_too() -> None:
 
 
 def test_how_long_ago_a_reader_was_to_begin_means_nothing_there() -> None:
-    """It begins with the first message of the other cluster, whichever time that is of."""
+    """The reader begins with the first message of the new cluster, independent of its publish time."""
     script = Script()
     script.client.open_reader(script.now, ReaderSpec("demo", start_rollback=10.0))
     link = script.ready_link()
@@ -314,7 +314,7 @@ def test_how_long_ago_a_reader_was_to_begin_means_nothing_there() -> None:
 
 
 def test_a_reader_begins_anew_there() -> None:
-    """The places of the cluster that it leaves mean nothing in the other one."""
+    """Positions of the old cluster mean nothing in the new one."""
     script = Script()
     handle = script.client.open_reader(script.now, ReaderSpec("demo", MessageId(7, 3)))
     link = script.ready_link()

@@ -1,4 +1,4 @@
-"""Requests: one answer each, in time, on the connection that was asked (CONN-06, CONN-07, CONN-12)."""
+"""Requests: one answer each, in time, on the connection of the request (CONN-06, CONN-07, CONN-12)."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.breaks("CHECK-57", why="the requests are made by hand, 
 
 
 class Asker:
-    """Asks over an attached producer's connection and notes what comes of it."""
+    """Sends requests over an attached producer's connection and records the outcomes."""
 
     def __init__(self) -> None:
         self.script = Script(operation_timeout=10.0, keepalive_interval=1000.0)

@@ -1,5 +1,5 @@
-"""Exclusive access: who waits, who is told to go, and what is said again after a reconnect (rules PROD-22,
-PROD-55, BROKER-33 to BROKER-36)."""
+"""Exclusive access: waiting producers, fenced producers, and the topic epoch after a reconnect (rules
+PROD-22, PROD-55)."""
 
 import pytest
 
@@ -22,7 +22,7 @@ EXCLUSIVE = ProducerSpec(topic="t", access_mode=ProducerAccessMode.EXCLUSIVE, ba
 
 
 def queued(script: Script) -> tuple[int, int, int]:
-    """A producer that the broker lets wait: its handle, its link, the id of its request."""
+    """A producer that the broker queues: its handle, its link, the id of its request."""
     handle = script.client.open_producer(script.now, WAITING)
     link = script.ready_link()
     script.check_partitions(link)
@@ -62,7 +62,7 @@ def test_waiting_has_no_end_and_begins_with_the_second_answer() -> None:
     assert ProducerReady(handle, "chosen", -1, "persistent://public/default/t") in script.said()
     script.advance(0.01)
     send = script.sent(link, Command.SEND)
-    assert (send.producer_id, send.num_messages) == (0, 2)  # what was given early waited with the producer
+    assert (send.producer_id, send.num_messages) == (0, 2)  # unsealed messages waited with the producer
     assert ticket == 0
 
 
@@ -128,7 +128,7 @@ def test_the_epoch_comes_along_on_every_reconnect() -> None:
 
 
 def test_who_comes_back_too_late_is_fenced_for_good() -> None:
-    """java-access-fencing: what was pending fails, and nothing is tried again."""
+    """java-access-fencing: pending messages fail, and the producer does not retry."""
     script = Script()
     handle, link = exclusive(script)
     ticket = script.client.send(script.now, handle, b"m", WALL)

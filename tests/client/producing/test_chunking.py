@@ -1,5 +1,4 @@
-"""Messages larger than the broker accepts, sent in chunks (rules CHUNK-01, PROD-42 to PROD-47; recording
-java-chunking)."""
+"""Messages larger than the broker accepts, sent in chunks (rule CHUNK-01; recording java-chunking)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -50,7 +49,7 @@ def sends(script: Script, link: int) -> list[Any]:
 
 
 def reconnect(script: Script, link: int, **connected: Any) -> int:
-    """The connection dies, the producer comes back; its new link."""
+    """Disconnect and reconnect the producer; return its new link."""
     script.lose(link)
     script.said()
     script.advance(0.2)
@@ -90,7 +89,7 @@ def test_the_last_receipt_confirms_it_and_its_id_names_the_first_chunk() -> None
 
 
 def test_the_receipt_of_a_chunk_said_twice_does_not_confirm_the_next_one() -> None:
-    """All chunks of a message have one sequence id; only their places tell the receipts apart."""
+    """All chunks of a message have one sequence id; only positions distinguish their receipts."""
     script, producer, link = started(chunk_max_message_size=4)
     send(script, producer, b"0123456789")
     script.feed(link, frame_receipt(0, 7, 10), frame_receipt(0, 7, 10), frame_receipt(0, 7, 12))
@@ -122,7 +121,7 @@ def test_it_is_compressed_first_and_cut_then() -> None:
     script, producer, link = started(chunk_max_message_size=50, compression=CompressionType.ZLIB)
     data = bytes(range(256)) * 3
     send(script, producer, data)
-    send(script, producer, bytes(10_000))  # small, once it is compressed
+    send(script, producer, bytes(10_000))  # small after compression
     *chunks, small = [unpack_payload(each.payload) for each in sends(script, link)]
     assert len(chunks) > 1
     packed = b"".join(bytes(each.payload) for each in chunks)

@@ -36,7 +36,7 @@ Outcome = tuple[bytes | None, MessageId | None, type[PulsarError] | None]
 
 
 class Book(ProducerInterceptor):
-    """Notes everything, and puts its name before the payload."""
+    """Records every call, and puts its name before the payload."""
 
     def __init__(self, name: str = "", notes: list[str] | None = None) -> None:
         self.name = name
@@ -77,7 +77,7 @@ def payloads(of: Sender) -> list[bytes]:
 
 
 def test_each_may_replace_the_message_and_hears_what_became_of_it() -> None:
-    """In the order in which they were given, both times."""
+    """The interceptors are called in the given order, for messages and for outcomes."""
     notes: list[str] = []
     one, two = Book("1", notes), Book("2", notes)
     producer = sender(one, two)
@@ -132,7 +132,7 @@ def test_every_message_has_one_outcome_whatever_it_is_sent_in(batching: Batching
 
 
 def test_it_runs_before_every_check() -> None:
-    """PROD-29: what is too large may be made to fit, and what fits may not."""
+    """PROD-29: an interceptor may shrink an oversized message, or enlarge a fitting one."""
 
     class Cuts(Book):
         def before_send(self, topic: TopicName, message: OutgoingMessage) -> OutgoingMessage:

@@ -30,7 +30,7 @@ def keyed(number: int, keys: int = 3) -> OutgoingMessage:
 
 
 def told(*outputs: Any) -> dict[int, MessageId | PulsarError]:
-    """What became of each ticket; nothing is said of one twice."""
+    """Return the outcome of each ticket; assert that no ticket has two."""
     found: dict[int, MessageId | PulsarError] = {}
     for output in outputs:
         match output:
@@ -50,7 +50,7 @@ def ids(send: Any) -> tuple[int, int, int | None]:
 
 
 def test_batches_may_be_as_large_together_as_an_entry() -> None:
-    """BATCH-04: with what the members add to their payloads, and not a byte more."""
+    """BATCH-04: the metadata of the members count, and no byte more."""
     batches = KeyBatches()
     batches.limit(9, 1000, 100)
     batches.add(b"", b"", 40, 10, 0, 0, WALL)
@@ -238,7 +238,7 @@ def test_a_batch_that_cannot_be_sealed_fails_alone() -> None:
 
 
 class Refusing:
-    """an encoder that cannot make batches."""
+    """An encoder that cannot make batches."""
 
     def __init__(self, encoder: Any) -> None:
         self.single = encoder.single
@@ -248,7 +248,8 @@ class Refusing:
 
 
 def test_over_partitions_tickets_stay_one_row() -> None:
-    """A round of each partition; the tickets of a batch are no row in the partition, nor outside."""
+    """Each partition seals a round; the tickets of a batch are consecutive neither there nor for the
+    application."""
     world = PartitionedScript(2, batching=BatchingPolicy(max_messages=100, max_delay=0.01, by_key=True))
     world.answer()
     given = [world.send(OutgoingMessage(b"%d" % number, key=f"k{number % 5}")) for number in range(40)]

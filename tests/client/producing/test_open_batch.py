@@ -1,4 +1,4 @@
-"""Which messages share an entry, and when it is sent (rules BATCH-01 to BATCH-13)."""
+"""Open batches: the messages that share an entry, and the time of sending."""
 
 from random import Random
 from typing import Any
@@ -26,7 +26,7 @@ SPEC = ProducerSpec(topic="demo", batching=BatchingPolicy(max_messages=3, max_by
 
 
 def members(send: Any, codec: CompressionType = CompressionType.NONE) -> list[tuple[int | None, bytes]]:
-    """Sequence id and payload of each message of a SEND."""
+    """Return the sequence id and payload of each message of a SEND."""
     unpacked = unpack_payload(send.payload)
     metadata = unpacked.metadata
     payload = unpacked.payload
@@ -206,7 +206,7 @@ def test_a_message_larger_than_the_batch_goes_by_itself_in_order() -> None:
 
 
 def test_a_batch_of_one_is_an_ordinary_message() -> None:
-    """As Java does; with everything that belongs to it."""
+    """As in Java, a batch of one message is sent alone, with all its metadata."""
     sender = Sender(spec=SPEC)
     sender.send(OutgoingMessage(b"x", key="k", event_time=5))
     sender.script.client.push(sender.script.now, sender.handle)
@@ -296,7 +296,7 @@ def test_a_batch_larger_than_the_broker_accepts_is_never_made() -> None:
 
 
 def test_properties_of_both_messages_count_for_what_the_broker_accepts() -> None:
-    """BATCH-13: each has room by itself, and both together have not."""
+    """BATCH-13: each message fits alone, but both together do not."""
     script = Script()
     sender = Sender(script, batching=BatchingPolicy(max_messages=3, max_delay=60.0))
     sender.reattach(max_message_size=2000)
@@ -316,7 +316,7 @@ def test_a_payload_that_this_broker_does_not_accept_is_not_taken_into_a_batch() 
 
 
 def test_a_message_may_take_a_whole_entry_with_its_properties() -> None:
-    """BATCH-13: what it takes as a member of a batch counts."""
+    """BATCH-13: the encoded size as a member of a batch counts."""
     script = Script()
     sender = Sender(script, batching=BatchingPolicy(max_delay=60.0))
     sender.reattach(max_message_size=2000)
@@ -331,7 +331,7 @@ def test_a_message_may_take_a_whole_entry_with_its_properties() -> None:
 
 
 def test_half_of_an_entry_is_left_for_payloads_however_many_messages_may_join() -> None:
-    """BATCH-13: what the members add to their payloads takes the other half at most."""
+    """BATCH-13: the metadata of the members take at most the other half."""
     script = Script()
     sender = Sender(script, batching=BatchingPolicy(max_messages=100_000, max_delay=60.0))
     sender.reattach(max_message_size=2000)
@@ -384,7 +384,7 @@ def test_when_a_batch_cannot_be_sealed_its_messages_fail_and_it_is_gone() -> Non
 
 @pytest.mark.parametrize("highest", [None, 0, 2, 2**64 - 1])
 def test_receipts_that_complete_a_batch(highest: int | None) -> None:
-    """PROD-43: brokers say the highest id, nothing, 0 or 2^64-1."""
+    """PROD-43: brokers send the highest id, no id, 0 or 2^64-1."""
     sender = Sender(spec=SPEC)
     for _ in range(3):
         sender.send(b"x")

@@ -1,4 +1,4 @@
-"""One producer over several partitions: opening, tickets, growth, ends (rules PART-01 to PART-15)."""
+"""One producer over several partitions: opening, tickets, growth, ends."""
 
 from random import Random
 from typing import Any
@@ -58,7 +58,7 @@ def by_property(message: OutgoingMessage, partitions: int) -> int:
 
 
 def ready(partitions: int = 3, **spec: Any) -> PartitionedScript:
-    """A producer that is open, nothing of its opening left to look at."""
+    """An open producer; the outputs of its opening are cleared."""
     world = PartitionedScript(partitions, **spec).answer()
     assert isinstance(world.outputs[-1], ProducerReady)
     world.outputs.clear()
@@ -98,7 +98,7 @@ def test_nothing_is_ready_until_all_are() -> None:
 
 @pytest.mark.parametrize("refused", [0, 1, 2])
 def test_one_that_cannot_be_opened_closes_the_others_and_fails_the_whole(refused: int) -> None:
-    """Rules PART-04, PART-05: with that one's error, when the others are closed."""
+    """Rules PART-04, PART-05: the producer fails with that partition's error once the others are closed."""
     world = PartitionedScript(3)
     world.refuse = {refused: proto.TopicTerminatedError}
     ticket = world.send(b"early")
@@ -117,7 +117,7 @@ def test_one_that_cannot_be_opened_closes_the_others_and_fails_the_whole(refused
 
 
 def test_the_others_are_closed_when_the_broker_has_answered_for_them() -> None:
-    """Rule PART-04: who tries again finds their names free."""
+    """Rule PART-04: the application can reopen the producer under the released names."""
     world = PartitionedScript(3)
     world.ignore = {1}
     world.refuse = {2: proto.TopicTerminatedError}
@@ -144,7 +144,7 @@ def test_who_closes_what_is_failing_waits_for_no_answer() -> None:
 
 
 def test_new_partitions_that_fail_are_closed_at_once() -> None:
-    """Rule PART-11: nobody waits for them, and those of the next time have the same names."""
+    """Rule PART-11: the producer does not wait for them, and the next attempt uses equal names."""
     world = PartitionedScript(2, partitions_update_interval=1.0)
     world.answer()
     world.partitions = 4
@@ -154,7 +154,7 @@ def test_new_partitions_that_fail_are_closed_at_once() -> None:
 
 
 def test_opening_gives_up_when_the_application_stops_waiting() -> None:
-    """One operation timeout for all, the question about partitions included."""
+    """One operation timeout covers all partitions and the partition check."""
     world = PartitionedScript(2, script=Script(operation_timeout=5.0))
     world.ignore = {1}
     world.answer()
@@ -327,7 +327,7 @@ def test_random_traffic_settles_every_ticket_once_with_its_own_id(seeds: int) ->
 
 @pytest.mark.parametrize("seed", range(12))
 def test_whatever_happens_every_ticket_and_every_flush_is_settled_once(seed: int) -> None:
-    """Connections lost, partitions closed, terminated and added, timeouts, and an end at some moment."""
+    """Connections are lost; partitions are closed, terminated and added; timeouts and an end occur."""
     draw = Random(seed)
     lazy = draw.random() < 0.5
     world = PartitionedScript(
@@ -479,7 +479,7 @@ def test_send_many_beyond_the_room_of_a_partition_that_was_not_begun() -> None:
 
 
 def test_more_came_early_than_a_partition_has_room_for() -> None:
-    """PROD-33: nothing is taken until there is room, and who waits is told then."""
+    """PROD-33: nothing is accepted until there is room; then `Writable` follows."""
     world = PartitionedScript(
         2, routing=RoutingMode.SINGLE_PARTITION, max_pending_messages_across_partitions=6
     )
@@ -746,7 +746,7 @@ def test_a_new_partition_that_cannot_be_opened_changes_nothing_until_the_next_ti
 
 
 def test_a_smaller_number_and_a_failed_question_change_nothing() -> None:
-    """Rule PART-12: partitions are never given up, whatever the metadata say."""
+    """Rule PART-12: a smaller number in the metadata removes no partition."""
     world = ready(3, routing=by_property)
     world.partitions = 0
     world.pass_time(60.1)
@@ -991,7 +991,7 @@ def test_what_is_not_in_the_table_is_not_possible(state: module.State) -> None:
 
 
 def test_the_first_error_is_a_brokers() -> None:
-    """A refusal that is worth trying again is tried again until the time is over, and then told."""
+    """A retryable refusal is retried until the operation timeout, and then reported."""
     world = PartitionedScript(2, script=Script(operation_timeout=3.0))
     world.refuse = {1: proto.ServiceNotReady}
     for _ in range(40):
@@ -1009,7 +1009,7 @@ def test_the_first_error_is_a_brokers() -> None:
 
 
 class Counting(ProducerInterceptor):
-    """Every message that was shown, less its outcomes."""
+    """The messages that the interceptor saw, less their outcomes."""
 
     def __init__(self) -> None:
         self.open = 0
@@ -1025,7 +1025,7 @@ class Counting(ProducerInterceptor):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_batches_by_key_memory_and_interceptors_over_partitions(seed: int) -> None:
-    """INV-P1 and INV-P7, with tickets that are no row, connections that are lost, partitions that end."""
+    """INV-P1 and INV-P7, with lost connections, ended partitions and tickets that are not consecutive."""
     draw = Random(seed)
     limit = draw.choice([30, 200])
     counting = Counting()

@@ -1,4 +1,4 @@
-"""From `send` to the receipt (rules PROD-01 to PROD-58). Batches are in test_batching."""
+"""One producer, from `send` to the receipt. Tests of batches are in test_open_batch."""
 
 from random import Random
 from typing import Any
@@ -58,7 +58,7 @@ UNBATCHED = ProducerSpec(topic="demo", batching=None)
 
 
 class Sender:
-    """An attached producer, unbatched where nothing else is said."""
+    """An attached producer, unbatched by default."""
 
     def __init__(self, script: Script | None = None, spec: ProducerSpec = UNBATCHED, **options: Any) -> None:
         self.script = script or Script()
@@ -68,13 +68,13 @@ class Sender:
         return self.script.client.send(self.script.now, self.handle, message, publish_time)
 
     def sent(self) -> list[Any]:
-        """The SENDs written since the last look."""
+        """Return the SENDs written since the last call."""
         found = self.script.commands(self.link)
         assert all(kind == Command.SEND for kind, _ in found)
         return [command for _, command in found]
 
     def reattach(self, **connected: Any) -> None:
-        """The link dies; the producer comes back over a new one."""
+        """End the link, and let the producer reconnect over a new one."""
         self.script.lose(self.link)
         self.script.advance(0.2)
         outputs = self.script.said()
@@ -505,7 +505,8 @@ def test_termination_is_learnt_on_the_way_back() -> None:
 
 
 def test_a_fenced_producer_is_closed_for_good() -> None:
-    """java-access-fencing (rule PROD-55): the connection is closed, the way back ends in ProducerFenced."""
+    """java-access-fencing (rule PROD-55): the connection is closed, and the reconnect ends in
+    ProducerFenced."""
     sender = Sender()
     script = sender.script
     sender.send()
@@ -538,7 +539,7 @@ def test_any_other_error_closes_the_link_and_everything_goes_again(code: int) ->
 
 
 def test_a_checksum_error_of_an_intact_message_sends_everything_again() -> None:
-    """Rule PROD-44: it was damaged on the way."""
+    """Rule PROD-44: the message was damaged on the way."""
     sender = Sender()
     sender.send()
     sender.send()
@@ -828,7 +829,7 @@ def test_flush_fails_with_what_it_waited_for() -> None:
 
 
 def test_close_fails_what_is_not_confirmed_when_the_broker_answers() -> None:
-    """Rule PROD-52 (section 41.4): nobody is left waiting."""
+    """Rule PROD-52 (section 41.4): every ticket and request is settled."""
     sender = Sender()
     script, client = sender.script, sender.script.client
     sender.send()

@@ -1,4 +1,4 @@
-"""Which clusters a message is replicated to, and what that means for batches (metadata `replicate_to`)."""
+"""The replication clusters of a message, and their effect on batches (metadata `replicate_to`)."""
 
 from pulsar_sansio.model.config import NO_REPLICATION, BatchingPolicy, OutgoingMessage, ProducerSpec
 from pulsar_sansio.wire import unpack_payload

@@ -1,4 +1,4 @@
-"""Where messages of a partitioned topic go (rules ROUTE-01 to ROUTE-09)."""
+"""Routing of messages to the partitions of a topic."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a message is sent in: its metadata, and its payload as it is sent."""
+"""SEND frames: the metadata and the encoded payload."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.client.producing.test_producer import UNBATCHED, Sender
 
 @pytest.mark.parametrize("payload", [b"", b"x" * 100], ids=["empty", "not empty"])
 def test_with_a_codec_every_payload_is_compressed(payload: bytes) -> None:
-    """PROD-34, PROD-39: an empty one, too."""
+    """PROD-34, PROD-39: empty payloads are compressed, too."""
     sender = Sender(spec=UNBATCHED, compression=CompressionType.ZLIB)
     sender.send(payload)
     (send,) = sender.sent()
