@@ -1,4 +1,4 @@
-"""What the application may say of messages, and what comes of it (rules ACK-01 to ACK-08, ACK-22, MSG-04)."""
+"""The application's acknowledgement commands and their effects."""
 
 import pickle
 from typing import Any

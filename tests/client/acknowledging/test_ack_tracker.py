@@ -1,4 +1,4 @@
-"""What is acknowledged and what waits to be sent (rules ACK-01 to ACK-20)."""
+"""Acknowledged messages, and acknowledgements that wait to be sent."""
 
 from collections.abc import Callable
 
@@ -490,7 +490,7 @@ class Model:
 
 
 class BrokerView:
-    """What a broker makes of the ACKs."""
+    """Return the broker's state after the ACKs."""
 
     def __init__(self) -> None:
         self.done: set[int] = set()

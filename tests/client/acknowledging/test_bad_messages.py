@@ -91,7 +91,7 @@ def test_a_delivery_that_still_waits_is_no_try_yet() -> None:
 
 
 def test_deliveries_to_others_are_tries() -> None:
-    """What other consumers of the subscription did is not known here: the broker's count stands."""
+    """A consumer does not know the deliveries to other consumers: the broker's count stands."""
     s = LettersScript()
     s.batch(0, 2, redelivery_count=3)
     assert s.take() == []

@@ -53,7 +53,7 @@ def asked(s: ConsumerScript) -> int:
 def has_more(
     s: ConsumerScript, last: tuple[int, int, int] | None = None, mark_delete: tuple[int, int] | None = None
 ) -> bool:
-    """What the application is told; `last`: what the broker has to say for that."""
+    """Return the answer to the application; `last`: the broker's answer."""
     request = s.client.has_message_available(s.now, s.consumer)
     if last is not None:
         answer(s, asked(s), last, mark_delete)

@@ -33,7 +33,7 @@ class TestWhatComesNext:
     @pytest.mark.parametrize("size", [0, 4])
     @pytest.mark.parametrize(("inclusive", "expected"), [(False, [b"2.3"]), (True, [b"2.2", b"2.3"])])
     def test_in_a_batch(self, inclusive: bool, expected: list[bytes], size: int) -> None:
-        """Whether the broker leaves out what is before it or not."""
+        """Earlier messages of the batch are dropped, whether the broker leaves them out or not."""
         s = started()
         seek(s, MessageId(1, 2, -1, 2, size), inclusive)
         sought_and_back(s)
@@ -48,7 +48,7 @@ class TestWhatComesNext:
         assert data(s.take()) == [b"2.0", b"2.1"]
 
     def test_later_entries_are_not_looked_at_any_more(self) -> None:
-        """A subscription that somebody moves back once more delivers the message that was sought, too."""
+        """A subscription that another client moves back delivers the sought message too."""
         s = started()
         seek(s, MessageId(1, 2))
         sought_and_back(s)

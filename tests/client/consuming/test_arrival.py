@@ -346,7 +346,7 @@ class TestNotForTheApplication:
         s.acknowledge(messages)
         s.close()
         ack, _ = s.expect("ACK", "CLOSE_CONSUMER")
-        assert ack.message_ids == [(1, 0, None)]  # nobody else can acknowledge a placeholder
+        assert ack.message_ids == [(1, 0, None)]  # no other consumer can acknowledge a placeholder
 
     def test_encrypted_messages_stay_unacknowledged(self) -> None:
         s = started()

@@ -73,7 +73,7 @@ def test_the_last_chunk_makes_the_message() -> None:
 def test_acknowledging_it_is_acknowledging_all_its_chunks(by_id: bool) -> None:
     s = Chunked()
     s.chunk(10, 0, PARTS)
-    s.message(11)  # somebody else's, in between
+    s.message(11)  # a message of another producer, in between
     s.chunk(12, 1, PARTS)
     s.chunk(13, 2, PARTS)
     s.receive()
@@ -109,7 +109,7 @@ def test_giving_it_back_asks_for_all_its_chunks_and_acknowledging_takes_that_bac
 
 @pytest.mark.parametrize("by_id", [False, True])
 def test_giving_it_back_when_it_is_acknowledged_asks_for_nothing(by_id: bool) -> None:
-    """Of an older delivery, say: of its last chunk alone nobody could make anything (REDEL-02, ACK-18)."""
+    """An older delivery is not requested: its last chunk alone makes no message (REDEL-02, ACK-18)."""
     s = Chunked(subscription_type=SHARED, negative_acknowledgement_delay=0.1)
     for number in range(3):
         s.chunk(number, number, PARTS)
@@ -423,8 +423,8 @@ def test_after_a_reconnect_it_comes_again_and_what_lay_between_its_chunks_does_n
 
 
 def test_who_goes_back_to_an_earlier_copy_has_not_begun_the_later_one() -> None:
-    """A producer that lost its connection sent the message again. Of the second copy the first chunk was
-    there when the reader went back to the first: it comes again, and is acknowledged by nobody."""
+    """A producer that lost its connection sent the message again. The first chunk of the second copy had
+    arrived when the reader went back to the first copy. The chunk is redelivered, and never acknowledged."""
     s = Chunked(durable=False)
     for entry, number in (10, 0), (11, 1), (12, 2), (13, 0):
         s.chunk(entry, number, PARTS)

@@ -398,7 +398,7 @@ class TestNews:
         assert s.outputs() == [ActiveChanged(s.consumer, active) for active in (False, True, False)]
 
     def test_active_in_the_same_piece_as_the_answer_to_subscribe(self) -> None:
-        """BUG: what came right behind the answer was dropped, because nobody was registered yet."""
+        """BUG: frames right behind the answer were dropped, because no consumer was registered yet."""
         s = ConsumerScript(subscription_type=SubscriptionType.FAILOVER)
         success = proto.CommandSuccess(request_id=subscribe_of(s).request_id)
         change = proto.CommandActiveConsumerChange(consumer_id=0, is_active=True)

@@ -77,7 +77,7 @@ class TestUnsubscribing:
         ]
 
     def test_closed_before_it_was_answered(self) -> None:
-        """Who waits is told before the consumer is closed, and nothing more when the answer comes at last."""
+        """Waiting requests fail before the consumer is closed; the late answer has no effect."""
         s = started()
         request = self.unsubscribe(s)
         closing = s.close()
@@ -101,7 +101,7 @@ class TestUnsubscribing:
         assert "SUBSCRIBE" not in [name for name, _ in s.frames()]
 
     def test_closed_by_the_broker_and_taken_in_again_meanwhile(self) -> None:
-        """The broker has a consumer again, and is told that nobody is there."""
+        """The broker has a consumer again; the client closes it."""
         s = started()
         request = self.unsubscribe(s)
         (command,) = s.expect("UNSUBSCRIBE")

@@ -67,7 +67,7 @@ steps = st.lists(
 
 
 class PermitBroker:
-    """What the broker knows of one consumer's permits: FLOW adds, every entry costs its messages."""
+    """The broker's count of one consumer's permits: FLOW adds, every entry costs its messages."""
 
     def __init__(self, s: ConsumerScript) -> None:
         self.s = s

@@ -1,4 +1,4 @@
-"""What a consumer counts (rule STATS-03), while messages are handed out, dropped and delivered again."""
+"""A consumer's counters (rule STATS-03), while messages are delivered, dropped and redelivered."""
 
 from typing import Any
 

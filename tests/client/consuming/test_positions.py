@@ -61,7 +61,7 @@ class TestTheLastMessage:
         assert s.outputs() == [RequestDone(request, MessageId(1, 2))]
 
     def test_a_refusal_is_final(self) -> None:
-        """Who asks in a loop does not spin."""
+        """An application that asks in a loop does not spin."""
         s = started()
         request = s.client.last_message_id(s.now, s.consumer)
         code: Any = proto.MetadataError
@@ -203,7 +203,7 @@ class TestIsThereMore:
         "chunks", [[(1, 2)], [(0, 3), (2, 3)], [(0, 2), (1, 2), (1, 2)]], ids=["rest", "gap", "twice"]
     )
     def test_chunks_that_make_no_message_do_not_count(self, chunks: list[tuple[int, int]]) -> None:
-        """Nobody has to wait for what never comes."""
+        """A question ends at its deadline when no answer comes."""
         s = started(durable=False, start_message_id=EARLIEST)
         s.message(0)
         for entry, (number, total) in enumerate(chunks, 1):
@@ -273,7 +273,7 @@ class TestIsThereMore:
         assert s.outputs() == [RequestDone(request, False)]
 
     def test_nor_while_another_one_waits_for_it(self) -> None:
-        """Of a seek to the end the broker is asked where that was; the application's question waits on."""
+        """After a seek to the end the client asks for the position; the application's question waits."""
         s = started(durable=False, start_message_id=EARLIEST)
         first, second = seek(s, LATEST), s.client.seek(s.now, s.consumer, EARLIEST)
         request = s.client.has_message_available(s.now, s.consumer)
@@ -303,7 +303,7 @@ class TestIsThereMore:
 
 
 def test_a_batch_without_measure_makes_no_bits() -> None:
-    """What the broker says of the size of the last message's batch is only said."""
+    """The broker may announce any size for the last message's batch: no bitset is made of that size."""
     s = started(durable=False, start_message_id=LATEST, start_message_id_inclusive=True)
     answer(s, asked(s), (5, 6, 2**31 - 2), (5, 6))
     (seek,) = [command for name, command in s.frames() if name == "SEEK"]

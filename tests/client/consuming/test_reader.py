@@ -432,7 +432,7 @@ def inflating(plain: bytes, stored: bytes | None = None, **fields: Any) -> bytes
 
 
 class TestUndividedAndCompressed:
-    """What inflates to many times its size stays compressed until somebody looks at it."""
+    """A payload that inflates to many times its size stays compressed until the application looks at it."""
 
     def test_what_waits_takes_the_memory_that_it_took_on_the_wire(self) -> None:
         s = reading(raw_batches=True)

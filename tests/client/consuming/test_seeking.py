@@ -181,7 +181,7 @@ class TestDone:
         assert RequestDone(request, None) in s.outputs()
 
     def test_an_answer_that_comes_after_the_next_attachment_does_not_count(self) -> None:
-        """What was delivered since then may be from before, or from after: it is sought again."""
+        """Messages delivered since then may precede or follow the seek: the SEEK is sent again."""
         s = started()
         request = seek(s, MessageId(1, 0), inclusive=True)
         first = sought(s)
@@ -266,7 +266,7 @@ class TestElsewhere:
     """The subscription of an answered seek was moved once more, and the client does not know."""
 
     def test_by_a_seek_that_was_never_answered(self) -> None:
-        """What the first one went behind is not dropped: who begins before it wants all of it (SEEK-01)."""
+        """A seek to before an entry that the first seek skipped wants all of it (SEEK-01)."""
         s = started()
         seek(s, MessageId(1, 1))
         sought_and_back(s)

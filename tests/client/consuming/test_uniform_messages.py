@@ -47,7 +47,7 @@ STEPS = st.lists(
 
 
 def play(steps: list[Any], cut: int) -> Outcome:
-    """What the application and the broker saw of it, and what is left inside."""
+    """The outputs to application and broker, and the state left inside."""
     s = ConsumerScript(receiver_queue_size=QUEUE, acknowledgement_group_time=3600.0)
     s.accept()
     taken: list[Any] = []

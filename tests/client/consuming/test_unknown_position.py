@@ -67,14 +67,14 @@ class TestWhereTheBrokerPutIt:
         assert [message.data for message in s.take()] == [b"xxx"]
 
     def test_it_is_ready_when_that_is_known(self) -> None:
-        """What is published from then on is read, whatever happens to the connection."""
+        """Messages published from then on are read, whatever happens to the connection."""
         s = ConsumerScript(durable=False, start_message_id=LATEST)
         s.answers_positions = False
         s.accept()
         request = asked(s)
         assert s.outputs() == []
         s.close_by_broker()
-        assert s.outputs() == []  # nobody was told that it was attached
+        assert s.outputs() == []  # the application was not told that the consumer was attached
         s.pass_time(SECOND)
         s.accept()
         request = asked(s)
@@ -187,7 +187,7 @@ class TestWhereTheBrokerPutIt:
         assert [name for name, _ in s.frames()] == ["FLOW"]
 
     def test_or_is_moved_once_more(self) -> None:
-        """What the SEEK had moved went with the connection, before it was known where to."""
+        """The SEEK's effect was lost with the connection, before the client knew the position."""
         s = started(durable=False, start_message_id=EARLIEST)
         request = s.client.seek(s.now, s.consumer, 1_000)
         seek = s.frames()[-1][1]

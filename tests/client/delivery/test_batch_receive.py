@@ -65,7 +65,7 @@ def test_so_many_bytes_are_enough() -> None:
     assert [len(message.data) for message in s.take()] == [4, 4]
     s.message(3, b"x" * 50)
     assert len(s.take()) == 1
-    assert len(s.take()) == 1  # larger than all that is allowed, and nobody else will take it
+    assert len(s.take()) == 1  # larger than the policy allows, but it must be taken
 
 
 def test_a_batch_is_taken_in_parts() -> None:

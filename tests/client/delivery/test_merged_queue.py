@@ -15,7 +15,7 @@ from pulsar_sansio.model.errors import ClosedError
 from pulsar_sansio.model.message import Entry, Message, Source
 
 HEADER: Any = None
-"""Nobody looks at it here."""
+"""The tests do not look at the header."""
 
 
 class Topic:

@@ -100,7 +100,7 @@ def test_messages_of_another_topic_are_acknowledged_by_nobody() -> None:
 def test_all_at_once_is_the_same_as_one_after_the_other(
     sizes: list[int], limits: list[int], bits: int, kind: SubscriptionType, index_acknowledgement: bool
 ) -> None:
-    """Whatever arrived and however much is taken at a time, the broker is told the same."""
+    """The broker gets equal permits for all shapes of items and all limits of `take`."""
     told = []
     for together in (True, False):
         s = started(subscription_type=kind, batch_index_acknowledgement=index_acknowledgement)

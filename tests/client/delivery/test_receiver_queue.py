@@ -155,7 +155,7 @@ def test_a_message_is_withdrawn_and_the_rest_of_an_earlier_delivery_stays(left: 
 
 @pytest.mark.parametrize("size", [0, 6])
 def test_what_is_ready_ends_when_its_messages_are_taken_back(size: int) -> None:
-    """Who holds `ready` gets nothing out of it that comes again (rules CONS-09, REDEL-02)."""
+    """A held `ready` iterator yields no message that will be redelivered (rules CONS-09, REDEL-02)."""
     ways: list[Callable[[Queue], object]] = [
         lambda q: q.queue.clear(),
         lambda q: q.queue.remove({(1, number) for number in range(6)}),

@@ -1,4 +1,4 @@
-"""A receiver queue of size 0: what is asked for is what somebody wants (rules FLOW-13, CONS-37, GAP-13)."""
+"""A receiver queue of size 0: the broker is asked on demand only (rules FLOW-13, CONS-37, GAP-13)."""
 
 from typing import Any
 
@@ -85,7 +85,7 @@ def test_who_waits_across_a_reconnect_is_not_forgotten() -> None:
     s.reconnect()
     assert granted(s) == [1]
     s.message(0)
-    s.reconnect()  # it has arrived, so nobody waits; it comes again when somebody does
+    s.reconnect()  # the message has arrived, so no demand is left; a new demand makes the broker redeliver it
     assert granted(s) == []
     assert s.receive() is None
     assert granted(s) == [1]

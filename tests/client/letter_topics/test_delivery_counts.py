@@ -1,4 +1,4 @@
-"""How often an application was given a message (DLQ-03)."""
+"""The number of times an application received a message (DLQ-03)."""
 
 import pytest
 

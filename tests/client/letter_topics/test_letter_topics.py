@@ -165,7 +165,7 @@ class TestDeadLetters:
         assert dict(metadata.properties) == {**dict(said), "ORIGIN_MESSAGE_IDY_TIME": "1:0:-1"}
 
     def test_delivered_again_meanwhile_it_is_copied_once(self) -> None:
-        """DLQ-06, DLQ-07: it is under way, and nobody asks for it."""
+        """DLQ-06, DLQ-07: the copy is under way, and the client does not request the message."""
         s = LettersScript()
         s.message(0, redelivery_count=3)
         s.accept_producer()
@@ -394,7 +394,7 @@ class TestFailure:
         assert s.permits() == 0
 
     def test_a_wish_of_a_queue_of_size_0_stands(self) -> None:
-        """What went to the dead letters was not what somebody waited for."""
+        """A dead-lettered message is not the one that a request waited for."""
         s = LettersScript(receiver_queue_size=0)
         assert s.receive() is None
         s.expect("FLOW")

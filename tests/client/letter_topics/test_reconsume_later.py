@@ -276,7 +276,7 @@ class TestLaterCumulative:
         assert s.outputs() == [RequestDone(request, None)]
 
     def test_in_a_batch(self) -> None:
-        """What comes behind it in the batch is still to be done."""
+        """Later messages of the batch stay unacknowledged."""
         s = LettersScript(EXCLUSIVE, retry=True, batch_index_acknowledgement=True)
         s.message(0)
         s.batch(1, 3)
