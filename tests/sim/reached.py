@@ -21,7 +21,7 @@ FILE = Path(__file__).with_name("reached.txt")
 def reached(report: SeedReport, coverage: Coverage) -> Iterator[str]:
     """Yield what one seed has reached, or many."""
     yield from (f"fault {name}" for name in report.faults)
-    yield from (f"mark {name}" for name in coverage.marks)
+    yield from (f"coverage point {name}" for name in coverage.points)
     yield from (f"{machine}: {column} in {row}" for machine, row, column in coverage.cells)
 
 

@@ -1,7 +1,7 @@
-"""The bug bank: mistakes that real clients and brokers made, planted on purpose, to test the simulator.
+"""The bug bank: mistakes that real clients and brokers made, planted on purpose to test the simulator.
 
-Each is a named mutation that replaces a few methods of a machine while its context lasts. A mutation that no
-seed notices means that a fault or a check is missing: that is a bug of the simulator.
+Each planted bug has a name and replaces a few methods of a machine while its context lasts. When no seed
+notices a planted bug, a fault or a check is missing: that is a bug of the simulator.
 """
 
 from . import access, brokers, chunks, connections, endings, interceptors, partitions, producers
@@ -21,12 +21,12 @@ from .consuming import (
 from .consuming import (
     table_views as tables,
 )
-from .planted_bug import BANK, Mutation, Patches
+from .planted_bug import BANK, Patches, PlantedBug
 from .preconditions.general import suitable
 
 __all__ = [
     "BANK",
-    "Mutation",
+    "PlantedBug",
     "Patches",
     "access",
     "acknowledgements",

@@ -1,7 +1,7 @@
 """What a planted bug is: a name, where it comes from, and methods of a machine replaced for a while.
 
 Owns planting and removing, and the register of all bugs. The machines know nothing of it and pay nothing for
-it: outside of `Mutation.planted()` they are the classes that were imported. Every replacement counts its
+it: outside of `PlantedBug.planted()` they are the classes that were imported. Every replacement counts its
 calls, so that a bug in code that never runs is told from one that nobody notices.
 """
 
@@ -62,7 +62,7 @@ Plant: TypeAlias = Callable[[Patches], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Mutation:
+class PlantedBug:
     """One bug that can be planted."""
 
     name: str
@@ -87,7 +87,7 @@ class Mutation:
             patches.restore()
 
 
-BANK: dict[str, Mutation] = {}
+BANK: dict[str, PlantedBug] = {}
 """All bugs, by name."""
 
 
@@ -99,7 +99,7 @@ def bug(origin: str, *, caught_by: Sequence[str], needs: Sequence[Need] = ()) ->
         if name in BANK:
             raise ValueError(f"two bugs are called {name}")
         text = " ".join((plant.__doc__ or "").split())
-        BANK[name] = Mutation(name, origin, text, tuple(needs), tuple(caught_by), plant)
+        BANK[name] = PlantedBug(name, origin, text, tuple(needs), tuple(caught_by), plant)
         return plant
 
     return add

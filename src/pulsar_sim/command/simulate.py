@@ -71,7 +71,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Any]", _: object) -> None
     run.add_argument(
         "--require-coverage",
         action="store_true",
-        help="fail where a fault kind, a mark or a move of a client's machine was never reached",
+        help="fail where a fault kind, a coverage point or a move of a client's machine was never reached",
     )
     run.add_argument("--verbose", action="store_true", help="print every count by its name, too")
     run.add_argument("--json", action="store_true", help="print one JSON object")

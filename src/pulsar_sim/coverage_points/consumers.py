@@ -15,119 +15,119 @@ from pulsar_sansio.client.delivery.zero_queue import ZeroQueuePermits
 from pulsar_sansio.client.letter_topics.letter_topics import LetterTopics
 from pulsar_sansio.model.errors import BrokerError
 
-from .coverage_point import mark
+from .coverage_point import coverage_point
 
 
-@mark(Consumer, "open_command")
+@coverage_point(Consumer, "open_command")
 def queue_dropped(consumer: Any, *_: Any) -> object:
     """Messages waited in the client when it subscribed again; they were dropped, for they come again."""
     return consumer._ready and consumer._queue.available
 
 
-@mark(Consumer, "_on_early_message")
+@coverage_point(Consumer, "_on_early_message")
 def message_after_close(*_: Any) -> object:
     """Messages came for a consumer that was being closed."""
     return True
 
 
-@mark(Permits, "give_back")
+@coverage_point(Permits, "give_back")
 def permits_overrun(permits: Any, _messages: int) -> object:
     """The broker had sent more than it had permits for: it serves whole entries."""
     return permits.at_broker < 0
 
 
-@mark(AckTracker, "batch")
+@coverage_point(AckTracker, "batch")
 def batch_came_again_partly(_tracker: Any, _place: Any, size: int, open_bits: Any, _stamp: Any) -> object:
     """A batch was delivered of which some messages were acknowledged before."""
     return open_bits is not None and open_bits & ((1 << size) - 1) != (1 << size) - 1
 
 
-@mark(Arrival, "receive")
+@coverage_point(Arrival, "receive")
 def duplicate_dropped(arrival: Any, command: Any, *_: Any) -> object:
     """An entry came again whose acknowledgement had not been sent yet."""
     return arrival._tracker.is_duplicate((command.ledger_id, command.entry_id))
 
 
-@mark(Arrival, "receive")
+@coverage_point(Arrival, "receive")
 def outdated_epoch(_arrival: Any, command: Any, epoch: int, _limit: int) -> object:
     """A message of before the rewind came after it was asked for."""
     return command.consumer_epoch is not None and command.consumer_epoch < epoch
 
 
-@mark(AckGrouping, "attach")
+@coverage_point(AckGrouping, "attach")
 def cumulative_after_reconnect(acknowledger: Any, _connection: Any) -> object:
     """A cumulative acknowledgement waited for a new connection and went first on it."""
     return acknowledger._tracker._position is not None
 
 
-@mark(AckGrouping, "attach")
+@coverage_point(AckGrouping, "attach")
 def individual_after_reconnect(acknowledger: Any, _connection: Any) -> object:
     """Individual acknowledgements waited for a new connection and went first on it."""
     return bool(acknowledger._tracker.entries)
 
 
-@mark(Consumer, "on_detached")
+@coverage_point(Consumer, "on_detached")
 def batch_half_acknowledged(consumer: Any, _cause: Any) -> object:
     """The connection was lost when some messages of a batch were acknowledged and others were not."""
     records = consumer._ack_grouping._tracker._batches.values()
     return any(0 < record.open_bits.bit_count() < record.size for record in records)
 
 
-@mark(AckTracker, "put_back")
+@coverage_point(AckTracker, "put_back")
 def acknowledgement_lost(*_: Any) -> object:
     """An ACK that asked for an answer got none, and waited again."""
     return True
 
 
-@mark(AckGrouping, "_not_confirmed")
+@coverage_point(AckGrouping, "_not_confirmed")
 def acknowledgement_refused(_acknowledger: Any, _sent: Any, error: Any) -> object:
     """The broker refused an ACK."""
     return isinstance(error, BrokerError)
 
 
-@mark(Redelivery, "_request")
+@coverage_point(Redelivery, "_request")
 def negative_acknowledgement(*_: Any) -> object:
     """Messages were asked for again by name."""
     return True
 
 
-@mark(Redelivery, "redeliver_all")
+@coverage_point(Redelivery, "redeliver_all")
 def rewind_while_detached(redelivery: Any) -> object:
     """Everything was asked for again while there was no connection."""
     return redelivery._connection is None
 
 
-@mark(Redelivery, "active_changed")
+@coverage_point(Redelivery, "active_changed")
 def rewind_repeated(redelivery: Any, active: bool) -> object:
     """A Failover consumer got its turn and had to repeat a request that may have been ignored."""
     return active and redelivery._connection is not None and redelivery.epoch > redelivery._subscribed_epoch
 
 
-@mark(Consumer, "on_active_changed")
+@coverage_point(Consumer, "on_active_changed")
 def turn_lost(consumer: Any, active: bool) -> object:
     """A Failover consumer that had the turn lost it."""
     return bool(consumer._active and not active)
 
 
-@mark(Arrival, "resume_after")
+@coverage_point(Arrival, "resume_after")
 def reader_resumed(*_: Any) -> object:
     """A subscription without memory went on behind what had been handed out."""
     return True
 
 
-@mark(Consumer, "_unsubscribed")
+@coverage_point(Consumer, "_unsubscribed")
 def unsubscribed(*_: Any) -> object:
     """A subscription was removed by its consumer."""
     return True
 
 
-@mark(Consumer, "_unsubscribed")
+@coverage_point(Consumer, "_unsubscribed")
 def unsubscribed_and_lost(consumer: Any, attached: object) -> object:
     """The broker removed a subscription whose consumer was on its way somewhere else, or there."""
     return consumer.attachment.state is not attached
 
 
-@mark(Consumer, "on_end_of_topic")
+@coverage_point(Consumer, "on_end_of_topic")
 def end_of_topic(*_: Any) -> object:
     """A consumer was told that its topic has ended."""
     return True
@@ -136,61 +136,61 @@ def end_of_topic(*_: Any) -> object:
 # --- redelivery, dead letters, flow, positions --------------------------------------------------------------
 
 
-@mark(Redelivery, "_timed_out")
+@coverage_point(Redelivery, "_timed_out")
 def timed_out(*_: Any) -> object:
     """Messages that nobody judged were asked for again."""
     return True
 
 
-@mark(LetterTopics, "dead_letter")
+@coverage_point(LetterTopics, "dead_letter")
 def dead_letter(*_: Any) -> object:
     """An entry came once too often."""
     return True
 
 
-@mark(LetterTopics, "dead_letter")
+@coverage_point(LetterTopics, "dead_letter")
 def dead_letter_came_again(letters: Any, messages: Any) -> object:
     """An entry came again while it was being copied."""
     return messages[0].entry.place in letters._pending_copies
 
 
-@mark(LetterTopics, "detach")
+@coverage_point(LetterTopics, "detach")
 def lost_while_copying(letters: Any) -> object:
     """The connection was lost while dead letters were on their way."""
     return bool(letters._pending_copies)
 
 
-@mark(Permits, "attach")
+@coverage_point(Permits, "attach")
 def attached_while_paused(permits: Any, _grant: Any) -> object:
     """A paused consumer came back, and granted nothing."""
     return permits.paused
 
 
-@mark(ZeroQueuePermits, "attach")
+@coverage_point(ZeroQueuePermits, "attach")
 def wish_over_a_reconnect(permits: Any, _grant: Any) -> object:
     """Somebody waited for a message without prefetching when the connection was lost."""
     return permits.wanted
 
 
-@mark(ScaledPermits, "grow")
+@coverage_point(ScaledPermits, "grow")
 def queue_grown(*_: Any) -> object:
     """A queue has become larger."""
     return True
 
 
-@mark(Seeking, "attach")
+@coverage_point(Seeking, "attach")
 def sought_again(seeking: Any, _connection: Any) -> object:
     """A SEEK whose answer was lost was sent again."""
     return seeking.current is not None and not seeking._answered and seeking.sent_on is not None
 
 
-@mark(Seeking, "seek")
+@coverage_point(Seeking, "seek")
 def seek_waits(seeking: Any, *_: Any) -> object:
     """Somebody sought a place before the last seek was done."""
     return seeking.current is not None
 
 
-@mark(Seeking, "_timed_out")
+@coverage_point(Seeking, "_timed_out")
 def seek_timed_out(*_: Any) -> object:
     """A seek was not done in time."""
     return True
@@ -199,13 +199,13 @@ def seek_timed_out(*_: Any) -> object:
 # --- messages in chunks ------------------------------------------------------------------------------------
 
 
-@mark(ChunkAssembly, "_begin")
+@coverage_point(ChunkAssembly, "_begin")
 def first_chunk_came_again(_chunks: Any, _uuid: Any, before: Any, *_: Any) -> object:
     """A message in chunks was begun anew, because its producer or a broker had to begin again."""
     return before is not None
 
 
-@mark(ChunkAssembly, "_expire")
+@coverage_point(ChunkAssembly, "_expire")
 def chunks_given_up(chunks: Any) -> object:
     """Chunks that make no message were acknowledged after their time."""
     oldest = next(iter(chunks._incomplete.values()), None)

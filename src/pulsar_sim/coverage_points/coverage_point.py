@@ -1,7 +1,7 @@
-"""What a mark is: a situation by name, and a condition on the call of one method of a machine.
+"""A coverage point is a named situation: a condition on the call of one method of a machine.
 
-Owns the register of all marks. It refuses to know what is done with them: `coverage` replaces the methods
-while it records, so that the machines know nothing of marks and pay nothing for them.
+This module owns the register of all coverage points, and does not know how they are used. `coverage` replaces
+the methods while it records, so the machines know nothing of coverage points and pay nothing for them.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ Condition: TypeAlias = "Callable[..., object]"
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class CoveragePoint:
     """One situation."""
 
     name: str
@@ -20,21 +20,23 @@ class Mark:
     owner: type
     method: str
     reached: Condition
-    """Gets what the method gets, itself included."""
+    """The condition takes the arguments of the method, `self` included."""
 
 
-MARKS: dict[str, Mark] = {}
-"""All marks, by name."""
+COVERAGE_POINTS: dict[str, CoveragePoint] = {}
+"""All coverage points, by name."""
 
 
-def mark(owner: type, method: str) -> Callable[[Condition], Condition]:
+def coverage_point(owner: type, method: str) -> Callable[[Condition], Condition]:
     """Add a condition: true where the situation is reached with this call of `owner.method`."""
 
     def add(reached: Condition) -> Condition:
         name = reached.__name__.strip("_").replace("_", " ")
-        if name in MARKS:
-            raise ValueError(f"two marks are called {name}")
-        MARKS[name] = Mark(name, " ".join((reached.__doc__ or "").split()), owner, method, reached)
+        if name in COVERAGE_POINTS:
+            raise ValueError(f"two coverage points are called {name}")
+        COVERAGE_POINTS[name] = CoveragePoint(
+            name, " ".join((reached.__doc__ or "").split()), owner, method, reached
+        )
         return reached
 
     return add

@@ -73,7 +73,7 @@ class Campaign:
     """Two kinds, in the order of the alphabet -> in how many seeds both."""
     coverage: Coverage = field(default_factory=Coverage)
     first_reached: dict[str, int] = field(default_factory=dict)
-    """Mark -> the first seed that reached it: one to replay."""
+    """Coverage point -> the first seed that reached it: one to replay."""
     failures: list[SeedReport] = field(default_factory=list)
     first_seed: int | None = None
     last_seed: int | None = None
@@ -92,7 +92,7 @@ class Campaign:
             self.fault_pairs[pair] = self.fault_pairs.get(pair, 0) + 1
         if coverage is not None:
             self.coverage.add(coverage)
-            for name in coverage.marks:
+            for name in coverage.points:
                 self.first_reached.setdefault(name, report.seed)
         if self.first_seed is None:
             self.first_seed = report.seed
@@ -113,10 +113,10 @@ class Campaign:
 
     @property
     def gaps(self) -> list[str]:
-        """What was never reached: fault kinds, marks, moves of the client's machines."""
+        """What was never reached: fault kinds, coverage points, moves of the client's machines."""
         return [
             *(f"fault {name}" for name in self.missing_faults),
-            *(f"mark {name}" for name in self.coverage.missing_marks),
+            *(f"coverage point {name}" for name in self.coverage.missing_points),
             *(f"move {move}" for move in self.coverage.missing_moves),
         ]
 

@@ -1,4 +1,4 @@
-"""What simulated worlds reached: state × input of the machines, command × state, and the marks.
+"""What simulated worlds reached: state × input of the machines, command × state, and the coverage points.
 
 `Recorder` counts while it is entered, by replacing methods and tables of the machines; outside of it they are
 what was imported, and pay nothing. `Coverage` is the counts, to be added up over seeds and processes. `MAPS`
@@ -26,7 +26,7 @@ from pulsar_sansio.client.consuming.consumer import Consumer
 from pulsar_sansio.core.transitions import Transitions
 from pulsar_sansio.wire import proto
 
-from ..coverage_points import MARKS, Condition
+from ..coverage_points import COVERAGE_POINTS, Condition
 
 T = proto.BaseCommand
 
@@ -169,16 +169,16 @@ class Coverage:
     """How often each pair happened."""
     illegal: dict[Cell, int] = field(default_factory=dict)
     """What came in a state whose table does not have it: it was refused, or ended a connection."""
-    marks: dict[str, int] = field(default_factory=dict)
-    """How often each mark was reached."""
+    points: dict[str, int] = field(default_factory=dict)
+    """How often each coverage point was reached."""
     seeds: dict[str, int] = field(default_factory=dict)
-    """Mark -> in how many seeds."""
+    """Coverage point -> in how many seeds."""
 
     def add(self, other: "Coverage") -> None:
         for mine, theirs in (
             (self.cells, other.cells),
             (self.illegal, other.illegal),
-            (self.marks, other.marks),
+            (self.points, other.points),
             (self.seeds, other.seeds),
         ):
             _add(mine, theirs)
@@ -199,17 +199,18 @@ class Coverage:
         return [f"{name}: {column} in {row}" for name in TABLES for row, column in self.missing(name)]
 
     @property
-    def missing_marks(self) -> list[str]:
-        return [name for name in MARKS if name not in self.marks]
+    def missing_points(self) -> list[str]:
+        return [name for name in COVERAGE_POINTS if name not in self.points]
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, the same for the same seeds."""
         return {
             "maps": {name: self._map_as_json(name) for name in MAPS},
-            "marks": {
-                name: {"times": self.marks.get(name, 0), "seeds": self.seeds.get(name, 0)} for name in MARKS
+            "coverage_points": {
+                name: {"times": self.points.get(name, 0), "seeds": self.seeds.get(name, 0)}
+                for name in COVERAGE_POINTS
             },
-            "marks_missing": self.missing_marks,
+            "coverage_points_missing": self.missing_points,
         }
 
     def _map_as_json(self, name: str) -> dict[str, Any]:
@@ -244,7 +245,7 @@ class Recorder:
         self._moves: defaultdict[tuple[str, type, Enum], int] = defaultdict(int)
         self._illegal: defaultdict[tuple[str, type, Enum], int] = defaultdict(int)
         self._commands: defaultdict[tuple[str, str, int], int] = defaultdict(int)
-        self._marks: defaultdict[str, int] = defaultdict(int)
+        self._points: defaultdict[str, int] = defaultdict(int)
         self._undo: list[tuple[type | ModuleType, str, Any]] = []
 
     def __enter__(self) -> "Recorder":
@@ -253,7 +254,7 @@ class Recorder:
             self._watch_tables()
             self._watch_clients()
             self._watch_brokers()
-            self._watch_marks()
+            self._watch_points()
         except BaseException:
             self.__exit__()
             raise
@@ -266,7 +267,7 @@ class Recorder:
 
     def take(self) -> Coverage:
         """What was reached since the last time, as the coverage of one seed."""
-        coverage = Coverage(marks=dict(self._marks), seeds=dict.fromkeys(self._marks, 1))
+        coverage = Coverage(points=dict(self._points), seeds=dict.fromkeys(self._points, 1))
         for mine, moves in ((coverage.cells, self._moves), (coverage.illegal, self._illegal)):
             for (name, state, event), count in moves.items():
                 mine[name, state.__name__, event.name] = count
@@ -274,7 +275,7 @@ class Recorder:
             cell = (name, row, _command(kind))
             cells = coverage.cells if (row, cell[2]) in MAPS[name].legal else coverage.illegal
             cells[cell] = count
-        for counts in (self._moves, self._illegal, self._commands, self._marks):
+        for counts in (self._moves, self._illegal, self._commands, self._points):
             counts.clear()
         return coverage
 
@@ -360,22 +361,22 @@ class Recorder:
         self._replace(BrokerConnection, "_before_connected", before_connected)
         self._replace(broker_root, "HANDLERS", handlers)
 
-    def _watch_marks(self) -> None:
-        """A method is replaced once, however many marks are on it."""
+    def _watch_points(self) -> None:
+        """A method is replaced once, however many coverage points are on it."""
         at: dict[tuple[type, str], list[tuple[str, Condition]]] = {}
-        for mark in MARKS.values():
-            at.setdefault((mark.owner, mark.method), []).append((mark.name, mark.reached))
+        for point in COVERAGE_POINTS.values():
+            at.setdefault((point.owner, point.method), []).append((point.name, point.reached))
         for (owner, method), conditions in at.items():
-            self._replace(owner, method, partial(_judging, self._marks, conditions))
+            self._replace(owner, method, partial(_judging, self._points, conditions))
 
 
 def _judging(
-    marks: "defaultdict[str, int]", conditions: Iterable[tuple[str, Condition]], original: Any
+    points: "defaultdict[str, int]", conditions: Iterable[tuple[str, Condition]], original: Any
 ) -> Callable[..., Any]:
     def judged(*arguments: Any, **options: Any) -> Any:
         for name, reached in conditions:
             if reached(*arguments, **options):
-                marks[name] += 1
+                points[name] += 1
         return original(*arguments, **options)
 
     return judged

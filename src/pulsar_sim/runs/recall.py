@@ -11,7 +11,7 @@ from itertools import count
 from statistics import median
 from typing import Any
 
-from ..bug_bank import BANK, Mutation, Patches, suitable
+from ..bug_bank import BANK, Patches, PlantedBug, suitable
 from ..engine.failures import Outcome
 from ..world.world import World
 
@@ -106,13 +106,13 @@ class Recalled:
         }
 
 
-def try_seed(mutation: Mutation, seed: int, recalled: Recalled) -> bool:
+def try_seed(bug: PlantedBug, seed: int, recalled: Recalled) -> bool:
     """Run one seed with the bug planted, and note what happened; whether it was noticed.
 
     An error that the bug itself raises is nothing that the simulator noticed, unless crashing is what the bug
     is about. An error that a machine raises because of the bug is.
     """
-    with mutation.planted() as patches:
+    with bug.planted() as patches:
         report = World(seed).run()
     recalled.tried += 1
     if not recalled.notices:
@@ -121,36 +121,36 @@ def try_seed(mutation: Mutation, seed: int, recalled: Recalled) -> bool:
         recalled.calls[label] = recalled.calls.get(label, 0) + calls
     if report.outcome is Outcome.PASSED:
         return False
-    own = report.outcome is Outcome.EXCEPTION and _raised_by(mutation, report.text)
-    if own and "exception" not in mutation.caught_by:
-        recalled.broken = f"{mutation.name} in seed {seed}:\n{report.text}"
+    own = report.outcome is Outcome.EXCEPTION and _raised_by(bug, report.text)
+    if own and "exception" not in bug.caught_by:
+        recalled.broken = f"{bug.name} in seed {seed}:\n{report.text}"
         return False
     what = report.text.strip().splitlines()[-1]
     recalled.notices.append(Notice(seed, report.rule, what, report.events))
     return True
 
 
-def _raised_by(mutation: Mutation, traceback: str) -> bool:
+def _raised_by(bug: PlantedBug, traceback: str) -> bool:
     """Whether the innermost call of a traceback is the bug's own code, or what puts it in its place."""
     *_, innermost = [line for line in traceback.splitlines() if line.startswith("  File ")]
-    return any(f'"{file}"' in innermost for file in (getfile(mutation.plant), getfile(Patches)))
+    return any(f'"{file}"' in innermost for file in (getfile(bug.plant), getfile(Patches)))
 
 
-def seeds_for(mutation: Mutation, number: int, first: int = 0) -> Iterator[int]:
+def seeds_for(bug: PlantedBug, number: int, first: int = 0) -> Iterator[int]:
     """The first `number` seeds from `first` on whose worlds can show the bug."""
     found = 0
     for looked in count():
         if found == number or looked == number * LOOK:
             return
-        if suitable(first + looked, mutation.needs):
+        if suitable(first + looked, bug.needs):
             found += 1
             yield first + looked
 
 
 def unknown(name: str) -> Recalled:
     """A bug of the bank that was not tried yet. Raises `KeyError`."""
-    mutation = BANK[name]
-    return Recalled(name, mutation.origin, mutation.text, mutation.caught_by)
+    bug = BANK[name]
+    return Recalled(name, bug.origin, bug.text, bug.caught_by)
 
 
 def recall_one(
@@ -164,12 +164,12 @@ def recall_one(
 
     A bug that raises an error of its own is not tried any further. No seed begins once `end` says so.
     """
-    mutation = BANK[name]
+    bug = BANK[name]
     recalled = unknown(name)
-    for seed in seeds_for(mutation, max(seeds, sample), first):
+    for seed in seeds_for(bug, max(seeds, sample), first):
         if end():
             break
-        try_seed(mutation, seed, recalled)
+        try_seed(bug, seed, recalled)
         if recalled.broken or (recalled.notices and recalled.tried >= sample):
             break
     return recalled

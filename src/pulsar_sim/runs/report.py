@@ -8,7 +8,7 @@ campaign, pictures from `heat_map`, and whoever wants files writes them.
 from collections.abc import Iterable
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from ..coverage_points import MARKS
+from ..coverage_points import COVERAGE_POINTS
 from ..engine.failures import Outcome
 from .campaign import Campaign
 from .coverage import MAPS, Map
@@ -73,7 +73,7 @@ def render(campaign: Campaign, seconds: float | None = None) -> str:
     _failures(main, campaign)
     _gaps(main, campaign)
     _maps(main, campaign)
-    _marks(main, campaign)
+    _points(main, campaign)
     _faults(main, campaign)
     return "<!doctype html>\n" + tostring(html, encoding="unicode", method="html") + "\n"
 
@@ -169,12 +169,15 @@ def _gaps(main: Element, campaign: Campaign) -> None:
     SubElement(main, "h2").text = "What was never reached"
     gaps = campaign.gaps
     if not gaps:
-        _paragraph(main, "Nothing: every fault kind, every mark and every move of the client's machines was.")
+        _paragraph(
+            main,
+            "Nothing: every fault kind, every coverage point and every move of the client's machines was.",
+        )
         return
     _paragraph(
         main,
-        "Of the fault kinds, the marks, and the moves in the tables of the client's machines. More seeds may "
-        "reach it; else a fault, a workload or a feature of the simulator is missing.",
+        "Of the fault kinds, the coverage points, and the moves in the tables of the client's machines. "
+        "More seeds may reach it; else a fault, a workload or a feature of the simulator is missing.",
     )
     shown = SubElement(main, "ul", {"class": "gaps"})
     for gap in gaps:
@@ -192,23 +195,23 @@ def _maps(main: Element, campaign: Campaign) -> None:
         SubElement(main, "div", {"class": "card"}).append(picture_of(campaign, each))
 
 
-def _marks(main: Element, campaign: Campaign) -> None:
+def _points(main: Element, campaign: Campaign) -> None:
     coverage = campaign.coverage
     SubElement(main, "h2").text = "Marks"
     _paragraph(
         main,
-        f"{len(MARKS) - len(coverage.missing_marks)} of {len(MARKS)} situations were reached that a "
-        "simulator worth trusting gets into.",
+        f"{len(COVERAGE_POINTS) - len(coverage.missing_points)} of {len(COVERAGE_POINTS)} situations were "
+        "reached that a simulator worth trusting gets into.",
     )
-    table = _table(main, "mark", "what happened", "first seed", "seeds", "times")
-    for mark in MARKS.values():
-        times = coverage.marks.get(mark.name, 0)
+    table = _table(main, "coverage point", "what happened", "first seed", "seeds", "times")
+    for point in COVERAGE_POINTS.values():
+        times = coverage.points.get(point.name, 0)
         row = SubElement(table, "tr", {"class": "reached" if times else "never"})
-        SubElement(row, "td", {"class": "name"}).text = mark.name
-        SubElement(row, "td").text = mark.text
+        SubElement(row, "td", {"class": "name"}).text = point.name
+        SubElement(row, "td").text = point.text
         first = SubElement(row, "td", {"class": "number"})
-        first.text = str(campaign.first_reached.get(mark.name, ""))
-        _numbers(row, (coverage.seeds.get(mark.name, 0), times))
+        first.text = str(campaign.first_reached.get(point.name, ""))
+        _numbers(row, (coverage.seeds.get(point.name, 0), times))
 
 
 def _faults(main: Element, campaign: Campaign) -> None:

@@ -29,14 +29,14 @@ def summary(campaign: Campaign, seconds: float) -> list[str]:
     found = campaign.as_json()["coverage"]
     maps = found["maps"].values()
     moves = f"{sum(each['reached'] for each in maps)} of {sum(each['legal'] for each in maps)} moves"
-    reached = len(found["marks"]) - len(found["marks_missing"])
+    reached = len(found["coverage_points"]) - len(found["coverage_points_missing"])
     gaps = campaign.gaps
     most = "".join(f", {number} {name}" for name, number in _by_number(campaign.faults)[:SHOWN_FAULTS])
     hidden = len(campaign.failures) - SHOWN_FAILURES
     return [
         _pace(campaign, seconds),
         f"faults: {sum(campaign.faults.values())} of {len(campaign.faults)} kinds{most}",
-        f"reached: {moves}, {reached} of {len(found['marks'])} marks, "
+        f"reached: {moves}, {reached} of {len(found['coverage_points'])} coverage points, "
         f"{found['fault_pairs']['seen']} of {found['fault_pairs']['possible']} pairs of fault kinds",
         *(
             [f"never reached: {len(gaps)} (--json and --report name all): {', '.join(gaps[:SHOWN_GAPS])}"]

@@ -41,7 +41,7 @@ def test_the_bug_is_noticed(name: str) -> None:
 
 def test_every_entry_of_history_is_accounted_for() -> None:
     """An entry of docs/bank.md is planted, or the page says what is missing for it."""
-    planted = {mutation.origin for mutation in BANK.values()} - {"own"}
+    planted = {bug.origin for bug in BANK.values()} - {"own"}
     rows = re.findall(r"^\| (BUG-\d{3}) \|.*\| ([^|]*?) \|$", PAGE, re.MULTILINE)
     assert len(rows) == 118
     for entry, missing in rows:
@@ -50,4 +50,4 @@ def test_every_entry_of_history_is_accounted_for() -> None:
 
 def test_the_table_has_every_bug() -> None:
     rows = re.findall(r"^\| ([a-z0-9-]+) \| (BUG-\d{3}|own) \|", PAGE, re.MULTILINE)
-    assert rows == [(mutation.name, mutation.origin) for mutation in BANK.values()]
+    assert rows == [(bug.name, bug.origin) for bug in BANK.values()]

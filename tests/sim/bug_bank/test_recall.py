@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.client.delivery.permits import Permits
-from pulsar_sim.bug_bank import BANK, Mutation
+from pulsar_sim.bug_bank import BANK, PlantedBug
 from pulsar_sim.runs.recall import Notice, Recall, Recalled, recall, recall_one, seeds_for
 from pulsar_trio_command.command import main
 from tests.sim.processes import found_by_one_or_two
@@ -14,10 +14,10 @@ from tests.sim.processes import found_by_one_or_two
 
 def plant(monkeypatch: pytest.MonkeyPatch, name: str, act: Any, caught_by: tuple[str, ...] = ()) -> None:
     """A bug for one test: `act(original, permits, messages)` in the place of `Permits.give_back`."""
-    mutation = Mutation(
+    bug = PlantedBug(
         name, "own", f"{name}.", (), caught_by, lambda patches: patches.around(Permits, "give_back", act)
     )
-    monkeypatch.setitem(BANK, name, mutation)
+    monkeypatch.setitem(BANK, name, bug)
 
 
 def harmless(original: Any, self: Any, messages: int) -> None:
@@ -90,12 +90,12 @@ def test_seeds_that_cannot_show_it_are_passed_over() -> None:
     def some_topics(profile: Any) -> bool:
         return bool(profile.topics > 1)
 
-    mutation = Mutation("picky", "own", "Picky.", (some_topics,), (), lambda patches: None)
-    found = list(seeds_for(mutation, 5, 10))
+    bug = PlantedBug("picky", "own", "Picky.", (some_topics,), (), lambda patches: None)
+    found = list(seeds_for(bug, 5, 10))
     assert len(found) == 5
     assert found[0] >= 10
     assert found != list(range(10, 15))
-    never = Mutation("never", "own", "Never.", (lambda profile: False,), (), lambda patches: None)
+    never = PlantedBug("never", "own", "Never.", (lambda profile: False,), (), lambda patches: None)
     assert list(seeds_for(never, 1)) == []
 
 

@@ -35,9 +35,9 @@ def test_run_prints_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(found["trace_hash"]) == 32
     coverage = found["coverage"]
     assert coverage["maps"]["connection"]["cells"]["Opening"]["OPENED"] > 0
-    assert coverage["marks"]["frame in pieces"].keys() == {"times", "seeds"}
+    assert coverage["coverage_points"]["frame in pieces"].keys() == {"times", "seeds"}
     assert 0 < coverage["fault_pairs"]["seen"] < coverage["fault_pairs"]["possible"]
-    assert all(f"mark {name}" in coverage["gaps"] for name in coverage["marks_missing"])
+    assert all(f"coverage point {name}" in coverage["gaps"] for name in coverage["coverage_points_missing"])
 
 
 def test_no_seed_is_left_out_between_portions() -> None:
@@ -223,7 +223,7 @@ def test_a_report_that_cannot_be_written_has_a_code_of_its_own(
 def test_what_was_not_reached_fails_where_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert simulate("run", "--seed", "1", "--seeds", "1", "--require-coverage", "--verbose") == 5
     shown = capsys.readouterr().out
-    assert "never: mark window full" in shown
+    assert "never: coverage point window full" in shown
     assert "never: move connection: OPENED in Opening" in shown
     assert "never: fault reset" in shown
 

@@ -203,7 +203,7 @@ def reached(script: Any, **options: Any) -> set[str]:
         setattr(profile, name, value)
     with Recorder() as recorder:
         passed(world_of(profile, script))
-        return set(recorder.take().marks)
+        return set(recorder.take().points)
 
 
 def test_what_moving_topics_reaches() -> None:

@@ -17,7 +17,7 @@ from pulsar_sansio.core.buffers import ReceiveBuffer
 from pulsar_sansio.core.transitions import Transitions
 from pulsar_sansio.model.errors import PersistenceError
 from pulsar_sim import Outcome, World
-from pulsar_sim.coverage_points import MARKS, Mark, mark
+from pulsar_sim.coverage_points import COVERAGE_POINTS, CoveragePoint, coverage_point
 from pulsar_sim.runs.coverage import MAPS, TABLES, TO_BROKERS, TO_CLIENTS, Coverage, Recorder
 
 FIRST, FEWEST, MOST = 280, 4, 40
@@ -57,7 +57,7 @@ def test_every_transition_table_is_watched() -> None:
 
 
 def test_the_machines_are_as_they_were() -> None:
-    watched = [(mark.owner, mark.method) for mark in MARKS.values()]
+    watched = [(point.owner, point.method) for point in COVERAGE_POINTS.values()]
     watched += [(Transitions, "check"), (Transitions, "allows")]
     before = [vars(owner)[method] for owner, method in watched]
     handlers = broker_root.HANDLERS
@@ -69,9 +69,9 @@ def test_the_machines_are_as_they_were() -> None:
     assert broker_root.HANDLERS is handlers
 
 
-def test_a_mark_that_does_not_fit_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    misfit = Mark("misfit", "Never.", Permits, "no_such_method", lambda *_: False)
-    monkeypatch.setitem(MARKS, "misfit", misfit)
+def test_a_point_that_does_not_fit_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    misfit = CoveragePoint("misfit", "Never.", Permits, "no_such_method", lambda *_: False)
+    monkeypatch.setitem(COVERAGE_POINTS, "misfit", misfit)
     check = vars(Transitions)["check"]
     with pytest.raises(KeyError, match="no_such_method"), Recorder():
         pass
@@ -124,11 +124,11 @@ def test_maps_have_the_whole_of_their_tables() -> None:
 def test_a_few_worlds_reach_most_of_it(observed: tuple[Coverage, list[str]]) -> None:
     coverage, hashes = observed
     assert coverage.missing("connection") == []
-    assert len(coverage.marks) > 20
+    assert len(coverage.points) > 20
     found = coverage.as_json()
     assert found["maps"]["connection"]["reached"] == found["maps"]["connection"]["legal"] == 5
-    assert set(found["marks_missing"]) | set(coverage.marks) == set(MARKS)
-    assert found["marks"]["frame in pieces"]["seeds"] <= len(hashes)
+    assert set(found["coverage_points_missing"]) | set(coverage.points) == set(COVERAGE_POINTS)
+    assert found["coverage_points"]["frame in pieces"]["seeds"] <= len(hashes)
     assert found["maps"]["attachment"]["cells"]["Idle"]["START"] > 10
 
 
@@ -136,8 +136,8 @@ def test_what_is_missing_is_named() -> None:
     missing = Coverage().missing_moves
     assert "connection: OPENED in Opening" in missing
     assert len(missing) == sum(len(table.table) for table in TABLES.values())
-    assert Coverage(marks={"window full": 1}).missing_marks == [
-        name for name in MARKS if name != "window full"
+    assert Coverage(points={"window full": 1}).missing_points == [
+        name for name in COVERAGE_POINTS if name != "window full"
     ]
 
 
@@ -153,7 +153,7 @@ def test_taking_begins_anew() -> None:
         buffer = ReceiveBuffer()
         buffer.hold(bytes(2), 0)
         assert buffer.feed(bytes(2)) == bytes(4)
-        assert recorder.take().marks == {"frame in pieces": 1}
+        assert recorder.take().points == {"frame in pieces": 1}
         assert recorder.take() == Coverage()
 
 
@@ -167,22 +167,21 @@ def test_what_is_not_legal_is_counted_apart() -> None:
     assert coverage.cells == {}
 
 
-# --- marks ---------------------------------------------------------------------------------------------
+# --- coverage points -----------------------------------------------------------------------------------
 
 
-def test_there_are_enough_marks_and_each_says_what_happened() -> None:
-    assert len(MARKS) >= 60
-    for each in MARKS.values():
+def test_each_point_says_what_happened_and_watches_a_method() -> None:
+    for each in COVERAGE_POINTS.values():
         assert each.text.endswith(".")
         assert callable(vars(each.owner)[each.method])
 
 
-def test_no_two_marks_have_one_name() -> None:
+def test_no_two_points_have_one_name() -> None:
     def window_full(*_: object) -> bool:
         return False
 
     with pytest.raises(ValueError, match="window full"):
-        mark(Permits, "charge")(window_full)
+        coverage_point(Permits, "charge")(window_full)
 
 
 def test_more_messages_than_permits_is_an_overrun() -> None:
@@ -191,20 +190,20 @@ def test_more_messages_than_permits_is_an_overrun() -> None:
         permits.attach(lambda granted: None)
         permits.at_broker -= 3  # a batch of three
         permits.give_back(3)
-        assert recorder.take().marks == {}
+        assert recorder.take().points == {}
         permits.at_broker -= 16  # a batch of sixteen
         permits.give_back(16)
-        assert recorder.take().marks == {"permits overrun": 1}
+        assert recorder.take().points == {"permits overrun": 1}
 
 
 def test_a_message_sent_again_is_known_or_not_yet() -> None:
     with Recorder() as recorder:
         known = Deduplication({}, now=0, limit=10)
         assert not known.is_duplicate("producer", 0, 4)
-        assert recorder.take().marks == {}
+        assert recorder.take().points == {}
         with pytest.raises(PersistenceError):
             known.is_duplicate("producer", 0, 4)
-        assert recorder.take().marks == {}
+        assert recorder.take().points == {}
         known.stored("producer", 4)
         assert known.is_duplicate("producer", 0, 4)
-        assert recorder.take().marks == {"resent message known": 1}
+        assert recorder.take().points == {"resent message known": 1}

@@ -6,7 +6,7 @@ from xml.etree.ElementTree import fromstring
 import pytest
 
 from pulsar_sim import Campaign, Coverage, Outcome, SeedReport
-from pulsar_sim.coverage_points import MARKS
+from pulsar_sim.coverage_points import COVERAGE_POINTS
 from pulsar_sim.runs.coverage import MAPS
 from pulsar_sim.runs.report import files, picture_of_pairs, render
 
@@ -71,14 +71,14 @@ def test_it_says_how_much_there_was_and_how_it_went(campaign: Campaign) -> None:
 def test_what_was_reached_and_what_was_not(campaign: Campaign) -> None:
     page = Page(render(campaign))
     kinds = len(campaign.fault_kinds)
-    assert page.rows == {"head": 2, "reached": 1 + 2, "never": len(MARKS) - 1 + kinds - 2}
+    assert page.rows == {"head": 2, "reached": 1 + 2, "never": len(COVERAGE_POINTS) - 1 + kinds - 2}
     assert page.tags.count("svg") == len(MAPS) + 1
     for text in (
         "OPENED, Opening: 12",
         "CLOSE, Closed: not legal; came 2 times",
         "CLOSE, Ready: legal, never happened",
-        "mark send timeout",
-        "7",  # the first seed of the mark
+        "coverage point send timeout",
+        "7",  # the first seed of the coverage point
         "move connection: CONNECTED in Handshaking",
         "fault half_open",
     ):
@@ -90,7 +90,10 @@ def test_a_campaign_that_reached_everything_says_so(
 ) -> None:
     monkeypatch.setattr(Campaign, "gaps", property(lambda self: []))
     texts = Page(render(campaign)).texts
-    assert "Nothing: every fault kind, every mark and every move of the client's machines was." in texts
+    assert (
+        "Nothing: every fault kind, every coverage point and every move of the client's machines was."
+        in texts
+    )
 
 
 def test_nothing_in_it_is_more_than_text(campaign: Campaign) -> None:

@@ -116,11 +116,11 @@ def test_two_kinds_of_faults_in_one_world_are_a_pair() -> None:
 def test_a_mark_has_a_seed_to_look_at() -> None:
     campaign = Campaign()
     campaign.add(SeedReport(4), Coverage())
-    campaign.add(SeedReport(5), Coverage(marks={"window full": 2}, seeds={"window full": 1}))
-    campaign.add(SeedReport(6), Coverage(marks={"window full": 1}, seeds={"window full": 1}))
+    campaign.add(SeedReport(5), Coverage(points={"window full": 2}, seeds={"window full": 1}))
+    campaign.add(SeedReport(6), Coverage(points={"window full": 1}, seeds={"window full": 1}))
     found = campaign.as_json()["coverage"]
     assert found["first_seeds"] == {"window full": 5}
-    assert found["marks"]["window full"] == {"times": 3, "seeds": 2}
+    assert found["coverage_points"]["window full"] == {"times": 3, "seeds": 2}
 
 
 def test_required_coverage_is_a_code_of_its_own_and_yields_to_failures() -> None:

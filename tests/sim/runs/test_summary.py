@@ -43,7 +43,7 @@ def test_the_details_name_everything() -> None:
     assert all(f" {name}\n" in text for name in FAULTS)
     assert text.count("KeyError: 7") == 6
     assert text.count('File "x.py"') == 6
-    assert "never: mark window full" in text
+    assert "never: coverage point window full" in text
 
 
 def test_a_long_failure_is_cut() -> None:
