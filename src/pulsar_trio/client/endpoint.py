@@ -1,4 +1,4 @@
-"""What producers and consumers have in common: getting ready, ending, closing."""
+"""The base of producers and consumers: they get ready, end and close alike."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -27,7 +27,7 @@ class Answer:
     def __init__(self) -> None:
         self._event = trio.Event()
         self.taken = False
-        """Whether a task has got it."""
+        """True once a task has taken the answer."""
         self.value: Any = None
         self.error: PulsarError | None = None
 
@@ -82,7 +82,7 @@ class Endpoint(ABC):
         self._gone = trio.Event()
         self._ready = Answer()
         self.connected = False
-        """Whether it is attached to a broker at the moment. While it is not, it reconnects by itself."""
+        """True while the endpoint is attached to a broker. A detached endpoint reconnects by itself."""
         self._cause: PulsarError | None = None
         """The reason of the last loss or failed attempt; None while the endpoint is connected."""
         self._trouble_since: float | None = None
@@ -137,8 +137,8 @@ class Endpoint(ABC):
 
     # --- the user's side --------------------------------------------------------------------------------
 
-    async def _pass_turn(self) -> None:
-        """A checkpoint once in `TURN` calls."""
+    async def _checkpoint_occasionally(self) -> None:
+        """Run a checkpoint once in `TURN` calls."""
         self._turn -= 1
         if self._turn <= 0:
             self._turn = TURN
@@ -215,10 +215,10 @@ class Endpoint(ABC):
             self._end(self._reason(None))
 
     async def _before_closing(self) -> None:
-        """What is still to be done while it is open."""
+        """Finish the work that needs an open endpoint."""
         await trio.lowlevel.checkpoint_if_cancelled()
 
     def _abandon(self) -> None:
-        """Nobody waits any more for it."""
+        """Give the endpoint up, because no task waits for it any more."""
         if self._ended is None:
             self._driver.abandon(self._handle)

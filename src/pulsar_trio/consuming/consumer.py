@@ -72,27 +72,27 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
 
     _kind = "consumer"
     _by_key = False
-    """Whether messages of one key are to be handled one after the other."""
+    """True when `run` handles the messages of one key one after the other."""
 
     def __init__(self, driver: "Driver", handle: int, spec: ConsumerSpec) -> None:
         super().__init__(driver, handle)
         self._at_hand: Iterator[Message] = iter(())
         """Messages that need only be taken; see `pulsar_sansio.Client.receiver`."""
-        self._find_ways()
+        self._bind_machine()
         self._arrived = trio.lowlevel.ParkingLot()
-        self._collects = spec.batch_receive is not None
-        self._collectors = 0
-        """Tasks that wait until the policy calls it enough."""
+        self._has_batch_policy = spec.batch_receive is not None
+        self._batch_receivers = 0
+        """The number of tasks that wait for a batch to satisfy the batch receive policy."""
         self._listening = False
-        """Whether `run` gets all messages."""
+        """True while `run` receives all messages."""
         self._current_run = CurrentRun(driver)
         self._draining = False
-        """Nothing is received any more: see `drain`."""
-        self._collecting: set[trio.CancelScope] = set()
-        """Those of `_collectors`."""
+        """True after `drain` was called; the consumer then receives nothing more."""
+        self._batch_receive_scopes: set[trio.CancelScope] = set()
+        """The cancel scopes of the tasks in `_batch_receivers`."""
         self._end_of_topic = False
         self._one_by_one = spec.acknowledgement_timeout > 0
-        """Every message is handed out at a moment of its own, from which its time runs."""
+        """True when each message is delivered singly, because its acknowledgement timeout runs from then."""
         self._spec = spec
         self.subscription = spec.subscription
         self.active: bool | None = None
@@ -101,8 +101,8 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         self._active_on: frozenset[str | None] = frozenset()
         self._active_changed = trio.lowlevel.ParkingLot()
 
-    def _find_ways(self) -> None:
-        """The machine's shortest ways for each message."""
+    def _bind_machine(self) -> None:
+        """Bind the machine's calls that are made once per message."""
         self._queue = self._machine.receiver(self._handle)
         self._take: Callable[[int], Messages] = self._queue.take
         self._acknowledge: Callable[..., bool] = self._machine.acknowledger(self._handle)
@@ -169,7 +169,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         if self._turn <= 0:
             self._turn = TURN
             await trio.lowlevel.checkpoint()
-        if self._collects and not self._draining:
+        if self._has_batch_policy and not self._draining:
             await self._collect()
         self._driver.tick = self._now()
         while True:
@@ -180,13 +180,13 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
                 raise self._driver.own_fault(error) from error.__cause__
             if self._outputs:
                 self._driver.after_take()
-            elif self._collects:  # the time of the next task that collects may end before all else
+            elif self._has_batch_policy:  # the time of the next task that collects may end before all else
                 self._driver.after_quiet_call()
             if messages:
                 self._turn -= len(messages)
                 self._pass_on()
                 return messages
-            if self._collects and not (self._end_of_topic or self._draining):
+            if self._has_batch_policy and not (self._end_of_topic or self._draining):
                 await self._collect()  # what was there is gone: taken back, or by another task
             else:
                 await self._wait()
@@ -194,18 +194,18 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
     async def _collect(self) -> None:
         """Wait until the policy calls it enough, or `drain`. It has taken nothing, so cancelling it loses
         nothing."""
-        self._collectors += 1
+        self._batch_receivers += 1
         try:
             with trio.CancelScope() as scope:
-                self._collecting.add(scope)
+                self._batch_receive_scopes.add(scope)
                 await self._request(self._machine.batch_receive)
         except PulsarError:
             if self._ended is not None:
                 self._refuse()
             raise
         finally:
-            self._collecting.discard(scope)
-            self._collectors -= 1
+            self._batch_receive_scopes.discard(scope)
+            self._batch_receivers -= 1
 
     def _next(self) -> Message | None:
         """The next message where a run of them may have ended; see `pulsar_sansio`'s `Client.receiver`."""
@@ -304,7 +304,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         if self._ended is not None:
             self._refuse()
         self._check_not_listening()
-        if self._arrived or self._collectors:
+        if self._arrived or self._batch_receivers:
             raise InvalidConfiguration("run is not possible while a task waits in receive")
         source = Source(self._receive_waiting, self._rest_of_run)
         run = Run(source, outcomes, handler, concurrency, self._by_key, stop)
@@ -347,12 +347,12 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         if self._ended is None:
             self._take = _nothing
         self._arrived.unpark_all()
-        for scope in self._collecting:
+        for scope in self._batch_receive_scopes:
             scope.cancel()
         self._current_run.stop()
 
     def _rest_of_run(self) -> Iterator[Message]:
-        """What need only be taken, for who is the only one that receives."""
+        """Return the messages at hand, for a task that alone receives from this consumer."""
         if self._one_by_one or self._draining:
             return iter(())
         self._turn -= self._queue.run_length
@@ -436,7 +436,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         )
 
     def _publish_time(self) -> int:
-        """Of a copy made now: milliseconds since 1970."""
+        """Return the publish time of a copy that is made now, in milliseconds since 1970."""
         return (self._driver.now() + self._driver.wall_offset) // 1_000_000
 
     def redeliver_unacknowledged(self) -> None:
@@ -489,14 +489,14 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         return [TopicMessageId(self.topic, last)] if isinstance(last, MessageId) else last
 
     async def has_message_available(self) -> bool:
-        """Whether there is a message after those that were received: `receive` will not wait for long."""
+        """Tell whether another message follows those received; if so, `receive` will not wait for long."""
         if self._ended is None and self._machine.available(self._handle):
-            await self._pass_turn()
+            await self._checkpoint_occasionally()
             return True
         return bool(await self._request(self._machine.has_message_available))
 
     def positions(self) -> dict[str, MessageId]:
-        """How far it is: of each topic, by its full name, the message behind which the next one comes."""
+        """Return the position by full topic name: the id of the message before the next one."""
         if self._ended is not None:
             self._refuse()
         return self._machine.checkpoint(self._handle)
@@ -532,7 +532,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
             case outputs.LetterFailed(_, message_id, topic, error):
                 _log.warning("%r: message %s could not be copied to %s: %s", self, message_id, topic, error)
             case outputs.ConsumerReady(_, topic):
-                self._find_ways()  # with partitions they are others than those of one topic
+                self._bind_machine()  # with partitions they are others than those of one topic
                 self.topic = topic
                 self.connected = True
                 self._ready.set(None)
@@ -559,7 +559,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
             counted = Counted()
         return ConsumerStatistics(
             0 if self._ended else counted.available,
-            len(self._arrived) + self._collectors,
+            len(self._arrived) + self._batch_receivers,
             replace(self._arrivals),
             counted.messages_received,
             counted.bytes_received,
@@ -569,7 +569,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         )
 
     def _waiting(self) -> list[str]:
-        tasks = len(self._arrived) + self._collectors
+        tasks = len(self._arrived) + self._batch_receivers
         return [f"{tasks} tasks wait for a message"] if tasks else []
 
     def __repr__(self) -> str:

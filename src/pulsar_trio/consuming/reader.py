@@ -1,7 +1,7 @@
 """Readers: a trio receive channel of messages that manages its position itself.
 
-A reader is a consumer that nobody has to acknowledge anything to; so it has no such methods. It begins where
-it is told to, can be moved, and says how far it is, in bytes that another reader can begin with.
+A reader is a consumer without acknowledgement, so it has no methods for it. The application chooses its
+start, can seek, and can take a checkpoint: bytes at which another reader can start.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -60,7 +60,7 @@ def start_options(start: Start) -> dict[str, Any]:
 
 
 class ReadingConsumer(Consumer):
-    """What a reader is made of."""
+    """The consumer inside a reader."""
 
     _kind = "reader"
 
@@ -121,7 +121,7 @@ class Reader(trio.abc.ReceiveChannel[Message]):
 
         Messages that come later are left for the next call; of several topics and partitions some may be
         among the others. Raises what `receive` and `last_message_ids` raise, and `LocalProtocolError` for a
-        reader of part of the keys, whose last message nobody knows.
+        reader of part of the keys, whose last message is unknown.
         """
         if self._in_part:
             raise LocalProtocolError(
@@ -147,8 +147,8 @@ class Reader(trio.abc.ReceiveChannel[Message]):
                 del last[message.topic]
 
     async def _receive_soon(self) -> Message | None:
-        """None where nothing comes for a while: what there was is of no use, or was compacted away, and
-        nobody says so."""
+        """Receive a message, or return None after `ASKING_INTERVAL`: the remaining entries may be
+        unreadable or compacted away, which the broker does not report."""
         with trio.move_on_after(ASKING_INTERVAL):
             return await self.receive()
         return None
@@ -192,15 +192,15 @@ class Reader(trio.abc.ReceiveChannel[Message]):
         return await self._consumer.last_message_ids()
 
     async def has_message_available(self) -> bool:
-        """Whether there is a message after those that were received: `receive` will not wait for long."""
+        """Tell whether another message follows those received; if so, `receive` will not wait for long."""
         return await self._consumer.has_message_available()
 
     def checkpoint(self) -> bytes:
-        """How far it is, to be kept outside: a reader whose `start` this is goes on with the next message."""
+        """Return the position as bytes to store: a reader with this `start` continues at the next message."""
         return encode_checkpoint(self.positions())
 
     def positions(self) -> dict[str, MessageId]:
-        """The same, for each topic by its full name: the message behind which the next one comes."""
+        """Return the position by full topic name: the id of the message before the next one."""
         return self._consumer.positions()
 
     # --- the end ----------------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ class Reader(trio.abc.ReceiveChannel[Message]):
 
     @property
     def connected(self) -> bool:
-        """Whether it is attached to a broker at the moment. While it is not, it reconnects by itself."""
+        """True while the reader is attached to a broker. A detached reader reconnects by itself."""
         return self._consumer.connected
 
     def explain(self) -> str:

@@ -37,7 +37,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """What becomes of the messages of a run."""
+    """The calls by which a run settles its messages."""
 
     handled: Callable[[Message], object]
     """The handler has returned."""
@@ -86,12 +86,12 @@ class Run:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether no more handlers begin. The event counts from the moment at which a handler sets it."""
+        """True when no more handlers begin. The event counts from the moment at which a handler sets it."""
         return self._stopped or (self._stop is not None and self._stop.is_set())
 
     @property
     def is_around(self) -> bool:
-        """Whether the current task is a handler of this run, or was started by one."""
+        """True when the current task is a handler of this run, or was started by one."""
         task = trio.lowlevel.current_task()
         nursery = None
         while task is not self._task:
@@ -238,5 +238,5 @@ class Run:
 
 
 def _key_of(message: Message) -> object | None:
-    """What decides where a Key_Shared subscription delivers a message; None where nothing does."""
+    """Return the key by which a Key_Shared subscription chooses the consumer; None without a key."""
     return message.key if message.ordering_key is None else message.ordering_key

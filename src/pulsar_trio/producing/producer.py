@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Payload: TypeAlias = bytes | bytearray | memoryview | None
-"""What a message may hold. None is a null value, a tombstone where the message has a key. A bytearray or
+"""The payload of a message. None is a null value, a tombstone where the message has a key. A bytearray or
 memoryview is copied when it is given."""
 
 CHUNK_MESSAGES = 1000
 CHUNK_BYTES = 1024 * 1024
-"""What `send_many` takes from its iterable at a time, at most: about one batch."""
+"""The most that `send_many` takes from its iterable at a time: about one batch."""
 
 
 class MessageFields(TypedDict, total=False):
@@ -123,13 +123,13 @@ class Producer(Endpoint):
         if fields:
             message = _outgoing(self._driver, message, fields)
         message = _plain(message)
-        await self._pass_turn()
+        await self._checkpoint_occasionally()
         receipt = await self._in_turn(partial(self._put, message))
         if self._pending() == 1:
             # The shortest way: written before this task waits. More than one share a wake-up of the writer.
             self._driver.command(self._machine.push, self._handle)
         else:
-            self._tell()
+            self._run_driver()
             self._driver.push_soon(self._handle)
         return await receipt.wait()
 
@@ -159,7 +159,7 @@ class Producer(Endpoint):
                     raise
                 return await self._enqueue_in_turn(message)
             if self._outputs or self._sets_timer:
-                self._tell()
+                self._run_driver()
             return receipt
         # `_receipt` once more: the call would be a tenth of what this path costs.
         self._last = ticket
@@ -172,7 +172,7 @@ class Producer(Endpoint):
 
     async def _enqueue_in_turn(self, message: Payload | OutgoingMessage) -> Receipt:
         receipt = await self._in_turn(partial(self._put, _plain(message)))
-        self._tell()
+        self._run_driver()
         return receipt
 
     @enable_ki_protection
@@ -186,7 +186,7 @@ class Producer(Endpoint):
         if ticket >= 0:
             return self._receipt(ticket)
         receipt = self._put(message)
-        self._tell()
+        self._run_driver()
         return receipt
 
     def _put(self, message: Payload | OutgoingMessage) -> Receipt:
@@ -215,8 +215,8 @@ class Producer(Endpoint):
         receipt._ticket = ticket
         return receipt
 
-    def _tell(self) -> None:
-        """Act on what the machine says after `_put`."""
+    def _run_driver(self) -> None:
+        """Let the driver process the machine's outputs and timer after `_put`."""
         driver = self._driver
         if self._outputs:
             driver.after_call()
@@ -287,7 +287,7 @@ class Producer(Endpoint):
         """The machine refuses many as a whole when one of them is wrong; those before it are sent."""
         for message in messages:
             await self._in_turn(partial(self._put, message))
-            self._tell()
+            self._run_driver()
 
     def _pages_of(self, tickets: range) -> Iterator[tuple[Page, range]]:
         """The pages these tickets are on, with each page's share."""
@@ -437,12 +437,12 @@ class Producer(Endpoint):
 
     @property
     def partitions(self) -> int:
-        """How many partitions messages are spread over; 0 where the topic is not partitioned. It grows with
-        the topic. Raises `ResourceClosed` or `ResourceBroken` after the end."""
+        """The number of partitions that messages are spread over; 0 where the topic is not partitioned. It
+        grows with the topic. Raises `ResourceClosed` or `ResourceBroken` after the end."""
         return len(self.partition_statistics())
 
     def partition_statistics(self) -> Sequence[PartitionStatistics]:
-        """What became of the messages by partition, in their order; empty where the topic is not partitioned.
+        """Statistics of each partition, in the order of partitions; empty where the topic is not partitioned.
         Raises as `partitions`."""
         if self._ended is not None:
             self._refuse()
@@ -494,7 +494,7 @@ def _delay(name: str, delay: object) -> float:
 
 
 def _next_size(chunk: Sequence[Payload | OutgoingMessage]) -> int:
-    """How many messages of this size to take next."""
+    """Return the number of messages of this size to take next."""
     total = 0
     for message in chunk:
         payload = message.payload if isinstance(message, OutgoingMessage) else message

@@ -2,7 +2,7 @@
 
 Tickets are consecutive integers, so what became of them is kept as ranges on pages of `PAGE` tickets.
 A `Receipt` is a page and a number; settling a thousand of them appends one range. A page is forgotten by its
-producer when all of it is settled, and lives on only as long as somebody holds a receipt of it. Message ids
+producer when all of it is settled, and lives on only while the application holds a receipt of it. Message ids
 are made when they are asked for, a few at a time, and not kept: as objects that live as long as the receipts
 they would double what the garbage collector has to look through.
 """
@@ -42,7 +42,7 @@ class Settled(NamedTuple):
 
 
 class Page:
-    """What became of tickets `first` to `end - 1`, and who waits for them."""
+    """The outcomes of tickets `first` to `end - 1`, and the tasks that wait for them."""
 
     __slots__ = (
         "_count",
@@ -127,7 +127,7 @@ class Page:
         return None
 
     def ranges(self, tickets: range) -> Iterator[Settled]:
-        """What became of these tickets, all of them settled, in order."""
+        """Return the outcomes of these tickets in order; all must be settled."""
         first = tickets.start
         while first < tickets.stop:
             settled = self.find(first)
@@ -167,9 +167,9 @@ class Page:
 
 
 class Receipt:
-    """What becomes of one message. It may be dropped at any time; the message is sent nevertheless.
+    """The outcome of one message. The application may drop a receipt at any time; the message is still sent.
 
-    Who makes one sets `_page` and `_ticket`: an `__init__` would double what making it costs (0.2 instead of
+    The producer sets `_page` and `_ticket`: an `__init__` would double what making it costs (0.2 instead of
     0.1 µs), and there is one for every message.
     """
 
@@ -179,7 +179,7 @@ class Receipt:
     _ticket: int
 
     def done(self) -> bool:
-        """Whether the message is confirmed or failed."""
+        """Tell whether the message is confirmed or failed."""
         return self._ticket < self._page.prefix or self._page.find(self._ticket) is not None
 
     def result(self) -> MessageId:
