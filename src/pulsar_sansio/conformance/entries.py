@@ -37,7 +37,7 @@ from .traits import (
 _KEPT = 1024
 """Entries remembered."""
 _KEPT_BYTES = 16 * 1024
-"""Larger ones are read again each time rather than kept."""
+"""Entries above this size, in bytes, are read again each time."""
 _DECOMPRESS_LIMIT = 16 * 1024 * 1024
 """Bytes up to which a payload is decompressed in order to look inside; a larger one stays closed."""
 
@@ -55,7 +55,7 @@ class Entry:
         """None where the headers cannot be read."""
         self.payload = b""
         self.wrong = ""
-        """Why the headers cannot be read."""
+        """The reason why the headers cannot be read."""
         self.checksum_wrong = ""
         self.broker_block = data.startswith(BROKER_ENTRY_METADATA_MAGIC)
         self.digest = _digest(data)
@@ -68,7 +68,7 @@ class Entry:
         """After `look_inside`: why the payload is not the batch it claims to be."""
         self.sequences_wrong = ""
         self._null_with_payload: bool | None = None
-        """Of a batch that was taken apart: whether a member that says it is null has bytes."""
+        """True when a member of a decoded batch is marked as null and has bytes."""
         try:
             unpacked = unpack_payload(data)
         except ChecksumMismatch as error:
@@ -85,7 +85,7 @@ class Entry:
 
     @property
     def batch(self) -> bool:
-        """Whether the payload has the batch format (MSG-10)."""
+        """True when the payload has the batch format (MSG-10)."""
         return self.metadata is not None and self.metadata.num_messages_in_batch is not None
 
     @property
@@ -135,12 +135,12 @@ class Entry:
 
     @property
     def size_wrong(self) -> str:
-        """Why the uncompressed size is not what was promised."""
+        """Return the reason why the uncompressed size differs from the promised size."""
         self.look_inside()
         return self._size_wrong
 
     def null_with_payload(self) -> bool:
-        """Whether a message that says it is null has bytes."""
+        """Tell whether a message that is marked as null has bytes."""
         self.look_inside()
         if self._null_with_payload is not None:
             return self._null_with_payload

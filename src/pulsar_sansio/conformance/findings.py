@@ -1,4 +1,4 @@
-"""What the checker says: who broke which rule, at which frame."""
+"""A finding names the broken rule, the side that broke the rule, and the frame."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -21,13 +21,13 @@ class Violation(NamedTuple):
     rule_id: str
     """The rule's id in docs/rules.md."""
     side: Side
-    """Who broke it."""
+    """The side that broke the rule."""
     frame_number: int
     """The frame that shows it: frames of both sides are counted from 0, in the order in which they passed."""
     text: str
-    """What was wrong, with the values at fault."""
+    """A description of the fault, with the values at fault."""
     connection: int = 0
-    """Which connection of the session; 0 where there is only one."""
+    """The number of the connection in the session; 0 when there is only one."""
 
     def __str__(self) -> str:
         where = f"connection {self.connection}, " if self.connection else ""
@@ -43,4 +43,4 @@ class Blame(NamedTuple):
 
 
 Finding = str | Blame | None
-"""What a rule says: None is "kept"; text blames the frame at hand and its sender."""
+"""A rule's result: None means that the rule is kept; text blames the frame at hand and its sender."""

@@ -25,7 +25,7 @@ class BoundedDict(dict[K, V], Generic[K, V]):
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.overflowed = False
-        """Whether anything was ever forgotten."""
+        """True when an item was ever discarded."""
 
     def __setitem__(self, key: K, value: V) -> None:
         _set(self, key, value)
@@ -64,7 +64,7 @@ class ProducerMemory:
         self.confirmed = -1
         """The highest sequence id that a receipt has confirmed."""
         self.epoch: int | None = None
-        """Of the latest PRODUCER."""
+        """The epoch of the latest PRODUCER."""
         self.name = ""
         """The latest one, the client's or the broker's."""
         self.fresh_names: set[str] = set()
@@ -128,7 +128,7 @@ class TopicMemory:
         self.fenced: BoundedDict[str, None] = BoundedDict(1024)
         """Topics whose producers may have been fenced out, of which no frame tells."""
         self.entries = Entries()
-        """What was read of entries lately."""
+        """Entries that were read lately."""
 
 
 class Memory:

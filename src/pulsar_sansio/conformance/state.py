@@ -1,4 +1,4 @@
-"""What is known of a connection after the frames that have passed: the state that rules look at.
+"""The state of a connection after the frames that have passed; rules read this state.
 
 Only `tracking` changes it, after the rules have seen the frame. It holds facts, not judgements.
 
@@ -83,9 +83,9 @@ class Producer:
         self.pending: deque[Sent] = deque(maxlen=PENDING_LIMIT)
         """Sent and not answered."""
         self.resend: list[Sent] = []
-        """What was not answered on earlier connections and has to come first."""
+        """SENDs without an answer on earlier connections; the client must send them again first."""
         self.resent = 0
-        """How many of them have come."""
+        """The number of SENDs of `resend` that the client has sent again."""
         self.abandoned = False
         """A new message came first: the client has given the old ones up (send timeout)."""
         self.match = -1
@@ -105,7 +105,7 @@ class Delivery:
         """Messages of the batch; 0 where it is none."""
         self.redelivery_count = redelivery_count
         self.redeliveries_used = redeliveries_used
-        """How many of the consumer's requests to redeliver everything this entry has answered or missed."""
+        """The number of the consumer's requests to redeliver everything this entry has answered or missed."""
         self.again = again
         """It may have come before: the application may still hold messages of that time."""
 
@@ -136,14 +136,14 @@ class Consumer:
         self.closing = -1
         """Frame of the client's CLOSE_CONSUMER or UNSUBSCRIBE; -1 before."""
         self.unsubscribing = False
-        """It is the latter."""
+        """True when that frame is UNSUBSCRIBE."""
         self.previous: Consumer | None = None
         """The registration of the same id before this one, while its close is not answered."""
         self.closed_by_broker = -1
         self.seeking = -1
         """Frame of a SEEK without answer; -1 when there is none."""
         self.granted = False
-        """Whether a FLOW has come."""
+        """True after the client's first FLOW."""
         self.first_grant = 0
         """Its permits; 0 where they say nothing any more."""
         self.permits = 0
@@ -161,7 +161,7 @@ class Consumer:
         self.asked: BoundedDict[Position, int] = BoundedDict(_UNACKNOWLEDGED_LIMIT)
         """Entry -> how often it was asked for again and has not come."""
         self.asked_for_all = 0
-        """How often everything was asked for again."""
+        """The number of requests to redeliver everything."""
         self.unread: deque[int] = deque(maxlen=1024)
         """Frames of those requests that the broker may not have read: what it sends meanwhile may come
         again."""
@@ -172,14 +172,14 @@ class Consumer:
         """How often the broker may go back to the first unacknowledged entry (Exclusive and Failover)."""
         self.last: Position = (-1, -1)
         self.active: bool | None = None
-        """What the last ACTIVE_CONSUMER_CHANGE said."""
+        """The value in the last ACTIVE_CONSUMER_CHANGE."""
         self.ended = False
         """REACHED_END_OF_TOPIC has passed."""
         self.transactional = False
         """Has acknowledged in a transaction, whose abort brings messages again."""
 
     def known(self, position: Position) -> bool:
-        """Whether the entry was ever delivered to this consumer; True where that is forgotten."""
+        """Tell whether the entry was ever delivered to this consumer; True when that is forgotten."""
         return (
             position in self.delivered
             or position in self.acknowledged
@@ -191,7 +191,7 @@ class Consumer:
 
 
 def is_open(thing: Producer | Consumer | None) -> bool:
-    """Whether it was opened, and neither side has begun to close it."""
+    """Tell whether the endpoint was opened, and neither side has begun to close it."""
     return thing is not None and thing.open_since >= 0 and thing.closing < 0 and thing.closed_by_broker < 0
 
 
@@ -212,9 +212,9 @@ class State:
         self.frame = -1
         """Number of the frame at hand."""
         self.side = Side.CLIENT
-        """Its sender."""
+        """The sender of the frame at hand."""
         self.kind = 0
-        """Its command."""
+        """The command of the frame at hand."""
         # handshake
         self.connect_seen = False
         self.connected = False

@@ -9,7 +9,7 @@ the rule to be sure of.
 # --- of the entry behind SEND and MESSAGE, see `Entry.traits` --------------------------------------
 
 UNREADABLE = 1
-"""Its headers cannot be read, or the checksum is wrong."""
+"""The entry's headers cannot be read, or the checksum is wrong."""
 BROKER_BLOCK = 2
 BATCH = 4
 COMPRESSED = 8

@@ -166,11 +166,11 @@ class Coverage:
     """Counts. Adding is all there is to do with them, in any order."""
 
     cells: dict[Cell, int] = field(default_factory=dict)
-    """How often each pair happened."""
+    """The number of times that each pair happened."""
     illegal: dict[Cell, int] = field(default_factory=dict)
     """What came in a state whose table does not have it: it was refused, or ended a connection."""
     points: dict[str, int] = field(default_factory=dict)
-    """How often each coverage point was reached."""
+    """The number of times that each coverage point was reached."""
     seeds: dict[str, int] = field(default_factory=dict)
     """Coverage point -> in how many seeds."""
 

@@ -41,7 +41,7 @@ KEPT_BROKER_OPTIONS = frozenset(("service_url", "deduplication", "keepalive_inte
 
 @dataclass(slots=True)
 class Shrunk:
-    """What is left of a failing world."""
+    """The smallest case found that still fails."""
 
     case: Case
     report: SeedReport

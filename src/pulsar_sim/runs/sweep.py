@@ -22,7 +22,7 @@ from .scenarios import SCENARIOS, Scenario, ScenarioWorld
 KINDS = ("cut", "timers", "interleavings")
 
 ENDINGS: dict[str, Callable[[Pipe], None]] = {}
-"""How a wire may end, by name."""
+"""The ways in which a wire may end, by name."""
 
 EARLY = "early"
 
@@ -51,7 +51,7 @@ class SweepReport:
     runs: int = 0
     """That were tried."""
     complete: bool = False
-    """Whether all were tried."""
+    """True when the sweep tried all points."""
     failures: list[tuple[str, SeedReport]] = field(default_factory=list)
     """Points, as text, and what happened."""
     _traces: set[str] = field(default_factory=set)
@@ -251,7 +251,7 @@ class NudgingClock(Clock):
 
 
 def _concerns(nudge: Nudge, name: str) -> bool:
-    """Whether a machine of that name is meant."""
+    """Tell whether a machine of that name is meant."""
     return nudge.whose == "all" or name.startswith("broker") is (nudge.whose == "brokers")
 
 
