@@ -6,7 +6,7 @@ from pulsar_sansio.client.statistics import ProducerStatistics, SendLatency, tog
 from pulsar_sansio.model.config import BatchingPolicy, OutgoingMessage, ProducerSpec
 from pulsar_sansio.model.errors import LocalProtocolError
 from tests.client.partitioned_script import PartitionedScript
-from tests.client.producing.test_producer import Sender
+from tests.client.producing.sender import Sender
 from tests.client.script import frame_receipt
 
 

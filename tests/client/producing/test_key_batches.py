@@ -17,8 +17,8 @@ from pulsar_sansio.model.errors import PulsarError, TimedOut
 from pulsar_sansio.model.message_id import MessageId
 from pulsar_sansio.wire import unpack_payload
 from tests.client.partitioned_script import PartitionedScript
+from tests.client.producing.sender import Sender, tickets
 from tests.client.producing.test_open_batch import members
-from tests.client.producing.test_producer import Sender, tickets
 from tests.client.script import WALL, frame_receipt
 
 POLICY = BatchingPolicy(max_messages=9, max_bytes=1000, max_delay=0.05, by_key=True)

@@ -19,7 +19,7 @@ from pulsar_sansio.model.config import (
 from pulsar_sansio.model.errors import MessageTooLarge
 from pulsar_sansio.model.message_id import MessageId
 from pulsar_sansio.wire import decompress, encode_batch_payloads, split_batch, unpack_payload
-from tests.client.producing.test_producer import Sender, receipts, tickets
+from tests.client.producing.sender import Sender, receipts, tickets
 from tests.client.script import WALL, Script, frame_receipt
 
 SPEC = ProducerSpec(topic="demo", batching=BatchingPolicy(max_messages=3, max_bytes=100, max_delay=0.001))

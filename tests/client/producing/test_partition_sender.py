@@ -10,7 +10,7 @@ from pulsar_sansio.model.config import BatchingPolicy, OutgoingMessage, RoutingM
 from pulsar_sansio.model.errors import ClosedError, ConnectionLost, TopicTerminated
 from pulsar_sansio.wire import proto
 from tests.client.partitioned_script import TOPIC, PartitionedScript
-from tests.client.producing.test_partitioned_producer import by_property, ready
+from tests.client.producing.partitioned_producers import by_property, ready
 from tests.client.script import WALL
 
 

@@ -1,8 +1,5 @@
 """One producer, from `send` to the receipt. Tests of batches are in test_open_batch."""
 
-from random import Random
-from typing import Any
-
 import pytest
 
 from pulsar_sansio.client.outputs import (
@@ -10,18 +7,14 @@ from pulsar_sansio.client.outputs import (
     Closed,
     Detached,
     Disconnect,
-    ProducerFailed,
-    ProducerReady,
     Receipts,
     RequestDone,
     RequestFailed,
     SendFailed,
-    Writable,
 )
 from pulsar_sansio.client.producing.producer import Producer
 from pulsar_sansio.model.config import (
     BatchingPolicy,
-    CompressionType,
     OutgoingMessage,
     ProducerSpec,
 )
@@ -29,18 +22,15 @@ from pulsar_sansio.model.errors import (
     BrokerError,
     ChecksumMismatch,
     ClosedError,
-    InvalidMessage,
-    LocalProtocolError,
     MessageTooLarge,
     NotAllowed,
     ProducerBlockedQuotaExceeded,
     ProducerFenced,
-    ProducerQueueIsFull,
-    TimedOut,
     TopicTerminated,
 )
 from pulsar_sansio.model.message_id import MessageId
-from pulsar_sansio.wire import decompress, encode_command, proto, split_batch, unpack_payload
+from pulsar_sansio.wire import encode_command, proto, split_batch, unpack_payload
+from tests.client.producing.sender import Sender, receipts, tickets
 from tests.client.script import (
     WALL,
     Command,
@@ -53,41 +43,6 @@ from tests.client.script import (
     frame_send_error,
     frame_success,
 )
-
-UNBATCHED = ProducerSpec(topic="demo", batching=None)
-
-
-class Sender:
-    """An attached producer, unbatched by default."""
-
-    def __init__(self, script: Script | None = None, spec: ProducerSpec = UNBATCHED, **options: Any) -> None:
-        self.script = script or Script()
-        self.handle, self.link = self.script.ready_producer(spec, **options)
-
-    def send(self, message: Any = b"x", publish_time: int = WALL) -> int:
-        return self.script.client.send(self.script.now, self.handle, message, publish_time)
-
-    def sent(self) -> list[Any]:
-        """Return the SENDs written since the last call."""
-        found = self.script.commands(self.link)
-        assert all(kind == Command.SEND for kind, _ in found)
-        return [command for _, command in found]
-
-    def reattach(self, **connected: Any) -> None:
-        """End the link, and let the producer reconnect over a new one."""
-        self.script.lose(self.link)
-        self.script.advance(0.2)
-        outputs = self.script.said()
-        self.link = max(self.script.client.links)
-        self.script.outputs = [output for output in outputs if type(output).__name__ == "Connect"]
-        assert self.script.ready_link(**connected) == self.link
-        self.script.find_topic(self.link)
-        asked = self.script.sent(self.link, Command.PRODUCER)
-        self.script.feed(self.link, frame_producer_success(asked.request_id, "other-name", 77))
-
-
-def receipts(*outputs: Any) -> list[tuple[int, list[MessageId]]]:
-    return [(output.first, list(output.message_ids)) for output in outputs if isinstance(output, Receipts)]
 
 
 def test_a_key_of_bytes_is_base64_text_with_a_flag() -> None:
@@ -204,254 +159,6 @@ def test_the_partition_in_a_topics_name_is_in_its_ids() -> None:
     sender.send()
     sender.script.feed(sender.link, frame_receipt(0, 7, 5))
     assert receipts(*sender.script.said()) == [(0, [MessageId(7, 5, 3)])]
-
-
-# --- sequence ids (PROD-38) ------------------------------------------------------------------------
-
-
-def test_ids_continue_from_what_the_broker_knows() -> None:
-    script = Script()
-    handle = script.client.open_producer(script.now, UNBATCHED)
-    link = script.ready_link()
-    script.check_partitions(link)
-    script.find_topic(link)
-    asked = script.sent(link, Command.PRODUCER)
-    script.feed(link, frame_producer_success(asked.request_id, last_sequence_id=41))
-    ready = script.expect_one(ProducerReady)
-    assert ready.last_sequence_id == 41
-    script.client.send(script.now, handle, b"x", WALL)
-    assert script.sent(link, Command.SEND).sequence_id == 42
-
-
-def test_an_initial_sequence_id_comes_first_and_the_brokers_is_ignored() -> None:
-    """Rules PROD-04, PROD-18."""
-    sender = Sender(initial_sequence_id=9)
-    sender.send()
-    assert sender.sent()[0].sequence_id == 10
-
-
-def test_on_reconnect_name_and_ids_of_the_broker_are_ignored() -> None:
-    sender = Sender()
-    sender.send()
-    sender.sent()
-    sender.script.feed(sender.link, frame_receipt(0))
-    sender.reattach()
-    sender.send()
-    (send,) = sender.sent()
-    assert send.sequence_id == 1
-    assert unpack_payload(send.payload).metadata.producer_name == "p-1"
-
-
-@pytest.mark.breaks("INV-P6", why="sequence ids of the application, in any order")
-def test_an_id_of_ones_own_is_sent_as_given_and_does_not_move_the_counter() -> None:
-    """Rule PROD-38; java-deduplication sends 0, 1, 0."""
-    sender = Sender()
-    for sequence_id in (0, 1, 0, None, 500, None):
-        sender.send(OutgoingMessage(b"x", sequence_id=sequence_id))
-    assert [send.sequence_id for send in sender.sent()] == [0, 1, 0, 0, 500, 1]
-    for entry, sequence_id in enumerate((0, 1, 0, 0, 500, 1)):
-        sender.script.feed(sender.link, frame_receipt(sequence_id, 7, entry))
-    found = [ticket for output in sender.script.said() for ticket in tickets(output)]
-    assert found == [0, 1, 2, 3, 4, 5]
-
-
-def tickets(output: Any) -> list[int]:
-    if isinstance(output, Receipts):
-        return list(range(output.first, output.first + len(output.message_ids)))
-    if isinstance(output, SendFailed):
-        return list(range(output.first, output.first + output.count))
-    return []
-
-
-# --- matching receipts (rules PROD-42, PROD-43) -----------------------------------------------------
-
-
-def test_a_receipt_above_the_oldest_closes_the_link_and_everything_goes_again() -> None:
-    sender = Sender()
-    for _ in range(3):
-        sender.send()
-    before = [send.payload for send in sender.sent()]
-    sender.script.feed(sender.link, frame_receipt(1))
-    gone, detached = sender.script.said()
-    assert isinstance(gone, Disconnect)
-    assert "confirmed message 1 of producer 0 while 0 was not" in gone.reason
-    assert isinstance(detached, Detached)
-    sender.reattach()
-    again = sender.sent()
-    assert [send.sequence_id for send in again] == [0, 1, 2]
-    assert [send.payload for send in again] == before
-
-
-def test_a_receipt_below_the_oldest_and_one_for_nothing_are_ignored() -> None:
-    sender = Sender()
-    sender.send()
-    sender.send()
-    sender.script.feed(sender.link, frame_receipt(0), frame_receipt(0))
-    assert len(sender.script.said()) == 1
-    sender.script.feed(sender.link, frame_receipt(1), frame_receipt(1), frame_receipt(5))
-    assert len(sender.script.said()) == 1
-    assert sender.script.client.links == (sender.link,)
-
-
-# --- the window (rules PROD-02, PROD-33) -------------------------------------------------------------
-
-
-def test_a_full_window_refuses_and_says_when_there_is_room() -> None:
-    sender = Sender(max_pending_messages=2)
-    sender.send()
-    sender.send()
-    with pytest.raises(ProducerQueueIsFull, match="2 messages"):
-        sender.send()
-    sender.script.feed(sender.link, frame_receipt(0))
-    receipt, writable = sender.script.said()
-    assert isinstance(receipt, Receipts)
-    assert writable == Writable(sender.handle)
-    sender.script.feed(sender.link, frame_receipt(1))
-    assert [type(output) for output in sender.script.said()] == [Receipts]  # said once per edge
-    assert sender.send() == 2
-
-
-def test_send_many_takes_what_fits() -> None:
-    sender = Sender(max_pending_messages=5)
-    client, now = sender.script.client, sender.script.now
-    assert client.send_many(now, sender.handle, [b"a", b"b"], WALL) == range(2)
-    assert client.send_many(now, sender.handle, [b"c"] * 9, WALL) == range(2, 5)
-    assert client.send_many(now, sender.handle, [b"d"], WALL) == range(5, 5)
-    assert [unpack_payload(send.payload).payload for send in sender.sent()] == [b"a", b"b", b"c", b"c", b"c"]
-    sender.script.feed(sender.link, frame_receipt(0))
-    assert Writable(sender.handle) in sender.script.said()
-    assert client.send_many(now, sender.handle, [], WALL) == range(5, 5)
-
-
-def test_refused_messages_take_no_room() -> None:
-    """Rules PROD-35, PROD-36 (section 41.4): a permit must not get lost for each refused message."""
-    sender = Sender(max_pending_messages=2)
-    for _ in range(5):
-        with pytest.raises(MessageTooLarge):
-            sender.send(bytes(5 * 1024 * 1024 + 1))
-    assert sender.send() == 0
-    assert sender.send() == 1
-    assert [send.sequence_id for send in sender.sent()] == [0, 1]
-
-
-# --- bad input -------------------------------------------------------------------------------------
-
-
-def test_an_oversized_message_is_refused_by_its_size() -> None:
-    """Rule PROD-35; java-message-too-large: nothing is written, the producer goes on."""
-    sender = Sender()
-    with pytest.raises(MessageTooLarge, match="6291456 bytes, the broker accepts 5242880"):
-        sender.send(bytes(6 * 1024 * 1024))
-    assert sender.sent() == []
-    sender.send(bytes(5 * 1024 * 1024))
-    assert len(sender.sent()) == 1
-
-
-def test_metadata_that_does_not_fit_into_a_frame_is_refused() -> None:
-    sender = Sender()
-    with pytest.raises(MessageTooLarge, match="payload and metadata"):
-        sender.send(OutgoingMessage(bytes(5 * 1024 * 1024), properties={"p": "x" * 20_000}))
-    assert sender.sent() == []
-    assert sender.send(OutgoingMessage(b"", properties={"p": "x" * 20_000})) == 0
-
-
-@pytest.mark.parametrize("message", ["text", None, 3, bytearray(b"x"), [b"x"]])
-def test_what_is_no_message_is_refused(message: Any) -> None:
-    sender = Sender()
-    with pytest.raises(InvalidMessage, match="a message is bytes or an OutgoingMessage"):
-        sender.send(message)
-    client, now = sender.script.client, sender.script.now
-    with pytest.raises(InvalidMessage):
-        client.send_many(now, sender.handle, [b"good", message], WALL)
-    assert sender.sent() == []
-    assert sender.send() == 0
-
-
-@pytest.mark.parametrize("publish_time", [-1, 2**63, 1.5, None, "now", True])
-def test_a_publish_time_is_milliseconds(publish_time: Any) -> None:
-    for batching in (None, BatchingPolicy()):
-        sender = Sender(batching=batching)
-        with pytest.raises(InvalidMessage, match="publish_time"):
-            sender.send(b"x", publish_time)
-        assert sender.sent() == []
-
-
-@pytest.mark.parametrize("batching", [None, BatchingPolicy()])
-def test_text_without_a_utf8_form_is_refused(batching: BatchingPolicy | None) -> None:
-    sender = Sender(batching=batching)
-    with pytest.raises(InvalidMessage, match="UTF-8"):
-        sender.send(OutgoingMessage(b"x", key="\ud800"))
-    assert sender.send() == 0
-    sender.script.client.push(sender.script.now, sender.handle)
-    (send,) = sender.sent()
-    assert send.sequence_id == 0
-
-
-def test_in_send_many_what_only_shows_when_sealed_fails_that_message() -> None:
-    sender = Sender(compression=CompressionType.ZLIB)
-    client, now = sender.script.client, sender.script.now
-    noise = Random(1).randbytes(5_600_000)
-    assert client.send_many(now, sender.handle, [b"a", OutgoingMessage(noise), b"c"], WALL) == range(3)
-    failed = sender.script.expect_one(SendFailed)
-    assert (failed.first, failed.count) == (1, 1)
-    assert isinstance(failed.error, MessageTooLarge)
-    assert [send.sequence_id for send in sender.sent()] == [0, 1]
-    with pytest.raises(MessageTooLarge):
-        client.send_many(now, sender.handle, [OutgoingMessage(noise), b"c"], WALL)
-
-
-@pytest.mark.parametrize("handle", [0, -1, 99, 10**9])
-def test_an_unknown_producer(handle: int) -> None:
-    script = Script()
-    script.ready_producer()
-    client = script.client
-    for call in (
-        lambda: client.send(script.now, handle, b"x", WALL),
-        lambda: client.send_many(script.now, handle, [b"x"], WALL),
-        lambda: client.appender(handle),
-        lambda: client.flush(script.now, handle),
-        lambda: client.push(script.now, handle),
-        lambda: client.close(script.now, handle),
-        lambda: client.abandon(script.now, handle),
-    ):
-        with pytest.raises(LocalProtocolError):
-            call()
-    assert script.said() == []
-
-
-# --- compression -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("codec", list(CompressionType))
-def test_every_codec(codec: CompressionType) -> None:
-    sender = Sender(compression=codec)
-    payload = b"abc" * 50
-    sender.send(payload)
-    sender.send(OutgoingMessage(None))
-    first, null = (unpack_payload(send.payload) for send in sender.sent())
-    assert first.metadata.compression == codec
-    assert first.metadata.uncompressed_size == len(payload)
-    assert decompress(codec, first.payload, len(payload), 1000) == payload
-    assert null.metadata.null_value
-
-
-def test_it_is_the_compressed_size_that_counts() -> None:
-    """The broker checks what arrives; 6 MiB of zeros are a few kilobytes."""
-    sender = Sender(compression=CompressionType.LZ4)
-    sender.send(bytes(6 * 1024 * 1024))
-    (send,) = sender.sent()
-    assert len(send.payload) < 100_000
-
-
-def test_what_grows_by_compression_beyond_the_limit_goes_as_it_is() -> None:
-    sender = Sender(compression=CompressionType.LZ4)
-    sender.reattach(max_message_size=1024)
-    noise = Random(1).randbytes(1024)
-    sender.send(noise)
-    (send,) = sender.sent()
-    unpacked = unpack_payload(send.payload)
-    assert not unpacked.metadata.has("compression")
-    assert unpacked.payload == noise
 
 
 # --- errors of single messages (CONN-09) ---------------------------------------------------------
@@ -577,67 +284,6 @@ def test_a_checksum_error_for_nothing_is_ignored() -> None:
     assert sender.script.said() == []
 
 
-# --- send timeout (rules PROD-47, PROD-48) -----------------------------------------------------------
-
-
-def test_when_the_oldest_times_out_everything_fails_and_the_producer_goes_on() -> None:
-    sender = Sender(send_timeout=10.0)
-    sender.send()
-    sender.script.advance(6)
-    sender.send()
-    sender.script.advance(3.9)
-    assert sender.script.said() == []
-    sender.script.advance(0.2)
-    failed = sender.script.expect_one(SendFailed)
-    assert (failed.first, failed.count) == (0, 2)
-    assert isinstance(failed.error, TimedOut)
-    sender.script.feed(sender.link, frame_receipt(0), frame_receipt(1))  # late: ignored
-    assert sender.script.said() == []
-    assert sender.send() == 2
-    assert [send.sequence_id for send in sender.sent()] == [0, 1, 2]
-    sender.script.feed(sender.link, frame_receipt(1), frame_receipt(2))
-    assert len(sender.script.said()) == 1
-
-
-def test_a_confirmed_message_does_not_time_out_for_the_next() -> None:
-    sender = Sender(send_timeout=10.0)
-    sender.send()
-    sender.script.advance(6)
-    sender.send()
-    sender.script.feed(sender.link, frame_receipt(0))
-    sender.script.said()
-    sender.script.advance(9)
-    assert sender.script.said() == []
-    sender.script.advance(1)
-    failed = sender.script.expect_one(SendFailed)
-    assert (failed.first, failed.count) == (1, 1)
-
-
-def test_the_clock_runs_while_detached() -> None:
-    sender = Sender(send_timeout=10.0)
-    sender.script.lose(sender.link)
-    sender.script.said()
-    sender.send()
-    sender.script.advance(10)
-    assert [type(output) for output in sender.script.said() if isinstance(output, SendFailed)]
-
-
-def test_without_a_send_timeout_messages_wait_for_ever() -> None:
-    sender = Sender(script=Script(keepalive_interval=100_000.0), send_timeout=0.0)
-    sender.send()
-    sender.script.advance(3600)
-    assert sender.script.said() == []
-
-
-def test_when_everything_is_confirmed_nothing_times_out() -> None:
-    sender = Sender(send_timeout=10.0)
-    sender.send()
-    sender.script.feed(sender.link, frame_receipt(0))
-    sender.script.said()
-    sender.script.advance(29)
-    assert sender.script.said() == []
-
-
 # --- reconnect (rule PROD-46) ------------------------------------------------------------------------
 
 
@@ -706,70 +352,6 @@ def test_the_quota_exception_fails_what_is_pending_and_tries_on() -> None:
             assert isinstance(outputs[0].error, ProducerBlockedQuotaExceeded)
         script.advance(0.3)
         script.sent(sender.link, Command.LOOKUP)
-
-
-# --- before the first attachment ---------------------------------------------------------------------
-
-
-def test_messages_may_be_sent_before_the_producer_is_ready() -> None:
-    script = Script()
-    handle = script.client.open_producer(script.now, UNBATCHED)
-    tickets = [script.client.send(script.now, handle, b"m%d" % number, WALL) for number in range(3)]
-    assert tickets == [0, 1, 2]
-    link = script.ready_link()
-    script.check_partitions(link)
-    script.find_topic(link)
-    asked = script.sent(link, Command.PRODUCER)
-    script.feed(link, frame_producer_success(asked.request_id, last_sequence_id=9))
-    sends = [command for _, command in script.commands(link)]
-    assert [send.sequence_id for send in sends] == [10, 11, 12]
-    assert [unpack_payload(send.payload).payload for send in sends] == [b"m0", b"m1", b"m2"]
-    script.feed(link, frame_receipt(10))
-    assert isinstance(script.said()[0], ProducerReady)
-
-
-def test_early_messages_count_for_the_window_and_fail_with_the_producer() -> None:
-    script = Script(operation_timeout=1.0)
-    handle = script.client.open_producer(
-        script.now, ProducerSpec(topic="demo", max_pending_messages=2, batching=None)
-    )
-    client = script.client
-    client.send(script.now, handle, b"a", WALL)
-    client.send(script.now, handle, b"b", WALL)
-    request = client.flush(script.now, handle)
-    with pytest.raises(ProducerQueueIsFull):
-        client.send(script.now, handle, b"c", WALL)
-    script.advance(1)
-    outputs = script.said()
-    assert [type(output) for output in outputs[1:]] == [SendFailed, RequestFailed, ProducerFailed]
-    failed, flushed = outputs[1], outputs[2]
-    assert isinstance(failed, SendFailed)
-    assert (failed.first, failed.count) == (0, 2)
-    assert isinstance(flushed, RequestFailed)
-    assert flushed.request == request
-
-
-def test_an_early_message_that_is_too_large_for_the_broker_fails_by_itself() -> None:
-    script = Script()
-    handle = script.client.open_producer(script.now, UNBATCHED)
-    for payload in (b"a", bytes(5000), b"c"):
-        script.client.send(script.now, handle, payload, WALL)
-    link = script.ready_link(max_message_size=4096)
-    script.check_partitions(link)
-    script.find_topic(link)
-    asked = script.sent(link, Command.PRODUCER)
-    script.feed(link, frame_producer_success(asked.request_id))
-    _, failed = script.said()
-    assert isinstance(failed, SendFailed)
-    assert (failed.first, failed.count) == (1, 1)
-    assert [command.sequence_id for _, command in script.commands(link)] == [0, 1]
-
-
-def test_early_text_that_cannot_be_sent_is_refused_at_once() -> None:
-    script = Script()
-    handle = script.client.open_producer(script.now, UNBATCHED)
-    with pytest.raises(InvalidMessage):
-        script.client.send(script.now, handle, OutgoingMessage(b"", key="\udfff"), WALL)
 
 
 # --- flush and close -------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 
 from pulsar_sansio.model.config import NO_REPLICATION, BatchingPolicy, OutgoingMessage, ProducerSpec
 from pulsar_sansio.wire import unpack_payload
+from tests.client.producing.sender import Sender
 from tests.client.producing.test_open_batch import members
-from tests.client.producing.test_producer import Sender
 
 BATCHED = ProducerSpec(topic="demo", batching=BatchingPolicy(max_messages=100, max_delay=0.01))
 BY_KEY = ProducerSpec(topic="demo", batching=BatchingPolicy(max_messages=100, max_delay=0.01, by_key=True))

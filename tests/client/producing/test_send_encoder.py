@@ -4,7 +4,7 @@ import pytest
 
 from pulsar_sansio.model.config import CompressionType
 from pulsar_sansio.wire import decompress, unpack_payload
-from tests.client.producing.test_producer import UNBATCHED, Sender
+from tests.client.producing.sender import UNBATCHED, Sender
 
 
 @pytest.mark.parametrize("payload", [b"", b"x" * 100], ids=["empty", "not empty"])
