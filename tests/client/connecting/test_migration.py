@@ -176,8 +176,9 @@ def subscribed(script: Script, **options: Any) -> tuple[int, int, Any]:
 @pytest.mark.parametrize("receipts", [False, True])
 @pytest.mark.parametrize("cumulative", [False, True])
 def test_what_was_acknowledged_here_is_not_acknowledged_there(receipts: bool, cumulative: bool) -> None:
-    """The same position is another message in another cluster. The broker sends a consumer away when it has
-    everything acknowledged, so nothing is lost with what waits; who waits for a confirmation has it."""
+    """An equal position in another cluster is another message. The old broker disconnects a consumer once
+    everything is acknowledged, so dropping pending acknowledgements loses nothing; waiting requests are
+    answered."""
     script = Script()
     handle, link, asked = subscribed(script, acknowledgement_receipts=receipts)
     entry = entry_bytes(b"x")
