@@ -243,7 +243,7 @@ class Client:
         domain: TopicDomain | Literal["persistent", "non_persistent", "all"] = TopicDomain.PERSISTENT,
     ) -> list[str]:
         """Full names of the topics of a namespace, sorted; partitioned topics by their own name. `domain`:
-        "persistent", "non_persistent" (those that somebody uses) or "all"."""
+        "persistent", "non_persistent" (those in use) or "all"."""
         driver = self._driver
         names: list[str] = await driver.request(
             driver.machine.topics, namespace, word("domain", domain, TopicDomain)

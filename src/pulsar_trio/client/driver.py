@@ -130,8 +130,8 @@ class Driver(Pump):
     def asked(
         self, call: Callable[..., int], *arguments: object, owner: int | None = None
     ) -> Iterator[Answer]:
-        """Give a command that is answered later; the answer comes while the block runs, or nobody gets it.
-        What it has begun goes on."""
+        """Give a command that is answered later; the answer comes while the block runs, or is dropped.
+        The command itself continues."""
         answer = Answer()
 
         def begin(now: int, *arguments: object) -> int:
@@ -149,7 +149,7 @@ class Driver(Pump):
 
     @enable_ki_protection
     def abandon(self, identifier: int, owner: int | None = None) -> None:
-        """Nobody waits any more for this producer, consumer or request."""
+        """Give up this producer, consumer or request, because no task waits for it any more."""
         if self.failure is None and not self.closed:
             self.command(self.machine.abandon, identifier, owner)
 
@@ -191,7 +191,7 @@ class Driver(Pump):
         self._push_wanted.unpark()
 
     def own_fault(self, error: Exception) -> Exception:
-        """What a per-message call raises for an exception of the machine."""
+        """Return the exception that a per-message call raises for an exception of the machine."""
         if isinstance(error, LocalProtocolError):
             return trio_error(error)
         return self.crash(error)

@@ -42,7 +42,7 @@ from pulsar_sansio import (
 from ..official_names import word_meant, wrong_argument
 
 Topics: TypeAlias = str | Sequence[str] | re.Pattern[str] | TopicsPattern
-"""What a consumer may be of: a topic, several, or all those of a namespace that match."""
+"""The topics of a consumer: one topic, several, or all those of a namespace that match."""
 
 EnumT = TypeVar("EnumT", bound=Enum)
 
@@ -213,7 +213,7 @@ def producer_spec(topic: str, options: Mapping[str, Any]) -> ProducerSpec:
 
 
 def waits_when_full(options: Mapping[str, Any]) -> bool:
-    """Whether the producer waits for room; the machine never does."""
+    """Tell whether the producer waits for room; the machine never does."""
     given = options.get("when_full", "wait")
     if given not in ("wait", "fail"):
         meant = word_meant(given, ("wait", "fail"))
@@ -269,7 +269,7 @@ def word(option: str, given: object, kind: type[EnumT]) -> EnumT:
 
 
 _ARGUMENTS = {"open_client": ("seed", "statistics_interval"), "subscribe": ("kind",)}
-"""What a function takes besides its options."""
+"""The parameters of a function besides its options."""
 
 
 def _known(function: str, allowed: type, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -154,7 +154,7 @@ class Link:
         on_eof: Callable[[], None],
         reasons: list[str],
     ) -> bool:
-        """Whether the link goes on being written to: true at the peer's end, false after a failure."""
+        """Read until the link ends; true when writing continues (the peer's end), false after a failure."""
         buffer, may_read = self._buffer, self._may_read
         with self._read_scope:
             try:

@@ -6,7 +6,7 @@ decision: it does what the machine's outputs say. What is special to a client or
 subclasses.
 
 The tasks run shielded, in a nursery of their own, until `stop`: a user's cancellation never touches a
-socket, and cleaning up inside a cancelled scope still has somebody to talk to. They never raise.
+socket, and cleaning up inside a cancelled scope still has a connection to use. They never raise.
 
 One loop, in `pump`, does what the outputs say, and nothing that it calls pumps: the depth of the stack does
 not grow with the number of links. An exception of one link's socket or task ends that link alone, and is
@@ -35,7 +35,7 @@ _log = getLogger("pulsar_trio.pump")
 
 
 class Machine(Protocol):
-    """What the roots of client and broker have in common."""
+    """The calls that the root machines of client and broker share."""
 
     @property
     def has_output(self) -> bool: ...
@@ -203,7 +203,7 @@ class Pump(ABC):
             self._nursery.start_soon(self._run_link, number, link, task, name=name)
 
     def _tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
-        """What runs from the beginning to the end, by name."""
+        """Return the tasks that run until the pump stops, by name."""
         return {"pulsar timer": self._run_timer}
 
     def start_task(self, task: Callable[[], Awaitable[None]], name: str) -> None:
@@ -311,7 +311,7 @@ def _internal_error(cause: Exception) -> InternalError:
 
 
 def _clock() -> tuple[Callable[[], int], float]:
-    """What gives the machine its nanoseconds, and the seconds by which trio's clock is ahead of them.
+    """Return the clock of the machine's nanoseconds, and the seconds by which trio's clock is ahead of it.
 
     A `MockClock` is asked itself, and so drives every timer. Trio's own is `perf_counter` plus an offset, and
     asking that counter costs a message a third of what asking the clock does.
