@@ -51,7 +51,7 @@ def key_owner_changed(dispatcher: Any, _newcomer: Any) -> object:
 
 @coverage_point(KeyShared, "_hold")
 def key_held_back(*_: Any) -> object:
-    """A message waited because its key was with somebody who could not take it."""
+    """A message waited because the consumer of its key could not take it."""
     return True
 
 
@@ -75,7 +75,7 @@ def restarted_with_loss(node: Any, keep_unsynced: bool, _silently: bool) -> obje
 
 @coverage_point(BrokerNode, "kill")
 def stored_and_never_said(node: Any, keep_unsynced: bool, _silently: bool) -> object:
-    """A broker died with a write under way that had reached the disk; nobody was told."""
+    """A broker died with a write under way that had reached the disk; no client was told."""
     return node._writing is not None and keep_unsynced
 
 

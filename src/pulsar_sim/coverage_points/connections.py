@@ -123,7 +123,7 @@ def handshake_timeout(*_: Any) -> object:
 
 @coverage_point(Connection, "_is_idle_for_too_long")
 def idle_connection_ended(connection: Any) -> object:
-    """A connection that nobody used was ended."""
+    """The client closed a connection that was idle."""
     if connection.used or connection.producers or connection.consumers or connection.pending:
         return False
     since = connection._idle_since
@@ -162,7 +162,7 @@ def broker_keepalive_timeout(connection: Any) -> object:
 
 @coverage_point(BrokerConnection, "check_liveness")
 def rival_probed(*_: Any) -> object:
-    """Somebody wanted the name or the place of another, and the broker asked whether that one is alive."""
+    """A peer claimed the name or rank of another, and the broker checked that the other is alive."""
     return True
 
 

@@ -138,7 +138,7 @@ def end_of_topic(*_: Any) -> object:
 
 @coverage_point(Redelivery, "_timed_out")
 def timed_out(*_: Any) -> object:
-    """Messages that nobody judged were asked for again."""
+    """The client asked for messages again that the application had not acknowledged in time."""
     return True
 
 
@@ -168,7 +168,7 @@ def attached_while_paused(permits: Any, _grant: Any) -> object:
 
 @coverage_point(ZeroQueuePermits, "attach")
 def wish_over_a_reconnect(permits: Any, _grant: Any) -> object:
-    """Somebody waited for a message without prefetching when the connection was lost."""
+    """An application waited for a message without prefetching when the connection was lost."""
     return permits.wanted
 
 
@@ -186,7 +186,7 @@ def sought_again(seeking: Any, _connection: Any) -> object:
 
 @coverage_point(Seeking, "seek")
 def seek_waits(seeking: Any, *_: Any) -> object:
-    """Somebody sought a place before the last seek was done."""
+    """The application asked for a seek before the last seek was done."""
     return seeking.current is not None
 
 

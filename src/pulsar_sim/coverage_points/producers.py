@@ -71,7 +71,7 @@ def checksum_recovery(*_: Any) -> object:
 
 @coverage_point(Producer, "on_detached")
 def flush_over_reconnect(producer: Any, _cause: Any) -> object:
-    """Somebody waited for a flush when the connection was lost."""
+    """The application waited for a flush when the connection was lost."""
     return bool(producer._window._flushes)
 
 
@@ -135,19 +135,19 @@ def sent_again_from_within_a_message(producer: Any, _connection: Any) -> object:
 
 @coverage_point(Producers, "_fence_all")
 def producers_fenced_out(producers: Any) -> object:
-    """Somebody took a topic from those who had it."""
+    """A producer fenced out the producers of a topic."""
     return bool(producers.by_name)
 
 
 @coverage_point(BrokerConnection, "grant_waiting_producer")
 def waited_for_exclusive_access(*_: Any) -> object:
-    """Who had waited got a topic for itself."""
+    """A producer that waited for exclusive access got the topic."""
     return True
 
 
 @coverage_point(Producers, "_check_epoch")
 def came_back_too_late(producers: Any, newcomer: Any) -> object:
-    """Who had exclusive access comes back, and somebody else had it meanwhile."""
+    """A producer with exclusive access came back after another producer had it."""
     epoch, now = newcomer.topic_epoch, producers.topic_epoch
     return epoch is not None and now is not None and epoch < now
 
