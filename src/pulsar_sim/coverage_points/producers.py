@@ -48,7 +48,7 @@ def window_full(admission: Any) -> object:
 @coverage_point(Admission, "_take_unsealed")
 def sent_before_ready(admission: Any) -> object:
     """Messages were given to a producer before it had a name."""
-    return bool(admission._early)
+    return bool(admission._unsealed)
 
 
 @coverage_point(Producer, "_timed_out")
