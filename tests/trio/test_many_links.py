@@ -345,7 +345,7 @@ async def test_a_link_that_fails_ends_alone(
             number, link = next(iter(driver.links.items()))
             broken.update((number, link))
             if method == "finish":
-                driver.command(lambda now: driver.machine.links[number].die("planted"))
+                driver.command(lambda now: driver.machine.links[number].terminate("planted"))
             elif method == "wants_read":
                 for peer in peers:
                     peer.sendall(encode_ping())

@@ -19,6 +19,7 @@ from pulsar_sansio.broker import broker as broker_root
 from pulsar_sansio.broker.serving.connection import Connection as BrokerConnection
 from pulsar_sansio.client.connecting import attachment as attaching
 from pulsar_sansio.client.connecting import connection as connecting
+from pulsar_sansio.client.connecting.connection_users import ConnectedConsumer, ConnectedProducer
 from pulsar_sansio.client.connecting.attachment import Attachment
 from pulsar_sansio.client.connecting.connection import Connection
 from pulsar_sansio.client.connecting.requests import REPLIES
@@ -387,6 +388,7 @@ def _counting(commands: "defaultdict[tuple[str, str, int], int]", name: str, han
     kind = next(kind for (_, kind), handled_by in connecting.COMMANDS.items() if handled_by == name)
 
     def for_owner(connection: Connection, command: Any) -> None:
+        owner: ConnectedProducer | ConnectedConsumer | None
         if kind in TO_PRODUCER:
             owner = connection.producers.get(command.producer_id)
         else:

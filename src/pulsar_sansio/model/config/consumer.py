@@ -51,7 +51,7 @@ class ConsumerSpec:
     whenever the application was faster; halve it when messages fill the client's `memory_limit`.
     `start_paused`: nothing is asked for before `resume`.
     `interceptors`: see `ConsumerInterceptor`; called in this order.
-    `batch_receive`: when messages that are received together are enough to wake somebody (`Client.batch_receive`).
+    `batch_receive`: how many messages are enough to wake a waiting application (`Client.batch_receive`).
     `acknowledgement_group_time`: seconds for which acknowledgements are collected; 0 sends each at once.
     `acknowledgement_group_size`: as soon as so many are collected they are sent, 1 to 1 000 000.
     `acknowledgement_receipts`: ask the broker to confirm acknowledgements.
