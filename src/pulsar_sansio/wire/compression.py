@@ -67,7 +67,7 @@ def decompress(codec: int, data: bytes, uncompressed_size: int, limit: int) -> b
 
 
 class Compressed:
-    """A payload that stays compressed until somebody wants it; its length is the one that it promises."""
+    """A payload that stays compressed until `decompress` is called. Its length is the one it promises."""
 
     __slots__ = ("_codec", "_data", "_size")
 

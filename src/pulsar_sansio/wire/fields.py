@@ -62,7 +62,7 @@ def _write_bool(value: bool) -> bytes:
 
 
 class Kind(NamedTuple):
-    """How values of a type are read (from a varint, or from the bytes of the field) and written."""
+    """The functions that read values of a type (from a varint, or the bytes of the field) and write them."""
 
     wire_type: int
     read: Callable[[Any], Any] | None
@@ -252,7 +252,7 @@ def _read_tag(data: bytes, position: int) -> tuple[int, int]:
 def _skip(data: bytes, position: int, end: int, tag: int, depth: int) -> int:
     """The position behind a field the table does not know; may lie behind `end`."""
     wire_type = tag & 7
-    if tag < 8 and not depth:  # inside of a group nobody looks at, protobuf lets it pass
+    if tag < 8 and not depth:  # inside of a skipped group protobuf accepts it
         raise FrameError("a field has the number 0")
     if wire_type == 0:
         return read_varint(data, position)[1]

@@ -53,15 +53,15 @@ def max_frame_size(max_message_size: int = DEFAULT_MAX_MESSAGE_SIZE) -> int:
 
 
 def decode_frame(data: bytes, position: int, limit: int) -> tuple[int, Any, int] | None:
-    """The frame at `position`: type, command and the position behind it; None when it is not all there.
+    """Decode the frame at `position`: type, command and the position behind it; None when it is incomplete.
 
     `limit`: the largest `total_size`, see `max_frame_size`. The type is a number of BaseCommand.Type. The
-    command is a record of `hot_commands` for SEND, MESSAGE, SEND_RECEIPT, ACK and FLOW, None for a type
-    this schema does not have, else the protobuf message of the type.
+    command is a record of `hot_commands` for SEND, MESSAGE, SEND_RECEIPT, ACK and FLOW. It is None for a
+    type that this schema does not have, else the protobuf message of the type.
 
-    Raises `FrameError` when the frame is over the limit (as soon as its size is there), its sizes
-    contradict each other, its command is malformed, lacks a required field or text is not UTF-8, or a type
-    comes without its command.
+    Raises `FrameError` when the frame is over the limit (as soon as its size is there), or its sizes
+    contradict each other. It also raises it for a malformed command, a missing required field, text that
+    is not UTF-8, and a type without its command.
     """
     length = len(data)
     if length - position < 12:

@@ -18,7 +18,7 @@ JOIN_LIMIT = 16 * 1024
 
 
 def command_tag(number: int) -> bytes:
-    """What precedes a command in its BaseCommand: the type, and the tag of its field."""
+    """Encode the bytes in front of a command in its BaseCommand: the type, and the tag of its field."""
     return b"\x08" + encode_varint(number) + encode_varint(number << 3 | 2)
 
 

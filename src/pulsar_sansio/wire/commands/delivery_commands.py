@@ -34,7 +34,7 @@ class MessageCommand(NamedTuple):
     batch_index: int = -1
     redelivery_count: int = 0
     ack_set: int | None = None
-    """Which messages of the batch to deliver, bit i for message i; None is all of them."""
+    """The messages of the batch that the consumer delivers, bit i for message i; None is all of them."""
     consumer_epoch: int | None = None
     payload: bytes = b""
     """Headers and payload: everything behind the command, as the broker stored it."""
@@ -123,12 +123,12 @@ def encode_message(
     return [head + stored] if len(stored) <= JOIN_LIMIT else [head, stored]
 
 
-# Entries for one consumer from one ledger differ in the entry's number alone: what stands before it and
-# behind it is remembered (see `likeness`).
+# Entries for one consumer from one ledger differ in the entry's number alone. The decoder remembers the
+# bytes before and behind it (see `likeness_of`).
 
 
 class Facts(NamedTuple):
-    """What is the same in commands that look alike."""
+    """The values that are the same in commands that look alike."""
 
     consumer_id: int
     ledger_id: int
@@ -138,7 +138,7 @@ class Facts(NamedTuple):
 
 
 class DecodeCache(NamedTuple):
-    """What commands of one kind look like."""
+    """The remembered form of commands that look alike."""
 
     size: int
     read: Callable[[bytes, int], tuple[Any, ...]]
@@ -147,14 +147,17 @@ class DecodeCache(NamedTuple):
     back: bytes
     facts: Facts
     sizes: tuple[int, int, int]
-    """Of front, the entry's number, and back."""
+    """The bytes of front, of the entry's number, and of back."""
 
 
 _likenesses: dict[bytes, DecodeCache] = {}
 
 
 def likeness_of(data: bytes, position: int) -> DecodeCache | None:
-    """What the command at `position` probably looks like, if something is remembered that begins like it."""
+    """Find the form that the command at `position` probably has: a remembered one that begins like it.
+
+    Gives None where the decoder remembers no such form.
+    """
     return _likenesses.get(data[position : position + 6])
 
 

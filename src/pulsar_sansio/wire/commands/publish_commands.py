@@ -37,7 +37,7 @@ class Send(NamedTuple):
 
     producer_id: int
     sequence_id: int
-    """Of a batch: the lowest."""
+    """The id of the message; the lowest one in a batch."""
     num_messages: int = 1
     highest_sequence_id: int | None = None
     txnid_least_bits: int | None = None
@@ -150,7 +150,7 @@ def _decode_any_send(data: bytes, start: int, end: int, payload: bytes) -> Send:
 
 
 class SendReceipt(NamedTuple):
-    """What was sent is stored, at this position (WIRE-07). -1:-1 means it was dropped: a duplicate."""
+    """The broker has stored a SEND at this position (WIRE-07). -1:-1: it dropped the SEND as a duplicate."""
 
     producer_id: int
     sequence_id: int

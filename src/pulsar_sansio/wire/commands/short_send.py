@@ -56,8 +56,11 @@ def encode_plain_send(
 def _around(
     command_prefix: bytes, metadata_prefix: bytes, time: bytes, size: int, length: int
 ) -> tuple[bytes, bytes, bytes]:
-    """What is the same for a payload of `size` bytes and a sequence id that takes `length`: the frame up to
-    the sequence id, and the metadata, with its size, before and behind its own copy of it."""
+    """Build the parts that are the same for all payloads of `size` bytes and sequence ids of `length` bytes.
+
+    These are the frame up to the sequence id, and the metadata around its own copy of the sequence id. The
+    part in front of that copy includes the size of the metadata.
+    """
     behind = time + encode_varint(size)
     metadata_size = len(metadata_prefix) + length + len(behind)
     command = command_prefix + bytes(length)

@@ -1,12 +1,12 @@
 """The payload of a batch: `count` times size u32, SingleMessageMetadata, payload.
 
-Taking a batch apart is the most frequent thing a consumer does, and members mostly look alike: the same
-header but for the sequence id, the same payload size. So runs of alike members are found by comparing
-whole columns of bytes, and cut in one go; what does not look alike is read member by member, and a header
-with anything but a size and a sequence id goes through the general decoder. Headers are kept as
-positions and parsed when asked for.
+A consumer takes batches apart more often than it does anything else. Members mostly look alike: they have
+the same payload size, and the same header but for the sequence id. The decoder compares whole columns of
+bytes to find a run of alike members, and cuts the run in one go. It reads all other members one by one. The
+general decoder reads a header with anything but a size and a sequence id. A batch keeps its headers as
+positions, and parses them when the caller asks for them.
 
-Knows nothing of compression, and not which messages of a batch are to be delivered.
+This module knows nothing of compression, and not which messages of a batch the consumer delivers.
 """
 
 from bisect import bisect_right
@@ -405,7 +405,7 @@ _HEADS = [_Heads(length) for length in range(11)]
 
 
 def single_prefix(payload_size: int, sequence_id: int) -> bytes:
-    """What precedes a payload in a batch when it has a sequence id and nothing else: size and header."""
+    """Encode size and header of a batch's member that has a sequence id and nothing else."""
     if sequence_id >> 14:
         if sequence_id >> 28:
             sequence = encode_varint(sequence_id)
@@ -500,8 +500,10 @@ _LOWEST = {more: bytes(more | low for low in range(0x80)) * (_PART_MEMBERS // 0x
 
 
 def _varint_bytes(first: int, count: int, shift: int, more: int) -> bytes:
-    """Of `count` consecutive numbers the varint byte with bits `shift` to `shift + 6`, all with the mark
-    `more`."""
+    """Encode one byte of the varints of `count` consecutive numbers: that of bits `shift` to `shift + 6`.
+
+    All of these bytes carry the mark `more`.
+    """
     if not shift:
         return _LOWEST[more][first & 0x7F :][:count]
     runs: list[bytes] = []

@@ -1,11 +1,12 @@
-"""What decoders remember: how a command looked that was read, so that one like it need only be compared.
+"""Decoders remember the form of a command they have read, and only compare the next one that is like it.
 
-Commands of one kind on one link differ in a number or two. What stands around the numbers is kept, with what
-it means; when all of it is there again, with numbers in between, nothing else has to be read. Such a memory
-is a pure function of the bytes compared, so forgetting all of it changes nothing but the time the next one
-takes.
+Commands of one kind on one link differ in a number or two. A decoder keeps the bytes around the numbers, with
+their meaning. When the same bytes arrive with numbers in between, the decoder has to read nothing else. Such
+a memory is a pure function of the bytes compared. A decoder that forgets all of it only takes more time for
+the next command.
 
-Here is what the memories have in common: their limits, and how a number is cut so that tables give its value.
+This module has the common parts of these memories: their limits, and the cutting of a number into pieces
+whose values stand in tables.
 """
 
 from collections.abc import Callable
@@ -13,8 +14,10 @@ from struct import Struct
 from typing import Any
 
 LONGEST_REMEMBERED = 64
-"""Bytes of a command up to which it is remembered how it looked: more than any real one has. A stranger may
-repeat fields to any length, and must not fill the memory with that."""
+"""Bytes of the longest command that a decoder remembers: more than any real one has.
+
+A hostile peer may repeat fields to any length, and must not fill the memory with that.
+"""
 
 LONGEST_NUMBER = 4
 """Bytes of a number in a remembered command: two for `VALUE_OF_CONTINUED`, two for `VALUE_OF_SMALL`."""
@@ -30,7 +33,10 @@ def make_room(memory: dict[Any, Any] | set[Any]) -> None:
 
 
 def cut(length: int) -> tuple[int, int]:
-    """How many bytes of a number of this length are looked up as its low part, and how many as its high."""
+    """Split a number of `length` bytes: the bytes of its low part, and those of its high part.
+
+    Decoders look up the value of each part in a table.
+    """
     low = 2 if length > 2 else 0
     return low, length - low
 

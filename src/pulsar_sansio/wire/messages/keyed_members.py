@@ -1,11 +1,12 @@
-"""Members of a batch whose header is a key, a payload size, perhaps whether the key stands for bytes, and a
-sequence id, in this order: what producers write that give keys and nothing else. The Java client and ours say
-what the key stands for, the C++ client does not.
+"""Keyed members of a batch, as producers write them that give keys and nothing else.
 
-They are taken without reading a header field by field: one member says what the next ones look like that have
-a key and a payload of the same lengths, and as long as they do, they need only be compared and cut. A member
-that is anything else, or not complete, is left to whoever reads headers; so nothing is raised here. What is
-known of these members is enough to have all keys of a batch at the price of cutting them out.
+The header of a keyed member has a key, a payload size and a sequence id, in this order. Behind the size it
+may say whether the key stands for bytes: the Java client and ours say so, the C++ client does not.
+
+This module does not read these headers field by field. One member shows the form of the next ones that have a
+key and a payload of the same lengths. As long as members have that form, they are only compared and cut. Any
+other member, or an incomplete one, is left to the caller's general decoder; so this module raises nothing.
+With these members a consumer gets all keys of a batch at the price of cutting them out.
 """
 
 from functools import lru_cache
@@ -28,20 +29,24 @@ _LEAST = 4
 
 
 class KeyedMembers(list[int]):
-    """Where they begin."""
+    """The positions at which keyed members begin."""
 
     __slots__ = ("runs",)
 
     def __init__(self) -> None:
         self.runs: list[tuple[int, int, int, int]] = []
-        """Of each run of members with keys and payloads of the same lengths: where it begins, the length of
-        its keys, the distance from one member to the next, 0 where all have the same key, and how many there
-        are."""
+        """The runs of members with keys and payloads of the same lengths.
+
+        Each run has four numbers: its beginning, the length of its keys, the distance from one member to the
+        next, and the count of its members. The distance is 0 where all members have the same key.
+        """
 
 
 def take_keyed(data: bytes, position: int, most: int) -> tuple[KeyedMembers, list[bytes], int] | None:
-    """Up to `most` members from `position` on, their payloads, and the position behind them; None where the
-    first is none of these."""
+    """Take up to `most` members from `position` on: the members, their payloads, the position behind them.
+
+    Gives None where the first member is not a keyed one.
+    """
     members = KeyedMembers()
     payloads: list[bytes] = []
     limit = len(data)
@@ -110,8 +115,10 @@ def _reader(like: int, number: int, payload: int) -> Struct:
 
 
 def _read_tail(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """What stands between the key and the end of the header: the payload size, and where the sequence id
-    begins; 0 where it is anything else."""
+    """Read the header between the key and its end: the payload size, and where the sequence id begins.
+
+    Gives 0 for both where anything else stands there.
+    """
     if data[position] != _PAYLOAD_SIZE_TAG:
         return 0, 0
     payload_size = data[position + 1]

@@ -114,7 +114,7 @@ class _Record:
     """Fields the schema does not know, as they came."""
 
     def has(self, name: str) -> bool:
-        """Whether the field is present, default or not."""
+        """Tell whether the field is present, even with its default value."""
         return self.__dict__.get(name) is not None
 
     def encode(self) -> bytes:
@@ -165,7 +165,7 @@ class MessageMetadata(_Record):
 
     producer_name: str
     sequence_id: int
-    """Of the message; of a batch's lowest."""
+    """The id of the message; the lowest one in a batch."""
     publish_time: int
     """Milliseconds since 1970, by the producer's clock."""
     properties: Sequence[Property] = ()
@@ -250,7 +250,7 @@ class SingleMessageMetadata(_Record):
     properties: Sequence[Property] = ()
     partition_key: str | None = None
     compacted_out: bool = False
-    """The compactor took the message out; only its place is left, and nobody gets it."""
+    """The compactor took the message out: only its place is left, and no consumer delivers it."""
     event_time: int = 0
     partition_key_b64_encoded: bool = False
     ordering_key: bytes | None = None
@@ -511,12 +511,12 @@ def _take_properties(data: bytes, position: int, end: int, metadata: MessageMeta
 
 
 def known_name(prefix: bytes) -> bool:
-    """Whether `prefix` is the field producer_name, in its usual form, and the tag of sequence_id."""
+    """Tell whether `prefix` is the field producer_name, in its usual form, and the tag of sequence_id."""
     return prefix in _names or (len(prefix) > 3 and _learn_name(prefix) is not None)
 
 
 def known_time(field: bytes) -> bool:
-    """Whether these `PUBLISH_TIME_SIZE` bytes are the field publish_time."""
+    """Tell whether these `PUBLISH_TIME_SIZE` bytes are the field publish_time."""
     return field in _times or _learn_time(field) is not None
 
 
@@ -545,7 +545,7 @@ def _learn_tail(tail: bytes) -> tuple[tuple[str, Any], ...]:
     if unknown:
         values["unknown"] = unknown
     fields = tuple(values.items())
-    # A list would be shared by all messages with this tail, and somebody might change it.
+    # All messages with this tail would share a list, and an application might change it.
     if len(tail) <= _LONGEST_TAIL and not any(isinstance(value, list) for value in values.values()):
         make_room(_tails)
         _tails[tail] = fields

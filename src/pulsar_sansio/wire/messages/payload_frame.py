@@ -131,7 +131,7 @@ def _read_broker_entry_metadata(data: bytes) -> tuple[proto.BrokerEntryMetadata,
 
 
 def has_checksum(data: bytes) -> bool:
-    """Whether headers and payload carry a checksum (behind broker entry metadata, if there is any)."""
+    """Tell whether headers and payload carry a checksum (behind broker entry metadata, if there is any)."""
     position = 0
     if data.startswith(BROKER_ENTRY_METADATA_MAGIC) and len(data) >= 6:
         position = 6 + _read_u32(data, 2)[0]

@@ -18,9 +18,11 @@ _IS_LOW = bytes([1] * 0x80 + [0] * 0x80)
 def alike(
     data: bytes, position: int, stride: int, most: int, constant: Iterable[int], header: int, number: int
 ) -> int:
-    """How many of up to `most` members, one every `stride` bytes from `position` on, are like the first one:
-    in the bytes at the offsets `constant`, and in that their headers, of `header` bytes, end with a varint of
-    `number` bytes, 0: with none."""
+    """Count the members that are like the first one, up to `most`.
+
+    The members begin at `position`, one every `stride` bytes. Alike members have the same bytes at the
+    offsets `constant`. Their headers, of `header` bytes, end with a varint of `number` bytes; 0 is no varint.
+    """
     stop = position + most * stride
     for offset in constant:
         column = data[position + offset : stop : stride]
@@ -49,7 +51,7 @@ def _cutter(skipped: int, size: int, behind: int, count: int) -> Struct:
 
 
 def cut(data: bytes, position: int, skipped: int, size: int, stride: int, count: int) -> list[bytes]:
-    """Of `count` members, one every `stride` bytes, the `size` bytes that stand behind `skipped` others."""
+    """Cut `size` bytes, behind `skipped` others, out of each of `count` members, one every `stride` bytes."""
     pieces: list[bytes] = []
     behind = stride - skipped - size
     many, rest = divmod(count, _CUT)

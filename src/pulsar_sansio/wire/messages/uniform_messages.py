@@ -1,14 +1,14 @@
-"""MESSAGE frames that look alike, many at once: what a consumer of unbatched messages gets.
+"""Decode many MESSAGE frames that look alike at once, as a consumer of unbatched messages gets them.
 
 Frames of one producer for one consumer from one ledger differ in little: the numbers of the entry and of the
-message, the time, the checksum, the payload. So the *layout* of the last one is remembered, as one `Struct`
-that cuts all of a frame's head into pieces; where the pieces that should be the same are the same and the
-others make sense, there is nothing else to read. That is 1.5 µs a frame where the general way
-(`decode_frame`, `unpack_payload`) takes 6, and a caller is called once for all frames of one read.
+message, the time, the checksum, the payload. The reader remembers the *layout* of the last frame, as one
+`Struct` that cuts all of a frame's head into pieces. It compares the pieces that should be the same, and
+checks that the others make sense. If so, there is nothing else to read. This takes 1.5 µs a frame; the
+general way (`decode_frame`, `unpack_payload`) takes 6. The caller gets all frames of one read in one call.
 
-Only *plain* entries are taken: verified by their checksum, one message each, neither compressed nor encrypted
-nor chunked, no marker and no null value. A frame that is anything else, damaged or not complete is left for
-the general way, which alone decides what it means: this module raises nothing.
+The reader takes only *plain* entries. Their checksum is right, and each has one message. They are neither
+compressed nor encrypted nor chunked, no markers, and have no null value. Any other, damaged or incomplete
+frame is left for the general way, which alone decides what it means: this module raises nothing.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from .metadata import (
 )
 
 MESSAGE_TAG = command_tag(MESSAGE)
-"""What the command of a MESSAGE frame begins with, eight bytes behind the beginning of the frame."""
+"""The first bytes of a MESSAGE frame's command, eight bytes behind the beginning of the frame."""
 
 _CHECKSUM_MAGIC = b"\x0e\x01"
 _NOT_CONTINUED = {b"": 0}
@@ -51,7 +51,7 @@ class UniformMessages(NamedTuple):
     facts: Facts
     entry_ids: list[int]
     headers: list[bytes | MessageMetadata]
-    """The metadata: bytes that `decode_message_metadata` can decode, where nobody had to look into them."""
+    """The metadata; bytes for `decode_message_metadata`, where the reader did not have to decode them."""
     payloads: list[bytes]
     end: int
     """Position behind the last of their frames."""
@@ -77,8 +77,12 @@ class _Layout(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _reader(front: int, entry: int, back: int, name: int, sequence: int) -> Struct:
-    """Reads: total size, front, entry's number (two lower bytes if it has more than two, the others), back,
-    checksum, size of the metadata, producer_name, sequence_id (likewise), publish_time."""
+    """Build the reader of a frame's head, for parts of these lengths.
+
+    It reads total size, front, entry's number, back, checksum, size of the metadata, producer_name,
+    sequence_id and publish_time. The entry's number and sequence_id are two pieces each: the two lower bytes
+    if there are more than two, and the others.
+    """
     low, entry_rest = cut(entry)
     sequence_low, sequence_rest = cut(sequence)
     return Struct(
@@ -225,8 +229,10 @@ def _layout_of(data: bytes, position: int) -> _Layout | None:
 
 
 def _is_batch(data: bytes, position: int) -> bool:
-    """Whether the entry is a batch, as far as that is easily seen in what stands behind publish_time: fields
-    come in order mostly. Such an entry need not be looked at any further here."""
+    """Tell whether the entry is a batch, as far as the fields behind publish_time show that easily.
+
+    Fields are in order mostly. The reader need not look at a batch any further.
+    """
     try:
         while (tag := data[position]) < _BATCH_TAG:
             if tag & 7:
