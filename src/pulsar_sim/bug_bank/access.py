@@ -1,5 +1,5 @@
-"""Bugs of who may send and under which ids: exclusive access, ids that applications choose, batches by key,
-the limit of memory."""
+"""Bugs of access and sequence ids: exclusive access, ids that applications choose, batches by key, the memory
+limit."""
 
 from typing import Any
 
@@ -20,13 +20,14 @@ from .preconditions import general as needs
 
 @bug("own", caught_by=("INV-P11",), needs=[needs.exclusive, needs.detaches])
 def late_holders_are_let_in(patches: Patches) -> None:
-    """A broker does not look at the epoch of a producer that comes back when somebody else had the topic."""
+    """The broker ignores the epoch of a returning producer, although another producer had the topic
+    meanwhile."""
     patches.replace(Producers, "_check_epoch", nothing)
 
 
 @bug("own", caught_by=("CHECK-26", "INV-P11"), needs=[needs.exclusive, needs.detaches])
 def epoch_forgotten_on_a_reconnect(patches: Patches) -> None:
-    """A client asks for exclusive access as if it had never had it."""
+    """After a reconnect the client asks for exclusive access as if its producer had never had it."""
 
     def open_command(original: Any, self: Any, *arguments: Any) -> Any:
         self._topic_epoch = None
@@ -37,7 +38,7 @@ def epoch_forgotten_on_a_reconnect(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-P11",), needs=[needs.exclusive])
 def epoch_never_moves(patches: Patches) -> None:
-    """A broker gives every holder of exclusive access the same epoch."""
+    """The broker gives every holder of exclusive access the same epoch."""
 
     def admit(original: Any, self: Any, producer: Any) -> None:
         if producer.mode != proto.Shared and producer.topic_epoch is None:
@@ -49,7 +50,7 @@ def epoch_never_moves(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-P11",), needs=[needs.fencing])
 def who_is_fenced_goes_on(patches: Patches) -> None:
-    """A broker lets a producer in that wants the topic for itself, and does not send the others away."""
+    """The broker admits a producer with exclusive access, and does not send the fenced producers away."""
 
     def fence(self: Any) -> None:
         self.by_name.clear()
@@ -60,7 +61,7 @@ def who_is_fenced_goes_on(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-N5",), needs=[needs.waiting])
 def who_waits_is_forgotten(patches: Patches) -> None:
-    """A topic becomes free, and who waits for it is not told."""
+    """A topic becomes free, and the broker does not tell the producers that wait for it."""
 
     def leave(original: Any, self: Any, producer: Any) -> None:
         waiting = list(self.waiting)
@@ -78,7 +79,8 @@ def who_waits_is_forgotten(patches: Patches) -> None:
 
 @bug("BUG-024", caught_by=("INV-P4", "INV-P3"), needs=[needs.explicit_ids, needs.detaches])
 def sequence_ids_of_the_application_ignored(patches: Patches) -> None:
-    """A message is sent under the next id, not its own: what is sent again is stored again."""
+    """The producer sends a message under the next id instead of the application's. A resent message is stored
+    again."""
 
     def take(original: Any, self: Any, message: Any, ticket: int, publish_time: int) -> None:
         if not isinstance(message, bytes) and message.sequence_id is not None:
@@ -96,7 +98,7 @@ def sequence_ids_of_the_application_ignored(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-P6",), needs=[needs.initial_ids])
 def initial_sequence_id_ignored(patches: Patches) -> None:
-    """The first message has the id 0, whatever was used before."""
+    """The first message has the sequence id 0, whatever initial id the application gave."""
 
     def init(original: Any, self: Any, *arguments: Any) -> None:
         original(self, *arguments)
@@ -107,7 +109,8 @@ def initial_sequence_id_ignored(patches: Patches) -> None:
 
 @bug("BUG-023", caught_by=("INV-P6",), needs=[needs.batches_by_key])
 def batches_by_key_overlap(patches: Patches) -> None:
-    """Batches of different keys say the ids from their first to their last message, which overlap."""
+    """A batch by key declares the ids from its first to its last message. These ranges overlap between
+    keys."""
 
     def seal(self: Any, encoder: Any) -> Any:
         count = len(self.tickets)
@@ -121,13 +124,14 @@ def batches_by_key_overlap(patches: Patches) -> None:
 
 @bug("BUG-089", caught_by=("INV-P1", "INV-P8", "INV-N5"), needs=[needs.batches_by_key])
 def batches_by_key_never_confirmed(patches: Patches) -> None:
-    """Nobody is told of the receipt of a batch that was made by key."""
+    """The producer does not report the receipt of a batch by key to the application."""
     patches.replace(SendWindow, "_confirm_key_batch", nothing)
 
 
 @bug("own", caught_by=("INV-P1", "INV-P2"), needs=[needs.batches_by_key])
 def batches_by_key_confirm_a_row(patches: Patches) -> None:
-    """A batch by key confirms the tickets from its first one on, which are not all its own."""
+    """A batch by key confirms consecutive tickets from its first one on, although some belong to other
+    batches."""
 
     def confirm(original: Any, self: Any, entry: Any, ledger_id: int, entry_id: int) -> None:
         first = entry.tickets[0]
@@ -142,7 +146,7 @@ def batches_by_key_confirm_a_row(patches: Patches) -> None:
 
 @bug("BUG-083", caught_by=("INV-P7",), needs=[needs.memory_limited, needs.producers_close])
 def memory_given_back_twice(patches: Patches) -> None:
-    """What fails together gives its memory back twice: the limit is none any more."""
+    """Messages that fail together give their memory back twice, so that the limit loses its effect."""
 
     def fail_all(original: Any, self: Any, error: Any) -> None:
         size = sum(entry.size for entry in self.entries)
@@ -154,7 +158,7 @@ def memory_given_back_twice(patches: Patches) -> None:
 
 @bug("BUG-084", caught_by=("INV-P7", "INV-N5"), needs=[needs.memory_limited, needs.producers_close])
 def memory_of_failures_not_given_back(patches: Patches) -> None:
-    """What fails together keeps its memory."""
+    """Messages that fail together do not give their memory back."""
 
     def fail_all(original: Any, self: Any, error: Any) -> None:
         size = sum(entry.size for entry in self.entries)
@@ -166,5 +170,5 @@ def memory_of_failures_not_given_back(patches: Patches) -> None:
 
 @bug("BUG-084", caught_by=("INV-N5",), needs=[needs.memory_limited])
 def who_waits_for_memory_is_not_woken(patches: Patches) -> None:
-    """There is memory again, and who waits for it is not told."""
+    """Memory becomes free, and the client does not tell the producers that wait for it."""
     patches.replace(MemoryLimit, "tell", nothing)

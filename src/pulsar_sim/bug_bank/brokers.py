@@ -1,6 +1,7 @@
 """Bugs of brokers: durability, receipts, deduplication, permits, dispatch, cursors, unloading, lookups.
 
-Most are of our own making: the broker is as young as the client, and tells others what is true.
+Most are bugs of this project: the simulated broker is as young as the client, and its answers define the
+truth.
 """
 
 from typing import Any
@@ -25,7 +26,7 @@ from .preconditions import general as needs
 
 @bug("own", caught_by=("CHECK-36", "INV-P2", "INV-P9", "INV-C2", "INV-N5"), needs=[needs.kills])
 def receipts_before_messages_are_durable(patches: Patches) -> None:
-    """A message is confirmed when it is handed to the store, not when the store has it."""
+    """The broker confirms a message when it passes it to the store, before the message is durable."""
 
     def settle(original: Any, self: Any) -> None:
         original(self)
@@ -38,7 +39,7 @@ def receipts_before_messages_are_durable(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C5",), needs=[needs.kills, needs.receipts])
 def acknowledgements_confirmed_before_they_are_durable(patches: Patches) -> None:
-    """An acknowledgement is confirmed before its cursor is written."""
+    """The broker confirms an acknowledgement before it has written the cursor."""
 
     def confirm_cursors(_self: Any, effect: Any) -> None:
         effect()
@@ -52,7 +53,7 @@ def acknowledgements_confirmed_before_they_are_durable(patches: Patches) -> None
 
 @bug("own", caught_by=("INV-C5",), needs=[needs.kills, needs.receipts, needs.shared])
 def only_the_mark_delete_position_survives(patches: Patches) -> None:
-    """What is acknowledged above a cursor's mark-delete position does not survive a restart."""
+    """Acknowledgements above a cursor's mark-delete position do not survive a restart of the broker."""
 
     def restore(original: Any, self: Any, saved: Any) -> None:
         bare = type(saved)(saved.topic, saved.subscription, saved.mark_delete, (), (), saved.properties)
@@ -63,7 +64,7 @@ def only_the_mark_delete_position_survives(patches: Patches) -> None:
 
 @bug("BUG-029", caught_by=("INV-C5",), needs=[needs.kills, needs.index_acknowledgement_of_batches])
 def parts_of_batches_do_not_survive(patches: Patches) -> None:
-    """Which messages of a batch are acknowledged does not survive a restart."""
+    """Acknowledgements of single messages of a batch do not survive a restart of the broker."""
 
     def restore(original: Any, self: Any, saved: Any) -> None:
         bare = type(saved)(
@@ -79,7 +80,7 @@ def parts_of_batches_do_not_survive(patches: Patches) -> None:
 
 @bug("own", caught_by=("BROKER-41",))
 def receipts_out_of_order(patches: Patches) -> None:
-    """Of two receipts that are due together the second is written first."""
+    """When two receipts are due together, the broker writes the second one first."""
     held: dict[Connection, tuple[Any, ...]] = {}
 
     def confirm_send(original: Any, self: Any, *receipt: Any) -> None:
@@ -96,7 +97,7 @@ def receipts_out_of_order(patches: Patches) -> None:
 
 @bug("own", caught_by=("BROKER-40", "INV-P4"), needs=[needs.deduplication, needs.reconnects])
 def the_last_duplicate_is_stored(patches: Patches) -> None:
-    """Deduplication takes the last stored message for a new one."""
+    """Deduplication takes a duplicate of the last stored message for a new one."""
 
     def is_duplicate(original: Any, self: Any, name: str, sequence_id: int, highest: int) -> bool:
         if self.persisted.get(name) == highest:
@@ -108,7 +109,7 @@ def the_last_duplicate_is_stored(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-P2", "INV-P9"), needs=[needs.deduplication])
 def new_messages_taken_for_duplicates(patches: Patches) -> None:
-    """Deduplication takes a new message for one that was stored, and confirms it without storing it."""
+    """Deduplication takes a new message for a stored one, and confirms it without storing it."""
 
     def is_duplicate(original: Any, self: Any, name: str, sequence_id: int, highest: int) -> bool:
         found = original(self, name, sequence_id, highest)
@@ -119,7 +120,8 @@ def new_messages_taken_for_duplicates(patches: Patches) -> None:
 
 @bug("own", caught_by=("BROKER-40", "INV-P4"), needs=[needs.deduplication, needs.kills])
 def deduplication_forgets_with_a_restart(patches: Patches) -> None:
-    """What deduplication knows is not written, so that what is sent again after a restart is stored twice."""
+    """The broker does not write the state of deduplication. Messages resent after a restart are stored
+    twice."""
 
     def take_sequence_records(self: Any) -> list[Any]:
         self._sequences_moved.clear()
@@ -143,7 +145,7 @@ def receipts_without_a_position(patches: Patches) -> None:
 
 @bug("BUG-096", caught_by=("INV-N5", "INV-N4"), needs=[needs.named, needs.producers_close])
 def producer_name_taken_for_ever(patches: Patches) -> None:
-    """A producer that is gone keeps its name, so that nobody else gets it."""
+    """A producer that is gone keeps its name, so that no other producer can take it."""
 
     def leave(original: Any, self: Any, producer: Any) -> None:
         original(self, producer)
@@ -158,7 +160,7 @@ def producer_name_taken_for_ever(patches: Patches) -> None:
 
 @bug("own", caught_by=("GAP-27", "INV-C6"), needs=[needs.small_queues])
 def permits_ignored(patches: Patches) -> None:
-    """Messages are dispatched whether there are permits or not."""
+    """The broker dispatches messages to a consumer without regard to its permits."""
 
     def available(self: Any) -> bool:
         return not self.blocked and self.flowed and self.connection.writable
@@ -179,7 +181,7 @@ def a_batch_costs_one_permit(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-N5", "INV-P2"))
 def new_permits_wake_nobody(patches: Patches) -> None:
-    """New permits do not start the dispatch again, also not for the reader that checks the log."""
+    """New permits do not resume the dispatch, not even for the reader that checks the log."""
 
     class Asleep:
         dispatch = wake = nothing
@@ -194,7 +196,7 @@ def new_permits_wake_nobody(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-N5",), needs=[needs.shared_by_several, needs.detaches])
 def what_a_lost_consumer_had_goes_to_nobody(patches: Patches) -> None:
-    """What a consumer had when it left goes to nobody."""
+    """The broker does not redeliver the unacknowledged messages of a consumer that left."""
 
     def remove(original: Any, self: Any, consumer: Any) -> None:
         consumer.pending.clear()
@@ -205,10 +207,10 @@ def what_a_lost_consumer_had_goes_to_nobody(patches: Patches) -> None:
 
 @bug("own", caught_by=("SUBT-06", "CHECK-67", "NACK-03"), needs=[needs.round_robin])
 def dispatched_while_somebody_has_it(patches: Patches) -> None:
-    """A redelivery takes with it an entry that its consumer keeps: two have it."""
+    """A redelivery includes an entry that its consumer keeps, so that two consumers have it."""
 
     def redeliver(original: Any, self: Any, consumer: Any, offsets: Any, epoch: Any) -> None:
-        if type(self) is Shared:  # KeyShared gives it to the same consumer again
+        if type(self) is Shared:  # KeyShared redelivers it to the same consumer
             for offset in list(consumer.pending)[:1]:
                 if offset not in (offsets or [offset]):
                     self._replay_later(offset)
@@ -219,7 +221,8 @@ def dispatched_while_somebody_has_it(patches: Patches) -> None:
 
 @bug("BUG-033", caught_by=("INV-C12",), needs=[needs.key_shared, needs.keys])
 def keys_follow_the_permits(patches: Patches) -> None:
-    """A key goes to whoever has permits, although another consumer still has messages of it."""
+    """The broker sends a key to any consumer with permits, although another consumer still has messages of
+    it."""
 
     def target(self: Any, slot: int) -> Any:
         return next((each for each in self.consumers if each.available), None)
@@ -229,7 +232,7 @@ def keys_follow_the_permits(patches: Patches) -> None:
 
 @bug("BUG-033", caught_by=("INV-C12",), needs=[needs.key_shared, needs.keys])
 def keys_move_at_once(patches: Patches) -> None:
-    """When consumers come and go, keys move although what was dispatched of them is not acknowledged."""
+    """When consumers join or leave, keys move although their dispatched messages are not yet acknowledged."""
 
     def target(self: Any, slot: int) -> Any:
         owner = self.selector.owner(slot)
@@ -240,7 +243,8 @@ def keys_move_at_once(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-N5", "INV-C3", "INV-C1"), needs=[needs.in_order, needs.detaches])
 def who_comes_back_begins_at_the_end(patches: Patches) -> None:
-    """Who comes back is served from the end of the topic, not from what he has not acknowledged."""
+    """The broker serves a returning consumer from the end of the topic, not from its first unacknowledged
+    message."""
 
     def rewind(self: Any) -> None:
         self.read = self.subscription.topic.log.durable_end
@@ -250,7 +254,7 @@ def who_comes_back_begins_at_the_end(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C5",))
 def acknowledged_entries_delivered_again(patches: Patches) -> None:
-    """Now and then an entry that is acknowledged counts as not acknowledged."""
+    """Now and then the broker treats an acknowledged entry as unacknowledged."""
 
     def next_unacknowledged(original: Any, self: Any, offset: int) -> int:
         return int(original(self, offset) if offset % 7 else offset)
@@ -260,7 +264,7 @@ def acknowledged_entries_delivered_again(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C3",), needs=[needs.failover])
 def two_consumers_are_active(patches: Patches) -> None:
-    """A newcomer on a Failover subscription is active at once, and so is who was before."""
+    """A new consumer of a Failover subscription is active at once, and the previous one stays active."""
 
     def add(original: Any, self: Any, consumer: Any) -> None:
         original(self, consumer)
@@ -273,7 +277,8 @@ def two_consumers_are_active(patches: Patches) -> None:
 
 @bug("own", caught_by=("SUBT-06",), needs=[needs.unloads, needs.shared_by_several])
 def an_unload_dispatches(patches: Patches) -> None:
-    """While consumers are sent away one by one, what the first had goes to the next."""
+    """While the broker disconnects consumers one by one, it redelivers the messages of the first to the
+    next."""
 
     def disconnect_all(original: Any, self: Any, *moved_to: Any) -> None:
         fenced, self.fenced = self.fenced, False
@@ -288,7 +293,7 @@ def an_unload_dispatches(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-N5", "INV-C1", "INV-C3"), needs=[needs.kept])
 def one_acknowledgement_takes_all_before_it(patches: Patches) -> None:
-    """An individual acknowledgement acknowledges everything before it, too."""
+    """An individual acknowledgement also acknowledges all messages before it."""
 
     def acknowledge(self: Any, offset: int) -> bool:
         return bool(self.acknowledge_up_to(offset))
@@ -298,7 +303,8 @@ def one_acknowledgement_takes_all_before_it(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C5", "INV-N5", "INV-C1"), needs=[needs.index_acknowledgement_of_batches])
 def a_set_read_upside_down(patches: Patches) -> None:
-    """The set in an acknowledgement is taken for what is done; it is what is left."""
+    """The broker reads the set in an acknowledgement as the acknowledged messages; it holds the remaining
+    ones."""
 
     def acknowledge_partly(original: Any, self: Any, offset: int, remaining: int, messages: int) -> int:
         return int(original(self, offset, ~remaining, messages))
@@ -308,7 +314,7 @@ def a_set_read_upside_down(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-N5",), needs=[needs.blocking])
 def blocked_for_ever(patches: Patches) -> None:
-    """A consumer with too many unacknowledged messages stays blocked when they are acknowledged."""
+    """A consumer with too many unacknowledged messages stays blocked after it acknowledges them."""
 
     def settle(self: Any, holder: Any, messages: int) -> None:
         holder.unacked -= messages
@@ -319,7 +325,7 @@ def blocked_for_ever(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-N5",), needs=[needs.blocking_all])
 def all_blocked_for_ever(patches: Patches) -> None:
-    """A subscription with too many unacknowledged messages stays blocked when they are acknowledged."""
+    """A subscription with too many unacknowledged messages stays blocked after they are acknowledged."""
 
     def check_limit(self: Any) -> None:
         self._unblocked = self._unblocked and not self.blocked

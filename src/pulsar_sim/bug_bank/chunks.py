@@ -16,7 +16,7 @@ from .preconditions import general as needs
 
 @bug("BUG-081", caught_by=("INV-P7", "INV-N5"), needs=[needs.chunks_in_small_windows])
 def message_larger_than_the_window(patches: Patches) -> None:
-    """A message of more chunks than there may be unconfirmed messages waits for room that never comes."""
+    """A message with more chunks than the window has places waits for room that never comes."""
 
     def send(original: Any, self: Any, message: Any, publish_time: int) -> Any:
         spec, limit = self._spec, self._limit
@@ -34,7 +34,7 @@ def message_larger_than_the_window(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-P2",), needs=[needs.chunks])
 def id_of_the_last_chunk_alone(patches: Patches) -> None:
-    """The id of a message in chunks does not say where it begins."""
+    """The id of a message in chunks does not contain the position of its first chunk."""
 
     def add(original: Any, self: Any, ledger: int, entry: int, count: int, first_chunk: Any = None) -> None:
         original(self, ledger, entry, count, None)
@@ -47,7 +47,8 @@ def id_of_the_last_chunk_alone(patches: Patches) -> None:
 
 @bug("BUG-075", caught_by=("INV-N5", "INV-C1", "INV-C3"), needs=[needs.chunks_received, needs.detaches])
 def first_chunk_that_comes_again_spoils_the_message(patches: Patches) -> None:
-    """A producer that reconnects sends all chunks again; the message is discarded and never put together."""
+    """A reconnected producer sends all chunks again. The consumer discards the message and never assembles
+    it."""
 
     def begin(original: Any, self: Any, uuid: Any, before: Any, *rest: Any) -> Any:
         message = original(self, uuid, before, *rest)
@@ -60,7 +61,7 @@ def first_chunk_that_comes_again_spoils_the_message(patches: Patches) -> None:
 
 @bug("BUG-076", caught_by=("INV-N5",), needs=[needs.chunks_received, needs.detaches])
 def chunks_of_no_use_are_kept_for_ever(patches: Patches) -> None:
-    """Chunks that will never make a message are forgotten, and never acknowledged."""
+    """The consumer forgets chunks that can never make a message, and never acknowledges them."""
 
     def expire(original: Any, self: Any) -> None:
         done, self._done_with = self._done_with, _nobody
@@ -72,7 +73,8 @@ def chunks_of_no_use_are_kept_for_ever(patches: Patches) -> None:
 
 @bug("BUG-080", caught_by=("INV-N5", "INV-C1", "INV-C3"), needs=[needs.chunks_received, needs.detaches])
 def what_was_put_together_discarded_and_not_asked_for(patches: Patches) -> None:
-    """Behind a chunk that comes again the beginning of its message is thrown away; nobody asks for it."""
+    """After a repeated chunk the consumer discards the beginning of its message, and does not ask for
+    redelivery."""
 
     def take(original: Any, self: Any, place: Any, metadata: Any, payload: Any) -> Any:
         before = self._incomplete.get((metadata.producer_name, metadata.uuid or ""))
@@ -87,7 +89,7 @@ def what_was_put_together_discarded_and_not_asked_for(patches: Patches) -> None:
 
 @bug("BUG-076", caught_by=("INV-N5",), needs=[needs.chunks_received, needs.detaches])
 def first_attempts_are_not_acknowledged(patches: Patches) -> None:
-    """When a message was sent twice, the chunks of the first attempt stay in the backlog."""
+    """When a producer sends a message twice, the chunks of the first attempt stay in the backlog."""
 
     def take(original: Any, self: Any, *arguments: Any) -> Any:
         done, self._done_with = self._done_with, _nobody
@@ -99,12 +101,13 @@ def first_attempts_are_not_acknowledged(patches: Patches) -> None:
 
 
 def _nobody(_places: Any) -> None:
-    """Nobody is told."""
+    """Tell no component about chunks that are done with."""
 
 
 @bug("BUG-077", caught_by=("INV-C9",), needs=[needs.chunks_refused])
 def redelivery_of_the_last_chunk_alone(patches: Patches) -> None:
-    """Who refuses a message in chunks asks for its last chunk, which makes no message."""
+    """A consumer that negatively acknowledges a message in chunks asks only for the last chunk, which makes
+    no message."""
 
     def places(self: Any, place: Any) -> list[Any]:
         return [place]
@@ -114,7 +117,7 @@ def redelivery_of_the_last_chunk_alone(patches: Patches) -> None:
 
 @bug("BUG-079", caught_by=("INV-N5", "INV-C4"), needs=[needs.chunks_received])
 def last_chunk_alone_is_acknowledged(patches: Patches) -> None:
-    """Of a message in chunks only the last one is acknowledged."""
+    """The consumer acknowledges only the last chunk of a message in chunks."""
 
     def entry(original: Any, self: Any, place: Any) -> Any:
         self._chunked.pop(place, None)
@@ -125,7 +128,8 @@ def last_chunk_alone_is_acknowledged(patches: Patches) -> None:
 
 @bug("BUG-006", caught_by=("INV-C11", "INV-N5", "INV-C1"), needs=[needs.several_send_chunks])
 def strangers_chunks_acknowledged(patches: Patches) -> None:
-    """A message that begins while another one is incomplete drops that one, and acknowledges its chunks."""
+    """When a message begins while another is incomplete, the consumer drops the other and acknowledges its
+    chunks."""
 
     def begin(original: Any, self: Any, uuid: Any, *rest: Any) -> Any:
         for other in [each for each in self._incomplete if each != uuid]:
@@ -137,7 +141,7 @@ def strangers_chunks_acknowledged(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C2",), needs=[needs.chunks_received])
 def chunks_put_together_backwards(patches: Patches) -> None:
-    """The payloads are joined in the wrong order."""
+    """The consumer joins the payloads of chunks in the wrong order."""
 
     def take(original: Any, self: Any, *arguments: Any) -> Any:
         complete = original(self, *arguments)
@@ -154,7 +158,8 @@ def chunks_put_together_backwards(patches: Patches) -> None:
 
 @bug("BUG-082", caught_by=("INV-N5", "INV-P2", "INV-P1", "GAP-11"), needs=[needs.chunks, needs.deduplication])
 def deduplication_drops_chunks(patches: Patches) -> None:
-    """All chunks of a message have one sequence id: those behind the first are taken for duplicates."""
+    """All chunks of a message have one sequence id. Deduplication takes all after the first for
+    duplicates."""
 
     def every_one(_metadata: Any) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""Bugs on the way to the broker: links, keepalive, requests, lookup, attachments, backoff, closing."""
+"""Bugs of connections: links, keepalive, requests, lookup, attachments, backoff, closing."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ from .preconditions import general as needs
     needs=[needs.fault("half_open", "silent_to_client", "partition")],
 )
 def silence_never_noticed(patches: Patches) -> None:
-    """A peer that does not answer is kept for ever: its own PINGs, long ago, count as answers."""
+    """The client keeps a silent peer for ever: it counts earlier PINGs of the peer as answers."""
 
     def keepalive(original: Any, self: Any) -> None:
         self._heard = True
@@ -37,7 +37,7 @@ def silence_never_noticed(patches: Patches) -> None:
 
 @bug("BUG-098", caught_by=("INV-N7",), needs=[needs.fault("pong_lost")])
 def only_pongs_are_signs_of_life(patches: Patches) -> None:
-    """A peer is dropped although it sends, because none of it is a PONG."""
+    """The client drops a peer that sends, because none of its commands is a PONG."""
 
     def receive(original: Any, self: Any, data: bytes) -> None:
         heard = self._heard
@@ -59,7 +59,7 @@ def only_pongs_are_signs_of_life(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-N7",))
 def dropped_before_it_was_asked(patches: Patches) -> None:
-    """A peer is dropped after one interval, before it was asked whether it lives."""
+    """The client drops a peer after one interval, before it has sent a PING."""
 
     def keepalive(original: Any, self: Any) -> None:
         self._heard = False
@@ -70,7 +70,7 @@ def dropped_before_it_was_asked(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-N7",))
 def pings_not_answered(patches: Patches) -> None:
-    """A PING gets no PONG."""
+    """The client does not answer a PING with a PONG."""
     patches.replace(Connection, "_on_ping", nothing)
 
 
@@ -80,7 +80,7 @@ def pings_not_answered(patches: Patches) -> None:
     needs=[needs.fault("extra_ping"), needs.fault("stall", "slow_reader", "broker_frozen")],
 )
 def pongs_dropped_by_a_slow_writer(patches: Patches) -> None:
-    """A PONG is dropped when the connection has something else to write."""
+    """The client drops a PONG when the connection has other bytes to write."""
 
     def on_ping(original: Any, self: Any, command: Any) -> None:
         if not self.unwritten:
@@ -94,7 +94,7 @@ def pongs_dropped_by_a_slow_writer(patches: Patches) -> None:
 
 @bug("BUG-111", caught_by=("INV-N5", "INV-P1", "INV-N11", "INV-L1"), needs=[needs.reconnects])
 def dead_connection_handed_out(patches: Patches) -> None:
-    """A connection that ended stays in the pool, and who asks for one gets it."""
+    """A dead connection stays in the pool, and the next request for a connection gets it."""
 
     def ended(original: Any, self: Any, connection: Any, cause: Any, *, already_gone: bool) -> None:
         keys = [key for key, other in self._connections.items() if other is connection]
@@ -109,7 +109,7 @@ def dead_connection_handed_out(patches: Patches) -> None:
 
 @bug("own", caught_by=("CHECK-01", "INV-N1"))
 def connection_used_before_connected(patches: Patches) -> None:
-    """A connection is handed out before the broker has answered CONNECT."""
+    """The pool provides a connection before the broker has answered CONNECT."""
 
     def opened(original: Any, self: Any) -> None:
         original(self)
@@ -127,7 +127,7 @@ def links_left_open_by_the_close(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-N9", "INV-N5", "INV-C5", "INV-N7", "INV-C3"))
 def rest_of_a_segment_forgotten(patches: Patches) -> None:
-    """What follows the last whole frame of a segment is forgotten."""
+    """The client forgets the bytes after the last whole frame of a segment."""
 
     def hold(original: Any, self: Any, whole: bytes, position: int) -> None:
         original(self, whole, len(whole))
@@ -150,7 +150,7 @@ def unknown_command_crashes(patches: Patches) -> None:
 
 @bug("BUG-112", caught_by=("exception",), needs=[needs.fault("stray_push", "stray_reply")])
 def news_for_nobody_crashes(patches: Patches) -> None:
-    """News of a producer or consumer that is gone crashes the client."""
+    """A close command for a producer or consumer that is gone crashes the client."""
 
     def closed_by_broker(original: Any, self: Any, owner: Any, command: Any) -> None:
         if owner is None:
@@ -175,7 +175,7 @@ def requests_never_time_out(patches: Patches) -> None:
 
 @bug("BUG-108", caught_by=("INV-N5", "INV-N1", "INV-N11"), needs=[needs.reconnects])
 def requests_survive_their_connection(patches: Patches) -> None:
-    """Who asked on a connection that died is not told that no answer will come."""
+    """The client does not fail the requests on a connection that died."""
     patches.replace(Requests, "fail_all", nothing)
 
 
@@ -185,7 +185,7 @@ def requests_survive_their_connection(patches: Patches) -> None:
     needs=[needs.fault("stray_reply", "reply_late")],
 )
 def an_answer_completes_another_request(patches: Patches) -> None:
-    """An answer to nothing that was asked completes the oldest request."""
+    """An answer to no pending request completes the oldest one."""
 
     def reply(original: Any, self: Any, connection: Any, command: Any) -> None:
         if command.request_id not in connection.pending and connection.pending:
@@ -197,7 +197,7 @@ def an_answer_completes_another_request(patches: Patches) -> None:
 
 @bug("BUG-110", caught_by=("exception", "INV-N1"), needs=[needs.fault("reply_late", "request_unanswered")])
 def cancelled_requests_answered(patches: Patches) -> None:
-    """A request that was cancelled is told its late answer all the same."""
+    """A cancelled request still receives its late answer."""
     patches.replace(Requests, "cancel", nothing)
 
 
@@ -206,7 +206,7 @@ def cancelled_requests_answered(patches: Patches) -> None:
 
 @bug("BUG-101", caught_by=("INV-N8",), needs=[needs.fault("lookup_redirected")])
 def authoritative_not_carried_over(patches: Patches) -> None:
-    """The lookup that follows a redirect is not authoritative although the redirect said so."""
+    """The lookup after a redirect is not authoritative, although the redirect said so."""
 
     def step(original: Any, self: Any, question: Any, address: Any) -> None:
         question.authoritative = False
@@ -217,7 +217,7 @@ def authoritative_not_carried_over(patches: Patches) -> None:
 
 @bug("BUG-101", caught_by=("INV-N8",), needs=[needs.fault("lookup_redirected_for_ever")])
 def redirects_followed_for_ever(patches: Patches) -> None:
-    """Nobody counts how often a lookup is redirected."""
+    """The client does not count the redirects of a lookup."""
 
     def step(original: Any, self: Any, question: Any, address: Any) -> None:
         question.redirects = 0
@@ -228,7 +228,7 @@ def redirects_followed_for_ever(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-N5", "INV-P1"))
 def lookups_do_not_give_back_their_turn(patches: Patches) -> None:
-    """A lookup that is answered leaves its turn to nobody."""
+    """An answered lookup does not pass its turn on to a waiting lookup."""
 
     def init(original: Any, self: Any, limit: int) -> None:
         original(self, 2)
@@ -239,7 +239,8 @@ def lookups_do_not_give_back_their_turn(patches: Patches) -> None:
 
 @bug("BUG-099", caught_by=("INV-N9",), needs=[needs.fault("lookup_refused")])
 def a_refused_lookup_ends_the_connection(patches: Patches) -> None:
-    """A lookup that is answered "not now" ends the connection that everybody else uses, too."""
+    """A lookup that the broker refuses for now ends the connection, which other producers and consumers
+    share."""
 
     def count_rejection(self: Any) -> None:
         self.close(ConnectionLost("a lookup was rejected"))
@@ -252,7 +253,8 @@ def a_refused_lookup_ends_the_connection(patches: Patches) -> None:
 
 @bug("BUG-094", caught_by=("INV-N5", "INV-P1", "INV-L1"), needs=[needs.reconnects])
 def loss_not_noticed(patches: Patches) -> None:
-    """Whoever was attached to a connection that died believes that he still is."""
+    """A producer or consumer does not notice the death of its connection, and believes that it is still
+    attached."""
     patches.replace(Attachment, "lost", nothing)
 
 
@@ -264,7 +266,7 @@ def unload_not_noticed(patches: Patches) -> None:
 
 @bug("BUG-094", caught_by=("INV-N5",), needs=[needs.fault("producer_refused", "subscribe_refused")])
 def reconnect_forgotten_after_a_refusal(patches: Patches) -> None:
-    """An attempt to come back that is refused is not followed by another one."""
+    """When the broker refuses an attempt to reconnect, the client makes no other attempt."""
 
     def refused(original: Any, self: Any, error: Any) -> None:
         original(self, error)
@@ -280,7 +282,7 @@ def reconnect_forgotten_after_a_refusal(patches: Patches) -> None:
     needs=[needs.detaches, needs.fault("lookup_refused", "connect_refused", "connect_then_reset")],
 )
 def reconnect_forgotten_after_a_failed_lookup(patches: Patches) -> None:
-    """When the lookup or the connection fails on the way back, no other attempt is made."""
+    """When the lookup or the connection of a reconnect fails, the client makes no other attempt."""
 
     def attempt_failed(original: Any, self: Any, error: Any) -> None:
         original(self, error)
@@ -292,7 +294,8 @@ def reconnect_forgotten_after_a_failed_lookup(patches: Patches) -> None:
 
 @bug("BUG-094", caught_by=("INV-N5", "INV-C3", "INV-N9"))
 def registered_too_late(patches: Patches) -> None:
-    """Whoever opens is registered only after what follows the broker's confirmation was handed out."""
+    """The client registers a producer or consumer too late: after it has processed the bytes that follow the
+    broker's confirmation."""
     late: dict[Connection, list[Any]] = {}
 
     def opened(original: Any, self: Any, reply: Any) -> None:
@@ -315,7 +318,7 @@ def registered_too_late(patches: Patches) -> None:
 
 @bug("BUG-094", caught_by=("INV-N4", "INV-N5", "exception"), needs=[needs.reconnects])
 def reconnect_decided_twice(patches: Patches) -> None:
-    """A retry that is due does not end the one that is under way, so that two attempts meet."""
+    """A retry that is due does not end the attempt under way, so that two attempts overlap."""
 
     def lost(original: Any, self: Any, connection: Any, cause: Any) -> None:
         original(self, connection, cause)
@@ -350,7 +353,7 @@ def retryable_taken_for_fatal(patches: Patches) -> None:
 
 @bug("BUG-095", caught_by=("INV-N4", "INV-N5", "INV-N11"), needs=[needs.fault("opening_abandoned")])
 def left_at_the_broker_by_a_close_while_opening(patches: Patches) -> None:
-    """Closing while PRODUCER or SUBSCRIBE is under way does not tell the broker."""
+    """A close while PRODUCER or SUBSCRIBE is under way does not tell the broker."""
 
     def close(original: Any, self: Any, *how: Any) -> None:
         state = self.state
@@ -372,7 +375,8 @@ def left_at_the_broker_by_a_close_while_opening(patches: Patches) -> None:
     needs=[needs.fault("opened_too_late")],
 )
 def left_at_the_broker_by_a_timeout(patches: Patches) -> None:
-    """An attempt that timed out and succeeds later leaves a producer or consumer that nobody has."""
+    """An attempt that timed out succeeds later. It leaves a producer or consumer at the broker that no client
+    has."""
     patches.replace(Attachment, "_close_without_waiting", nothing)
 
 
@@ -382,8 +386,8 @@ def left_at_the_broker_by_a_timeout(patches: Patches) -> None:
     needs=[needs.unloads],
 )
 def attached_a_second_time_while_attached(patches: Patches) -> None:
-    """The end of any connection makes everybody come back, also those attached to another one, which they do
-    not leave."""
+    """The end of any connection makes all producers and consumers reconnect. Those attached to another
+    connection do not leave it first."""
 
     def lost(original: Any, self: Any, connection: Any, cause: Any) -> None:
         if isinstance(self.state, Attached):
@@ -437,7 +441,7 @@ def close_hangs_when_the_connection_dies(patches: Patches) -> None:
 
 @bug("BUG-109", caught_by=("INV-N5", "INV-N11", "INV-N4"), needs=[needs.detaches])
 def close_hangs_while_it_waits_to_come_back(patches: Patches) -> None:
-    """Closing what waits for its next attempt to connect does nothing."""
+    """Closing a producer or consumer that waits for its next attempt to connect does nothing."""
 
     def close(original: Any, self: Any, *how: Any) -> None:
         if isinstance(self.state, (Attached, Opening, Closing)) or not self.was_attached:
@@ -448,7 +452,7 @@ def close_hangs_while_it_waits_to_come_back(patches: Patches) -> None:
 
 @bug("own", caught_by=("CHECK-61", "INV-N4"))
 def consumer_closed_as_a_producer(patches: Patches) -> None:
-    """CLOSE_PRODUCER is sent for whatever is closed."""
+    """The client sends CLOSE_PRODUCER for consumers, too."""
 
     def tell_broker(original: Any, self: Any, connection: Any) -> None:
         owner = self._owner

@@ -1,4 +1,4 @@
-"""Bugs of topics that go away: ended for good, or gone on in another cluster."""
+"""Bugs of topics that end: terminated topics, and topics that migrate to another cluster."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from .preconditions import general as needs
 
 @bug("BUG-086", caught_by=("INV-N5",), needs=[needs.terminated])
 def a_terminated_topic_is_asked_for_again_and_again(patches: Patches) -> None:
-    """A producer comes back to a topic that has ended, for ever; what it was given waits."""
+    """A producer tries to reopen a terminated topic for ever, and its pending messages never fail."""
 
     def refused(original: Any, self: Any, error: Any) -> Any:
         if getattr(error, "code", None) is ServerError.TopicTerminatedError:
@@ -32,18 +32,18 @@ def a_terminated_topic_is_asked_for_again_and_again(patches: Patches) -> None:
     patches.around(Producer, "on_open_refused", refused)
 
 
-# --- gone on in another cluster -----------------------------------------------------------------------------
+# --- migrated to another cluster ----------------------------------------------------------------------------
 
 
 @bug("own", caught_by=("INV-N13",), needs=[needs.migrates])
 def migration_ignored(patches: Patches) -> None:
-    """A client does not heed TOPIC_MIGRATED, and comes back to the old cluster for ever."""
+    """The client ignores TOPIC_MIGRATED, and reconnects to the old cluster for ever."""
     patches.replace(Connection, "_on_topic_migrated", nothing)
 
 
 @bug("own", caught_by=("INV-N13",), needs=[needs.migrates, needs.detaches])
 def back_to_the_old_cluster_after_a_loss(patches: Patches) -> None:
-    """Where a topic went is forgotten with the next connection that is lost."""
+    """The client forgets the new cluster of a topic when its next connection is lost."""
 
     def detached(original: Any, self: Any, connection: Any, cause: Any) -> None:
         if isinstance(self.state, Attached) and self.state.connection is connection:
@@ -59,8 +59,8 @@ def back_to_the_old_cluster_after_a_loss(patches: Patches) -> None:
     needs=[needs.migrates, needs.fault("topic_stolen", "topic_moved_with_address")],
 )
 def back_to_a_broker_that_the_old_cluster_names(patches: Patches) -> None:
-    """Who was told that the topic goes on in another cluster is closed then, with the name of a broker of the
-    old one, and goes there."""
+    """The client learns that a topic migrated. The broker then closes its producer or consumer, names a
+    broker of the old cluster, and the client goes there."""
 
     def migrated(original: Any, self: Any, url: str) -> None:
         followed = self._followed
@@ -72,7 +72,7 @@ def back_to_a_broker_that_the_old_cluster_names(patches: Patches) -> None:
 
 @bug("BUG-097", caught_by=("INV-N13",), needs=[needs.migrates])
 def migration_not_heeded_while_opening(patches: Patches) -> None:
-    """An attempt to open that is under way hides that the topic has gone elsewhere."""
+    """The client ignores the migration of a topic while an attempt to open is under way."""
 
     def migrated(original: Any, self: Any, url: str) -> None:
         if isinstance(self.state, (Attached, BackingOff)):
@@ -83,13 +83,15 @@ def migration_not_heeded_while_opening(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-N13",), needs=[needs.migrates, needs.read_where_it_migrates])
 def acknowledged_in_the_wrong_cluster(patches: Patches) -> None:
-    """What waits to be acknowledged is said to the new cluster, where the same place is another message."""
+    """The client sends waiting acknowledgements to the new cluster, where the same position is another
+    message."""
     patches.replace(AckGrouping, "leave_cluster", nothing)
 
 
 @bug("own", caught_by=("INV-N13",), needs=[needs.migrates, needs.read_where_it_migrates, needs.kept])
 def judged_in_the_wrong_cluster(patches: Patches) -> None:
-    """What was handed out before its topic migrated is acknowledged in the new cluster by its place."""
+    """The client acknowledges messages delivered before a migration in the new cluster, by their old
+    positions."""
 
     def leave_cluster(original: Any, self: Any) -> None:
         deliveries = self.deliveries
@@ -101,7 +103,7 @@ def judged_in_the_wrong_cluster(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-N13",), needs=[needs.migrates])
 def taken_after_the_migration(patches: Patches) -> None:
-    """A broker lets producers in although their topic goes on in another cluster."""
+    """The broker admits producers although their topic has migrated to another cluster."""
 
     def create(original: Any, connection: Any, command: Any, topic: Any, probe: bool) -> None:
         target = topic.migrated_to
@@ -118,7 +120,8 @@ def taken_after_the_migration(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-N5", "INV-N13"), needs=[needs.migrates])
 def nobody_is_told_of_the_migration(patches: Patches) -> None:
-    """A broker sends only those to the other cluster who come anew: the others stay, and go on."""
+    """The broker sends only new producers and consumers to the other cluster. Attached ones are not told, and
+    continue."""
 
     def migrate(self: Any, target: Any) -> None:
         self.migrated_to = target
@@ -129,7 +132,7 @@ def nobody_is_told_of_the_migration(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-N5", "INV-C1", "INV-C3", "INV-P2"), needs=[needs.read_where_it_migrates])
 def consumers_sent_away_too_early(patches: Patches) -> None:
-    """A broker sends consumers to the other cluster with messages left that they have not acknowledged."""
+    """The broker sends consumers to the other cluster before they have acknowledged all messages."""
 
     def moves_to(self: Any) -> Any:
         return self.topic.migrated_to

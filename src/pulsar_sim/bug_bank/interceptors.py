@@ -1,4 +1,4 @@
-"""Bugs of interceptors: what they see, what they change, and what they are told."""
+"""Bugs of interceptors: their calls, their changes to messages, and their errors."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from .preconditions import general as needs
 
 @bug("own", caught_by=("INTC-01",), needs=[needs.watched])
 def interceptors_hear_twice(patches: Patches) -> None:
-    """Interceptors are told twice what became of a message."""
+    """The producer tells interceptors the outcome of a message twice."""
 
     def settled(original: Any, self: Any, *arguments: Any) -> None:
         original(self, *arguments)
@@ -23,7 +23,7 @@ def interceptors_hear_twice(patches: Patches) -> None:
 
 @bug("own", caught_by=("INTC-01",), needs=[needs.watched])
 def interceptors_hear_nothing_of_failures(patches: Patches) -> None:
-    """Interceptors are told of messages that are stored only."""
+    """The producer tells interceptors only of stored messages, not of failed ones."""
 
     def hear(original: Any, self: Any, output: Any) -> None:
         if isinstance(output, SendFailed):
@@ -36,7 +36,7 @@ def interceptors_hear_nothing_of_failures(patches: Patches) -> None:
 
 @bug("own", caught_by=("INTC-01",), needs=[needs.watched, needs.batches])
 def interceptors_hear_one_id_for_a_batch(patches: Patches) -> None:
-    """Interceptors are given the first id of a batch for all of its messages."""
+    """The producer gives interceptors the first id of a batch for all of its messages."""
 
     def confirmed(original: Any, self: Any, ticket: int, message_ids: Any) -> None:
         original(self, ticket, [message_ids[0]] * len(message_ids))
@@ -46,7 +46,7 @@ def interceptors_hear_one_id_for_a_batch(patches: Patches) -> None:
 
 @bug("own", caught_by=("INTC-01",), needs=[needs.watched])
 def interceptors_see_a_message_twice(patches: Patches) -> None:
-    """A message is shown when it comes and once more when it is sent."""
+    """The producer calls interceptors twice before it sends a message."""
 
     def before_send(original: Any, self: Any, message: Any) -> Any:
         original(self, message)
@@ -57,7 +57,7 @@ def interceptors_see_a_message_twice(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C2", "INV-P2"), needs=[needs.changed])
 def changes_of_interceptors_lost(patches: Patches) -> None:
-    """What an interceptor makes of a message is thrown away."""
+    """The producer discards the properties that an interceptor gives a message."""
 
     def before_send(original: Any, self: Any, message: Any) -> Any:
         made = original(self, message)
@@ -75,7 +75,7 @@ def changes_of_interceptors_lost(patches: Patches) -> None:
 
 @bug("own", caught_by=("exception",), needs=[needs.interrupted])
 def what_an_interceptor_raises_gets_out(patches: Patches) -> None:
-    """An interceptor's error comes out of the call that sends, or ends the client."""
+    """An interceptor's error leaves the call that sends, or ends the client."""
 
     def failed(self: Any, interceptor: Any, error: Exception) -> None:
         raise error
@@ -85,5 +85,5 @@ def what_an_interceptor_raises_gets_out(patches: Patches) -> None:
 
 @bug("own", caught_by=("INTC-01",), needs=[needs.watched])
 def interceptors_never_closed(patches: Patches) -> None:
-    """A producer goes, and its interceptors are not told."""
+    """A producer closes, and does not close its interceptors."""
     patches.replace(Client, "_close_interceptor", nothing)

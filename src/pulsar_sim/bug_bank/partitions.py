@@ -1,4 +1,4 @@
-"""Bugs of producers of partitioned topics: routing, growth, and many that are one to the application."""
+"""Bugs of producers of partitioned topics: routing, growth, and several producers that appear as one."""
 
 from typing import Any
 
@@ -16,7 +16,8 @@ from .preconditions import general as needs
 
 @bug("own", caught_by=("ROUTE-02",), needs=[needs.keys_over_partitions])
 def keys_by_another_hash(patches: Patches) -> None:
-    """Keys are hashed by the scheme that was not asked for: other producers put them elsewhere."""
+    """The producer hashes keys by the scheme that was not requested. Other producers choose other
+    partitions."""
 
     def init(original: Any, self: Any, spec: Any, *rest: Any) -> None:
         original(self, spec, *rest)
@@ -31,7 +32,7 @@ def keys_by_another_hash(patches: Patches) -> None:
 
 @bug("own", caught_by=("ROUTE-02",), needs=[needs.keys_over_partitions])
 def keys_do_not_count(patches: Patches) -> None:
-    """A message with a key goes where one without would go."""
+    """The producer routes a message with a key like one without."""
 
     def choose(self: Any, now: int, message: Any, partitions: int) -> Any:
         if self._custom is not None:
@@ -43,7 +44,7 @@ def keys_do_not_count(patches: Patches) -> None:
 
 @bug("own", caught_by=("ROUTE-04",), needs=[needs.round_robin_over_partitions])
 def no_turn_after_a_message_with_a_key(patches: Patches) -> None:
-    """The round goes on with every message, also with one whose key decides."""
+    """The round robin advances with every message, even if its key chooses the partition."""
 
     def advance(self: Any, message: Any) -> None:
         if self._moves:
@@ -54,7 +55,7 @@ def no_turn_after_a_message_with_a_key(patches: Patches) -> None:
 
 @bug("own", caught_by=("ROUTE-05",), needs=[needs.single_partition])
 def single_partition_changes(patches: Patches) -> None:
-    """The single partition is drawn anew for every message."""
+    """The producer draws a new single partition for every message."""
 
     def keyless(original: Any, self: Any, now: int, partitions: int) -> Any:
         if self._single:
@@ -70,13 +71,14 @@ def single_partition_changes(patches: Patches) -> None:
 
 @bug("BUG-106", caught_by=("INV-N5",), needs=[needs.grows])
 def growth_not_noticed(patches: Patches) -> None:
-    """A producer keeps the number of partitions that it has begun with."""
+    """The producer keeps the number of partitions that it began with."""
     patches.replace(PartitionedProducer, "_partitions_known", nothing)
 
 
 @bug("BUG-106", caught_by=("INV-N9", "INV-P1", "INV-N5"), needs=[needs.grows])
 def growth_closes_healthy_partitions(patches: Patches) -> None:
-    """When a topic grows, the producers of all its partitions are closed and only new ones are opened."""
+    """When a topic grows, the client closes the producers of all its partitions and opens only those of new
+    ones."""
 
     def known(original: Any, self: Any, partitions: int) -> None:
         before = list(self._alive) if partitions > len(self._sender.partitions) else []
@@ -93,7 +95,7 @@ def growth_closes_healthy_partitions(patches: Patches) -> None:
     needs=[needs.partitioned, needs.fault("partitions_out_of_date")],
 )
 def partitions_shrink(patches: Patches) -> None:
-    """A smaller number of partitions is believed: those beyond it are closed."""
+    """The client believes a smaller number of partitions, and closes the producers beyond it."""
 
     def known(original: Any, self: Any, partitions: int) -> None:
         present = self._sender.partitions
@@ -109,16 +111,16 @@ def partitions_shrink(patches: Patches) -> None:
 
 @bug("BUG-106", caught_by=("INV-N5",), needs=[needs.grows, needs.fault("partitions_refused")])
 def failed_question_is_the_last_one(patches: Patches) -> None:
-    """When the number of partitions cannot be told once, nobody asks again."""
+    """When a request for the number of partitions fails once, the client never repeats it."""
     patches.replace(PartitionedProducer, "_not_known", nothing)
 
 
-# --- many that are one ------------------------------------------------------------------------------------
+# --- several producers as one -----------------------------------------------------------------------------
 
 
 @bug("own", caught_by=("INV-P8",), needs=[needs.flushes_over_partitions])
 def flush_of_one_partition(patches: Patches) -> None:
-    """A flush is done when the first partition's is."""
+    """A flush is done when the flush of one partition is done."""
 
     def flushed(original: Any, self: Any, partition: Any, outcome: Any) -> None:
         asked = self._flushes._asked.get(outcome.request)
@@ -131,13 +133,13 @@ def flush_of_one_partition(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-P1", "INV-P2", "INV-N5"), needs=[needs.partitioned])
 def early_messages_forgotten(patches: Patches) -> None:
-    """What was sent before it was known that the topic has partitions is forgotten."""
+    """The producer forgets messages sent before it knows that the topic has partitions."""
     patches.replace(PartitionSender, "take_unsealed", nothing)
 
 
 @bug("own", caught_by=("INV-P9",), needs=[needs.partitioned])
 def message_ids_without_the_partition(patches: Patches) -> None:
-    """The id of a message does not say in which partition it is."""
+    """The id of a message does not contain its partition."""
 
     def init(original: Any, self: Any, partition: int) -> None:
         original(self, -1)
@@ -147,13 +149,13 @@ def message_ids_without_the_partition(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-N5",), needs=[needs.partitioned, needs.small_windows])
 def who_waits_for_a_partition_is_not_woken(patches: Patches) -> None:
-    """Who found one partition full is never told that there is room."""
+    """An application that found one partition full is never told that it has room again."""
     patches.replace(PartitionedProducer, "on_partition_writable", nothing)
 
 
 @bug("own", caught_by=("ROUTE-06",), needs=[needs.partitioned])
 def routing_function_sees_half_the_message(patches: Patches) -> None:
-    """The application's routing function is given a message without its payload."""
+    """The producer gives the application's routing function a message without its payload."""
 
     original = Router._ask
 
@@ -171,7 +173,7 @@ def routing_function_sees_half_the_message(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-N6",), needs=[needs.grows])
 def partitions_are_asked_for_all_the_time(patches: Patches) -> None:
-    """Whether there are more partitions is asked every 20 ms, whatever the interval is."""
+    """The client asks for the number of partitions every 20 ms, whatever the interval is."""
 
     def ask(original: Any, self: Any) -> None:
         original(self)

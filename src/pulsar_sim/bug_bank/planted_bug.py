@@ -1,8 +1,8 @@
-"""What a planted bug is: a name, where it comes from, and methods of a machine replaced for a while.
+"""`PlantedBug`: a bug with a name and an origin that replaces methods of a machine for a while.
 
 Owns planting and removing, and the register of all bugs. The machines know nothing of it and pay nothing for
 it: outside of `PlantedBug.planted()` they are the classes that were imported. Every replacement counts its
-calls, so that a bug in code that never runs is told from one that nobody notices.
+calls, which distinguishes a bug in code that never runs from a bug that no check notices.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +15,7 @@ from .preconditions.general import Need
 
 
 class Patches:
-    """Attributes of classes and modules replaced for a while."""
+    """Replaces attributes of classes and modules for a while."""
 
     def __init__(self) -> None:
         self.calls: dict[str, int] = {}
@@ -34,7 +34,8 @@ class Patches:
         setattr(owner, name, self._counted(label, new))
 
     def around(self, owner: type | ModuleType, name: str, wrap: Callable[..., Any]) -> None:
-        """`wrap(original, *arguments)` in the place of a function or method; `self` is the first argument."""
+        """Put `wrap(original, *arguments)` in the place of a function or method; `self` is the first
+        argument."""
         original = vars(owner)[name]
 
         def replacement(*arguments: Any, **options: Any) -> Any:
@@ -67,18 +68,19 @@ class PlantedBug:
 
     name: str
     origin: str
-    """Number in the list of historical bugs of Pulsar clients (BUG-nnn), or "own": of our own making."""
+    """The number in the list of historical bugs of Pulsar clients (BUG-nnn), or "own" for a bug of this
+    project."""
     text: str
-    """What goes wrong, in one or two sentences."""
+    """A description of the wrong behaviour, in one or two sentences."""
     needs: tuple[Need, ...]
-    """What a seed must have for the bug to matter."""
+    """Preconditions that the profile of a seed must meet for the bug to matter."""
     caught_by: tuple[str, ...]
-    """Invariants that are right to notice it."""
+    """Invariants that the bug itself breaks."""
     plant: Plant
 
     @contextmanager
     def planted(self) -> Iterator[Patches]:
-        """The machines have the bug while this lasts."""
+        """Plant the bug in the machines for the duration of the context."""
         patches = Patches()
         try:
             self.plant(patches)
@@ -92,7 +94,8 @@ BANK: dict[str, PlantedBug] = {}
 
 
 def bug(origin: str, *, caught_by: Sequence[str], needs: Sequence[Need] = ()) -> Callable[[Plant], Plant]:
-    """Add a function that plants a bug to the bank: its name is the bug's, its docstring the text."""
+    """Add a function that plants a bug to the bank. Its name is the bug's name; its docstring is the bug's
+    text."""
 
     def add(plant: Plant) -> Plant:
         name = plant.__name__.replace("_", "-")
@@ -106,4 +109,4 @@ def bug(origin: str, *, caught_by: Sequence[str], needs: Sequence[Need] = ()) ->
 
 
 def nothing(*_: Any, **__: Any) -> None:
-    """In the place of something that is forgotten."""
+    """Do nothing, in the place of a method that the bug forgets."""

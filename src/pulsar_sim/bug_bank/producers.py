@@ -1,4 +1,4 @@
-"""Bugs of producers: sequence ids, batches, sending again, receipts, window, timeouts, flushes, closing."""
+"""Bugs of producers: sequence ids, batches, resending, receipts, window, timeouts, flushes, closing."""
 
 from typing import Any
 
@@ -21,8 +21,8 @@ from .preconditions import general as needs
 
 @bug("BUG-021", caught_by=("INV-P6", "INV-P2"), needs=[needs.singles])
 def sequence_ids_of_pairs_swapped(patches: Patches) -> None:
-    """A sequence id is drawn before the place in the queue is taken, so that two messages sent at about the
-    same time get each other's."""
+    """The producer draws a sequence id before it queues the message. Two messages sent at about the same time
+    exchange their ids."""
 
     def single(original: Any, self: Any, message: Any, sequence_id: int, publish_time: int) -> Any:
         return original(self, message, sequence_id ^ 1, publish_time)
@@ -47,7 +47,7 @@ def counter_restarts_with_the_connection(patches: Patches) -> None:
     needs=[needs.deduplication, needs.producers_close, needs.named],
 )
 def the_brokers_last_id_ignored(patches: Patches) -> None:
-    """A producer that takes over a name begins with id 0, and deduplication drops what it sends."""
+    """A producer that takes over a name begins with id 0, and deduplication drops its messages."""
 
     def attached(original: Any, self: Any, connection: Any, name: str, identifier: int, last: int) -> None:
         original(self, connection, name, identifier, -1)
@@ -57,7 +57,7 @@ def the_brokers_last_id_ignored(patches: Patches) -> None:
 
 @bug("BUG-023", caught_by=("CHECK-46", "INV-P3"), needs=[needs.batches, needs.rich])
 def bare_payloads_behind_the_others(patches: Patches) -> None:
-    """The messages of a batch are sorted by what they carry, not by when they were sent."""
+    """The producer sorts the messages of a batch by their content, not by the order of sending."""
 
     def fold(original: Any, self: Any) -> None:
         before = len(self._parts)
@@ -80,7 +80,7 @@ def highest_id_of_a_batch_by_counting(patches: Patches) -> None:
 
 @bug("BUG-017", caught_by=("INV-P2", "INV-C2"), needs=[needs.rich])
 def properties_of_empty_messages_lost(patches: Patches) -> None:
-    """A message without a payload is sent without what else it carries."""
+    """The producer sends a message without a payload also without its key, properties and other fields."""
 
     def take(original: Any, self: Any, message: Any, ticket: int, publish_time: int) -> None:
         if not isinstance(message, bytes) and not message.payload:
@@ -90,18 +90,18 @@ def properties_of_empty_messages_lost(patches: Patches) -> None:
     patches.around(EntryBuilder, "take", take)
 
 
-# --- sending again -------------------------------------------------------------------------------------
+# --- resending -----------------------------------------------------------------------------------------
 
 
 @bug("BUG-018", caught_by=("INV-P6", "INV-N5", "INV-P1"), needs=[needs.detaches])
 def pending_forgotten_on_a_reconnect(patches: Patches) -> None:
-    """Nothing that is pending is sent again after a reconnect."""
+    """The producer resends no pending message after a reconnect."""
     patches.replace(Producer, "_send_again", nothing)
 
 
 @bug("BUG-020", caught_by=("INV-P10", "INV-P6", "INV-P3"), needs=[needs.detaches])
 def sends_before_the_pending_are_sent_again(patches: Patches) -> None:
-    """The new connection is used for new messages before what is pending was sent on it again."""
+    """The producer sends new messages on a new connection before it has resent the pending ones."""
 
     def open_command(original: Any, self: Any, request_id: int, connection: Any) -> Any:
         if self._was_ready:
@@ -113,7 +113,8 @@ def sends_before_the_pending_are_sent_again(patches: Patches) -> None:
 
 @bug("BUG-020", caught_by=("INV-P6", "INV-P3"), needs=[needs.detaches, needs.slow_batches])
 def the_open_batch_overtakes_the_pending(patches: Patches) -> None:
-    """A batch that was open when the connection came goes out before what is pending, and again with it."""
+    """The producer sends a batch that was open at the reconnect before the pending messages, and again with
+    them."""
 
     def attached(original: Any, self: Any, connection: Any, *rest: Any) -> None:
         if self.encoder is not None:
@@ -125,7 +126,7 @@ def the_open_batch_overtakes_the_pending(patches: Patches) -> None:
 
 @bug("BUG-020", caught_by=("INV-P6", "INV-P3"), needs=[needs.detaches])
 def pending_sent_again_in_reverse(patches: Patches) -> None:
-    """What is pending goes out newest first after a reconnect."""
+    """The producer resends pending messages newest first after a reconnect."""
 
     def send_again(self: Any, connection: Any) -> None:
         for entry in reversed(self._window.entries):
@@ -136,7 +137,7 @@ def pending_sent_again_in_reverse(patches: Patches) -> None:
 
 @bug("BUG-090", caught_by=("INV-P6", "INV-P2"), needs=[needs.detaches])
 def buffer_of_a_pending_message_reused(patches: Patches) -> None:
-    """The oldest message is sent again with the bytes of a later one, whose buffer it was."""
+    """The producer resends the oldest message with the bytes of a later one, which reused its buffer."""
 
     def send_again(original: Any, self: Any, connection: Any) -> None:
         entries = self._window.entries
@@ -149,7 +150,7 @@ def buffer_of_a_pending_message_reused(patches: Patches) -> None:
 
 @bug("BUG-091", caught_by=("INV-P6", "INV-N5", "INV-P1", "INV-N9"), needs=[needs.detaches])
 def oldest_not_sent_again(patches: Patches) -> None:
-    """All that is pending is sent again after a reconnect, except the oldest."""
+    """The producer resends all pending messages after a reconnect, except the oldest."""
 
     def send_again(self: Any, connection: Any) -> None:
         for entry in list(self._window.entries)[1:]:
@@ -160,7 +161,8 @@ def oldest_not_sent_again(patches: Patches) -> None:
 
 @bug("BUG-091", caught_by=("INV-N5", "INV-P1"), needs=[needs.detaches])
 def nobody_waits_for_what_is_sent_again(patches: Patches) -> None:
-    """Who waits for the receipt of a message that was sent again is not registered a second time."""
+    """The producer does not register a resent message for its receipt again, so that the receipt finds no
+    message."""
 
     def send_again(original: Any, self: Any, connection: Any) -> None:
         original(self, connection)
@@ -187,7 +189,7 @@ def any_receipt_is_the_oldests(patches: Patches) -> None:
 
 @bug("BUG-027", caught_by=("INV-P2", "INV-P9"), needs=[needs.fault("receipt_repeated")])
 def late_receipt_confirms_the_next(patches: Patches) -> None:
-    """A receipt that comes a second time confirms the message after the one it belongs to."""
+    """A repeated receipt confirms the message after the one it belongs to."""
 
     def on_receipt(original: Any, self: Any, connection: Any, receipt: Any) -> None:
         if self.entries and receipt.sequence_id < self.entries[0].sequence_id:
@@ -199,8 +201,8 @@ def late_receipt_confirms_the_next(patches: Patches) -> None:
 
 @bug("BUG-025", caught_by=("INV-N9",), needs=[needs.fault("receipt_repeated")])
 def late_receipt_ends_the_connection(patches: Patches) -> None:
-    """A receipt that comes a second time counts as one out of order: everybody on the connection has to come
-    back, and so on with every receipt that is late because of it."""
+    """A repeated receipt counts as one out of order. All producers and consumers of the connection must
+    reconnect, and again at every receipt that is late because of it."""
 
     def on_receipt(original: Any, self: Any, connection: Any, receipt: Any) -> None:
         if self.entries and receipt.sequence_id < self.entries[0].sequence_id:
@@ -213,7 +215,7 @@ def late_receipt_ends_the_connection(patches: Patches) -> None:
 
 @bug("BUG-026", caught_by=("INV-P2", "INV-P9"), needs=[needs.batches])
 def ids_of_a_batch_all_the_first(patches: Patches) -> None:
-    """All messages of a batch are told the id of the first."""
+    """All messages of a batch get the id of the first."""
 
     def iterate(self: Any) -> Any:
         for ledger_id, entry_id, count, _ in self._rows:
@@ -248,7 +250,7 @@ def failed_after_it_was_confirmed(patches: Patches) -> None:
 
 @bug("BUG-092", caught_by=("INV-N5", "INV-P1"), needs=[needs.detaches])
 def a_lost_receipt_is_waited_for(patches: Patches) -> None:
-    """When a receipt is missing and a later one comes, nothing is done about it."""
+    """When a receipt is missing and a later one arrives, the producer does nothing about it."""
 
     def on_receipt(original: Any, self: Any, connection: Any, receipt: Any) -> None:
         if receipt.sequence_id % 20 != 19 and (
@@ -264,7 +266,7 @@ def a_lost_receipt_is_waited_for(patches: Patches) -> None:
 
 @bug("BUG-083", caught_by=("INV-P7",), needs=[needs.timeouts_in_small_windows, needs.detaches])
 def window_released_twice(patches: Patches) -> None:
-    """Messages that failed are taken out of the window twice, so that its limit ends to mean anything."""
+    """Failed messages leave the window twice, so that its limit loses its effect."""
 
     def fail_all(original: Any, self: Any, error: Any) -> None:
         messages = self.messages
@@ -305,7 +307,7 @@ def window_of_failed_messages_kept(patches: Patches) -> None:
 
 @bug("BUG-084", caught_by=("INV-N5",), needs=[needs.small_windows])
 def waiter_for_room_never_woken(patches: Patches) -> None:
-    """Who was told that the window is full is not told that it has room again."""
+    """An application that was told of a full window is not told when it has room again."""
 
     def settled(original: Any, self: Any) -> None:
         outputs = self.entry_builder._context.outputs
@@ -325,7 +327,8 @@ def sends_do_not_time_out(patches: Patches) -> None:
 
 @bug("BUG-087", caught_by=("INV-P1",), needs=[needs.send_timeouts, needs.reconnects])
 def only_the_oldest_times_out(patches: Patches) -> None:
-    """Of the messages that timed out the oldest entry fails, the others stay; nobody looks again."""
+    """When several messages time out, only the oldest entry fails. The others stay, and the producer does not
+    check them again."""
 
     def timed_out(self: Any) -> None:
         entry = self._window.entries[0]
@@ -336,7 +339,7 @@ def only_the_oldest_times_out(patches: Patches) -> None:
 
 @bug("BUG-092", caught_by=("INV-N5", "INV-P1"), needs=[needs.short_send_timeouts, needs.reconnects])
 def a_timeout_poisons_the_producer(patches: Patches) -> None:
-    """After messages timed out, nothing that the producer takes is sent any more."""
+    """After messages timed out, the producer accepts messages and never sends them."""
 
     def timed_out(original: Any, self: Any) -> None:
         original(self)
@@ -354,7 +357,7 @@ def a_timeout_poisons_the_producer(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-P1",), needs=[needs.reconnects])
 def sends_time_out_too_early(patches: Patches) -> None:
-    """A tenth of the send timeout is enough, and there is one where none was asked for."""
+    """Messages time out after a tenth of the send timeout; without a send timeout, after 1 s."""
 
     def init(original: Any, self: Any, *arguments: Any) -> None:
         context, handle, wire_id, partition, send_timeout, *others = arguments
@@ -376,7 +379,7 @@ def flush_done_when_asked_for(patches: Patches) -> None:
 
 @bug("BUG-088", caught_by=("INV-P8",), needs=[needs.flushes, needs.batches])
 def flush_forgets_the_open_batch(patches: Patches) -> None:
-    """A flush sends the open batch, and waits only for what was sent before it."""
+    """A flush sends the open batch, but waits only for the messages sent before it."""
 
     def push(original: Any, self: Any) -> None:
         self._admission.unflushed = self._admission.oldest_unsettled()
@@ -411,7 +414,7 @@ def flush_answered_twice(patches: Patches) -> None:
 
 @bug("BUG-011", caught_by=("INV-P1",), needs=[needs.producers_close, needs.batches])
 def close_forgets_the_open_batch(patches: Patches) -> None:
-    """Closing drops the open batch without a word."""
+    """Closing drops the open batch without a report to the application."""
 
     def fail(original: Any, self: Any, error: Any) -> None:
         self._batch_timer.clear()
@@ -423,7 +426,7 @@ def close_forgets_the_open_batch(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-P8",), needs=[needs.slow_batches])
 def batches_stay_open_much_too_long(patches: Patches) -> None:
-    """A batch that does not become full is sent after thirty times its delay."""
+    """The producer sends a batch that does not become full after thirty times its delay."""
 
     def begin(original: Any, self: Any, *others: Any) -> None:
         original(self, *others)
@@ -434,7 +437,7 @@ def batches_stay_open_much_too_long(patches: Patches) -> None:
 
 @bug("BUG-011", caught_by=("INV-P1", "INV-P8"), needs=[needs.producers_close])
 def close_forgets_what_is_pending(patches: Patches) -> None:
-    """Closing frees what is pending without saying what became of it."""
+    """Closing drops pending messages without reporting their outcome to the application."""
 
     def end(original: Any, self: Any, error: Any) -> None:
         self._window.entries.clear()

@@ -1,7 +1,8 @@
-"""What a world must have for a bug to matter, asked of its profile before it is run.
+"""Preconditions that the profile of a world must meet so that a planted bug can matter.
 
-A bug in batches shows in no world without batches: recall draws seeds whose profiles can show a bug, so that
-"seeds to detection" measures the checks and not the draw. Needs are necessary, not sufficient.
+A bug in batches cannot show in a world without batches. `recall` therefore draws seeds whose profiles can
+show a bug: "seeds to detection" measures the checks, not the draw. Each precondition is necessary, not
+sufficient.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,13 +28,14 @@ BREAKING = (
     "broker_machine_lost",
     "broker_killed_while_writing",
 )
-"""Faults after which clients have to connect again."""
+"""Faults after which clients have to reconnect."""
 
 UNLOADING = ("unload", "unload_everything", "unload_twice")
 
 
 def fault(*names: str) -> Need:
-    """At least one of these faults may happen. Raises `ValueError` for what is no fault."""
+    """Return a precondition: at least one of these faults may strike. Raise `ValueError` for the name of no
+    fault."""
     if unknown := [name for name in names if name not in FAULTS]:
         raise ValueError(f"no fault is called {', '.join(unknown)}")
 
@@ -50,12 +52,12 @@ detaches = fault(*BREAKING, *UNLOADING)
 
 
 def last_reset(profile: Profile) -> bool:
-    """Connections are lost once more when all is healed: nothing that follows makes it good."""
+    """The simulator resets all wires once more after healing: no later event makes good what is lost then."""
     return bool(profile.last_reset)
 
 
 def batches(profile: Profile) -> bool:
-    """Somebody sends batches of several messages."""
+    """At least one producer sends batches of several messages."""
     return any(
         plan.batching is not None and plan.batching.max_messages > 1 and plan.batching.max_bytes > 64
         for plan in profile.producers
@@ -63,32 +65,32 @@ def batches(profile: Profile) -> bool:
 
 
 def singles(profile: Profile) -> bool:
-    """Somebody sends messages by themselves."""
+    """At least one producer sends messages outside batches."""
     return any(plan.batching is None or plan.batching.max_messages == 1 for plan in profile.producers)
 
 
 def rich(profile: Profile) -> bool:
-    """Messages with keys, properties, empty and null payloads."""
+    """At least one producer sends messages with keys, properties, and empty or null payloads."""
     return any(plan.rich_permille for plan in profile.producers)
 
 
 def keys(profile: Profile) -> bool:
-    """Messages with keys, several of them in a short time."""
+    """At least one producer sends many messages with keys in a short time."""
     return any(plan.rich_permille >= 500 for plan in profile.producers)
 
 
 def named(profile: Profile) -> bool:
-    """Producers that keep their name over close and open."""
+    """At least one producer keeps its name when it is closed and reopened."""
     return any(plan.named for plan in profile.producers)
 
 
 def blocking(profile: Profile) -> bool:
-    """A limit on unacknowledged messages that may be reached."""
+    """The broker blocks a consumer of a shared subscription at 100 unacknowledged messages or fewer."""
     return profile.broker.max_unacked_messages_per_consumer <= 100 and shared(profile)
 
 
 def blocking_all(profile: Profile) -> bool:
-    """One of all consumers of a subscription."""
+    """The broker blocks a subscription at 100 unacknowledged messages or fewer, over all its consumers."""
     return profile.broker.max_unacked_messages_per_subscription <= 100
 
 
@@ -109,7 +111,8 @@ def small_windows(profile: Profile) -> bool:
 
 
 def batches_in_small_windows(profile: Profile) -> bool:
-    """Batches of several messages in a window that holds several batches, but not all messages."""
+    """A producer sends batches of several messages. Its window holds several messages, but not all that it
+    sends."""
     return any(
         plan.batching is not None and plan.batching.max_messages > 1 and 1 < plan.window < plan.messages
         for plan in profile.producers
@@ -121,7 +124,7 @@ def timeouts_in_small_windows(profile: Profile) -> bool:
 
 
 def slow_batches(profile: Profile) -> bool:
-    """Batches that stay open for a while."""
+    """At least one producer keeps batches open for 20 ms or longer."""
     return any(
         plan.batching is not None and plan.batching.max_messages > 1 and plan.batching.max_delay >= 0.02
         for plan in profile.producers
@@ -133,7 +136,7 @@ def send_timeouts(profile: Profile) -> bool:
 
 
 def short_send_timeouts(profile: Profile) -> bool:
-    """So short that they are over before the faults are."""
+    """A producer has a send timeout of at most 3 s, which expires before the faults end."""
     return any(0 < plan.send_timeout <= 3.0 and plan.messages > 16 for plan in profile.producers)
 
 
@@ -158,23 +161,24 @@ SHARED = (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED)
 
 
 def in_order(profile: Profile) -> bool:
-    """An Exclusive or Failover subscription."""
+    """At least one consumer has an Exclusive or Failover subscription."""
     return bool(_consumers(profile, IN_ORDER))
 
 
 def shared(profile: Profile) -> bool:
-    """A Shared or Key_Shared subscription."""
+    """At least one consumer has a Shared or Key_Shared subscription."""
     return bool(_consumers(profile, SHARED))
 
 
 def shared_by_several(profile: Profile) -> bool:
-    """One with several consumers."""
+    """A Shared or Key_Shared subscription has several consumers."""
     subscriptions = [plan.subscription for plan in _consumers(profile, SHARED)]
     return len(subscriptions) > len(set(subscriptions))
 
 
 def round_robin(profile: Profile) -> bool:
-    """A Shared subscription with several consumers, of which some refuse messages."""
+    """A Shared subscription has several consumers, and at least one of them negatively acknowledges
+    messages."""
     plans = _consumers(profile, (SubscriptionType.SHARED,))
     subscriptions = [plan.subscription for plan in plans]
     refusing = {plan.subscription for plan in plans if plan.nack_permille}
@@ -204,12 +208,12 @@ def nacks_in_order(profile: Profile) -> bool:
 
 
 def cumulative(profile: Profile) -> bool:
-    """Cumulative acknowledgements."""
+    """A consumer of an Exclusive or Failover subscription acknowledges cumulatively."""
     return any(plan.cumulative_permille for plan in _consumers(profile, IN_ORDER))
 
 
 def index_acknowledgement(profile: Profile) -> bool:
-    """A broker and a consumer that acknowledge single messages of a batch."""
+    """The broker and at least one consumer support acknowledgement of single messages of a batch."""
     return profile.broker.batch_index_acknowledgement and any(plan.batch_index for plan in profile.consumers)
 
 
@@ -222,17 +226,17 @@ def no_index_acknowledgement(profile: Profile) -> bool:
 
 
 def kept(profile: Profile) -> bool:
-    """Messages that are acknowledged later, in any order."""
+    """A consumer keeps messages and acknowledges them later, in any order."""
     return any(plan.keep_permille for plan in profile.consumers)
 
 
 def receipts(profile: Profile) -> bool:
-    """Acknowledgements with receipts, and somebody who waits for them."""
+    """A consumer acknowledges with receipts, and its application waits for them."""
     return any(plan.receipts and plan.confirm_permille for plan in profile.consumers)
 
 
 def grouped(profile: Profile) -> bool:
-    """Acknowledgements that wait for others."""
+    """A consumer groups its acknowledgements."""
     return any(plan.group_time and plan.group_size > 2 for plan in profile.consumers)
 
 
@@ -245,12 +249,12 @@ def redeliver_all(profile: Profile) -> bool:
 
 
 def partitioned(profile: Profile) -> bool:
-    """Somebody sends to a topic of several partitions."""
+    """The world has a topic of several partitions."""
     return any(topic.partitions > 1 for topic in profile.partitioned)
 
 
 def grows(profile: Profile) -> bool:
-    """A partitioned topic gets more partitions while somebody sends to it."""
+    """A partitioned topic gets more partitions while producers send to it."""
     return any(topic.growth for topic in profile.partitioned)
 
 
@@ -264,7 +268,7 @@ def keys_over_partitions(profile: Profile) -> bool:
 
 
 def round_robin_over_partitions(profile: Profile) -> bool:
-    """One message after the other, to one partition after the other."""
+    """A producer sends single messages round-robin, each to the next partition."""
     return any(
         plan.batching is None and plan.routing == "round_robin" and plan.rich_permille < 1000
         for plan in _over_partitions(profile)
@@ -286,18 +290,18 @@ def in_chunks(profile: Profile) -> list[ProducerPlan]:
 
 
 def chunks(profile: Profile) -> bool:
-    """Messages that are sent in chunks."""
+    """At least one producer sends messages in chunks."""
     return bool(in_chunks(profile))
 
 
 def chunks_received(profile: Profile) -> bool:
-    """And somebody who acknowledges them."""
+    """A consumer receives and acknowledges messages in chunks."""
     topics = {plan.topic for plan in in_chunks(profile) if plan.partitioned is None}
     return any(plan.topic in topics for plan in profile.consumers)
 
 
 def chunks_refused(profile: Profile) -> bool:
-    """And somebody who refuses them, on a shared subscription."""
+    """A consumer of a shared subscription negatively acknowledges messages in chunks."""
     topics = {plan.topic for plan in in_chunks(profile) if plan.partitioned is None}
     return any(plan.nack_permille and plan.topic in topics for plan in _consumers(profile, SHARED))
 
@@ -307,14 +311,14 @@ def chunks_in_small_windows(profile: Profile) -> bool:
 
 
 def several_send_chunks(profile: Profile) -> bool:
-    """To one topic, that somebody reads."""
+    """Several producers send messages in chunks to one topic, and a consumer receives from it."""
     topics = [plan.topic for plan in in_chunks(profile) if plan.partitioned is None]
     read = {plan.topic for plan in profile.consumers}
     return any(topics.count(topic) > 1 and topic in read for topic in topics)
 
 
 def exclusive(profile: Profile) -> bool:
-    """Several who want a topic for themselves."""
+    """Several producers want exclusive access to a topic."""
     wanting = [
         plan for plan in profile.producers if plan.contested and plan.access is not ProducerAccessMode.SHARED
     ]
@@ -322,7 +326,7 @@ def exclusive(profile: Profile) -> bool:
 
 
 def fencing(profile: Profile) -> bool:
-    """One who takes a topic from others."""
+    """One producer fences the other producers of a topic."""
     several = sum(plan.contested for plan in profile.producers) > 1
     return several and any(
         plan.access is ProducerAccessMode.EXCLUSIVE_WITH_FENCING for plan in profile.producers
@@ -330,7 +334,7 @@ def fencing(profile: Profile) -> bool:
 
 
 def waiting(profile: Profile) -> bool:
-    """One who waits until he has a topic for himself."""
+    """One producer waits until it has exclusive access to a topic."""
     several = sum(plan.contested for plan in profile.producers) > 1
     return several and any(plan.access is ProducerAccessMode.WAIT_FOR_EXCLUSIVE for plan in profile.producers)
 
@@ -355,13 +359,13 @@ def memory_limited(profile: Profile) -> bool:
 
 
 def terminated(profile: Profile) -> bool:
-    """A topic ends to which somebody sends."""
+    """A topic is terminated while a producer sends to it."""
     ended = {plan.topic for plan in profile.ends if not plan.deleted}
     return any(plan.topic in ended and plan.partitioned is None for plan in profile.producers)
 
 
 def timeouts(profile: Profile) -> bool:
-    """Consumers with an acknowledgement timeout."""
+    """At least one consumer has an acknowledgement timeout."""
     return any(plan.timeout for plan in profile.consumers)
 
 
@@ -374,17 +378,18 @@ def timeouts_in_order(profile: Profile) -> bool:
 
 
 def forgets(profile: Profile) -> bool:
-    """Messages that nobody judges, and that come again by the timeout alone."""
+    """A consumer never acknowledges some messages, neither positively nor negatively. Only the
+    acknowledgement timeout has them redelivered."""
     return any(plan.forget_permille for plan in profile.consumers)
 
 
 def growing(profile: Profile) -> bool:
-    """Delays of redelivery that grow."""
+    """A consumer has redelivery delays that grow with every delivery."""
     return any(plan.growing for plan in profile.consumers)
 
 
 def pauses(profile: Profile) -> bool:
-    """Consumers that want nothing for a while."""
+    """At least one consumer pauses for a while."""
     return any(plan.halt_permille for plan in profile.consumers)
 
 
@@ -397,24 +402,25 @@ def scaled_queues(profile: Profile) -> bool:
 
 
 def dead_letters(profile: Profile) -> bool:
-    """Consumers that give up on messages."""
+    """At least one consumer sends messages to a dead-letter topic."""
     return any(plan.dead_letters for plan in profile.consumers)
 
 
 def bad_messages(profile: Profile) -> bool:
-    """Consumers that fail for the same messages whenever these come, to whose topic batches are sent."""
+    """Producers send batches, and an application fails for the same messages of its topic at every
+    delivery."""
     topics = {plan.topic for plan in profile.producers if plan.partitioned is None}
     return batches(profile) and any(plan.bad_every and plan.topic in topics for plan in profile.consumers)
 
 
 def dead_letters_of_several(profile: Profile) -> bool:
-    """Several of one subscription."""
+    """Several consumers of one subscription send messages to a dead-letter topic."""
     subscriptions = [plan.subscription for plan in profile.consumers if plan.dead_letters]
     return len(subscriptions) > len(set(subscriptions))
 
 
 def migrates(profile: Profile) -> bool:
-    """A topic goes on in another cluster to which somebody sends."""
+    """A topic migrates to another cluster while a producer sends to it."""
     gone = {plan.topic for plan in profile.migrations}
     return any(plan.topic in gone and plan.partitioned is None for plan in profile.producers)
 
@@ -429,17 +435,17 @@ def _intercepted(profile: Profile, kind: str) -> bool:
 
 
 def watched(profile: Profile) -> bool:
-    """Somebody's messages are watched by an interceptor."""
+    """At least one producer has an interceptor that watches messages."""
     return _intercepted(profile, "watches")
 
 
 def changed(profile: Profile) -> bool:
-    """Somebody's messages are changed by an interceptor."""
+    """At least one producer has an interceptor that changes messages."""
     return _intercepted(profile, "changes")
 
 
 def interrupted(profile: Profile) -> bool:
-    """Somebody has an interceptor that raises."""
+    """At least one producer has an interceptor that raises an error."""
     return _intercepted(profile, "raises")
 
 
@@ -448,23 +454,23 @@ def small_queues(profile: Profile) -> bool:
 
 
 def sticky_keys(profile: Profile) -> bool:
-    """Key_Shared consumers that say which keys they take."""
+    """A Key_Shared consumer declares its own key hash ranges."""
     return any(plan.ranges for plan in profile.consumers)
 
 
 def greedy(profile: Profile) -> bool:
-    """And now and then want those of others."""
+    """A Key_Shared consumer with ranges of its own now and then asks for the ranges of others."""
     return any(plan.ranges and plan.greedy_permille for plan in profile.consumers)
 
 
 def dead_letters_of_chunks(profile: Profile) -> bool:
-    """Consumers that give up on messages in chunks."""
+    """A consumer of a shared subscription sends messages in chunks to a dead-letter topic."""
     topics = {plan.topic for plan in in_chunks(profile) if plan.partitioned is None}
     return any(plan.dead_letters and plan.topic in topics for plan in _consumers(profile, SHARED))
 
 
 def suitable(seed: int, needs: Sequence[Need]) -> bool:
-    """Whether the profile of a seed has what is needed."""
+    """True when the profile of a seed meets all these preconditions."""
     if not needs:
         return True
     profile = draw(Streams(seed))

@@ -1,6 +1,6 @@
-"""What a world must have of consumers of several topics, and of topics that come and go, for a bug to matter.
+"""Preconditions about consumers of several topics, and about topics that are created and deleted.
 
-See `needs`.
+See `general`.
 """
 
 from ...engine.clock import SECOND
@@ -9,7 +9,7 @@ from .general import IN_ORDER, SHARED, grows
 
 
 def groups(profile: Profile) -> bool:
-    """Somebody receives from several topics."""
+    """At least one consumer receives from several topics."""
     return any(len(group.topics) + len(group.partitioned) > 1 or group.pattern for group in profile.groups)
 
 
@@ -26,44 +26,44 @@ def _watches(profile: Profile) -> bool:
 
 
 def told_of_topics(profile: Profile) -> bool:
-    """Somebody knows only by what brokers tell which topics come and go."""
+    """A pattern consumer knows only from the brokers which topics are created and deleted."""
     return _watches(profile) and any(
         group.pattern and group.discovery_interval is None for group in _of_several(profile)
     )
 
 
 def polls(profile: Profile) -> bool:
-    """Somebody asks again and again which topics there are."""
+    """A pattern consumer asks at intervals which topics exist."""
     return any(group.pattern and group.discovery_interval is not None for group in _of_several(profile))
 
 
 def appears(profile: Profile) -> bool:
-    """Topics come into being that somebody waits for."""
+    """A topic is created that matches the pattern of a consumer."""
     return bool(profile.appearances) and any("n" in group.pattern for group in _of_several(profile))
 
 
 def vanishes(profile: Profile) -> bool:
-    """Such topics are deleted again."""
+    """A topic that matches the pattern of a consumer is created and later deleted."""
     return appears(profile) and any(plan.gone_after for plan in profile.appearances)
 
 
 def comes_again(profile: Profile) -> bool:
-    """And made anew."""
+    """A topic that matches the pattern of a consumer is deleted and created again."""
     return appears(profile) and any(plan.back_after for plan in profile.appearances)
 
 
 def groups_grow(profile: Profile) -> bool:
-    """A topic gets more partitions while somebody receives from all of them."""
+    """A topic gets more partitions while a consumer receives from all of them."""
     return grows(profile) and any(group.partitioned or "p" in group.pattern for group in _of_several(profile))
 
 
 def comes_late(profile: Profile) -> bool:
-    """Topics or partitions join those that somebody has."""
+    """A consumer of several topics gains a topic or a partition."""
     return appears(profile) or groups_grow(profile)
 
 
 def watches_alone(profile: Profile) -> bool:
-    """A topic comes into being when all else has been quiet for a minute."""
+    """A topic is created after at least a minute, when everything else has been quiet."""
     return (
         _watches(profile)
         and appears(profile)
@@ -76,7 +76,7 @@ def named_twice(profile: Profile) -> bool:
 
 
 def groups_halt(profile: Profile) -> bool:
-    """Somebody who receives from several topics pauses."""
+    """A consumer of several topics pauses."""
     return any(plan.halt_permille or plan.starts_halted for plan in _consumers_of_several(profile))
 
 
@@ -100,7 +100,7 @@ def groups_nack(profile: Profile) -> bool:
 
 
 def groups_are_busy(profile: Profile) -> bool:
-    """More waits in several topics than who receives from them takes at once."""
+    """A consumer of several topics has a queue of 20 messages or more, and takes at most 5 at once."""
     return any(
         group.kind in SHARED and any(plan.take <= 5 and plan.queue >= 20 for plan in group.consumers)
         for group in profile.groups
@@ -108,7 +108,7 @@ def groups_are_busy(profile: Profile) -> bool:
 
 
 def shares_a_queue(profile: Profile) -> bool:
-    """Partitions share a queue that is smaller than what each would have."""
+    """Partitions share a receiver queue that is smaller than the sum of their own queues."""
     return bool(profile.partitioned) and any(
         group.total_queue < 1000 and any(plan.queue > group.total_queue // 2 for plan in group.consumers)
         for group in profile.groups
@@ -117,27 +117,28 @@ def shares_a_queue(profile: Profile) -> bool:
 
 
 def tours(profile: Profile) -> bool:
-    """Somebody seeks in several topics."""
+    """A consumer or reader of several topics seeks."""
     return any(plan.seek_permille for plan in profile.multi_topics_seekers)
 
 
 def leaves_several(profile: Profile) -> bool:
-    """Somebody removes a subscription to several topics."""
+    """A consumer removes its subscription to several topics."""
     return any(plan.leave_permille for plan in profile.multi_topics_seekers)
 
 
 def retries(profile: Profile) -> bool:
-    """Messages are put off, to come again later."""
+    """A consumer of several topics reconsumes messages later."""
     return any(group.retry for group in profile.groups)
 
 
 def retries_in_order(profile: Profile) -> bool:
-    """Where one consumer has all messages, and acknowledges them one by one."""
+    """A consumer with an Exclusive or Failover subscription to several topics reconsumes messages later."""
     return any(group.retry and group.kind in IN_ORDER for group in profile.groups)
 
 
 def retries_with_all_before(profile: Profile) -> bool:
-    """Where one consumer has all messages, keeps some, and is done with them when it puts one off."""
+    """A consumer of several topics has an Exclusive or Failover subscription and keeps messages. Reconsuming
+    one message later then also completes the kept ones before it."""
     return any(
         group.retry and group.kind in IN_ORDER and any(plan.keep_permille for plan in group.consumers)
         for group in profile.groups
@@ -145,5 +146,5 @@ def retries_with_all_before(profile: Profile) -> bool:
 
 
 def retries_often(profile: Profile) -> bool:
-    """More than once."""
+    """A consumer of several topics may reconsume one message later more than once."""
     return any(group.retry > 1 for group in profile.groups)
