@@ -67,7 +67,7 @@ ANSWERS: dict[int, frozenset[int]] = {
     WATCH_TOPIC_LIST: frozenset({WATCH_TOPIC_LIST_SUCCESS, ERROR}),
     WATCH_TOPIC_LIST_CLOSE: frozenset({SUCCESS, ERROR}),
 }
-"""What may answer a request. ACK is one only where it has a request id."""
+"""The kinds of command that may answer a request. ACK is a request only where it has a request id."""
 
 REQUESTS = frozenset(ANSWERS)
 ANSWER_KINDS = frozenset(kind for kinds in ANSWERS.values() for kind in kinds)
@@ -129,4 +129,4 @@ BROKER_SINCE: dict[int, int] = {
 
 HANDSHAKE_OF_CLIENT = frozenset({CONNECT, AUTH_RESPONSE, PING, PONG})
 HANDSHAKE_OF_BROKER = frozenset({CONNECTED, AUTH_CHALLENGE, ERROR, PING, PONG})
-"""What may pass before CONNECTED has."""
+"""The commands that a broker may send up to CONNECTED; `HANDSHAKE_OF_CLIENT` has those of a client."""

@@ -62,7 +62,7 @@ class Conversation:
 
     @property
     def frames(self) -> int:
-        """How many frames have passed."""
+        """The number of frames that have passed."""
         return self.state.frame + 1
 
     def feed(self, side: Side, data: bytes) -> list[Violation]:
@@ -127,9 +127,9 @@ class Conversation:
         return violations
 
     def heard(self, side: Side, kind: int, command: Any) -> Sequence[Violation]:
-        """As `frame`, where `side` is not to be judged: gives only what the frame shows about the other side.
+        """Check a frame as `frame` does, but find only the faults of the side that did not send it.
 
-        For those who look at one end of a connection, and believe nothing of what arrives there.
+        A caller that looks at one end of a connection, and trusts nothing that arrives there, uses this.
         """
         state = self.state
         state.frame += 1

@@ -1,8 +1,8 @@
-"""What stands behind SEND and MESSAGE, read once for each distinct run of bytes.
+"""The entries behind SEND and MESSAGE, each distinct run of bytes read once.
 
-An entry is sent once and delivered several times, so what was found out about its bytes is kept for a while.
-The looking inside of a batch or a compressed payload happens only where somebody asks: what a producer put
-into its payload is that producer's affair, and the broker that delivers it has no part in it.
+A producer sends an entry once and the broker delivers it several times. So the checker keeps what it found
+out about the entry's bytes for a while. It looks inside of a batch or a compressed payload only where a rule
+asks for that. The producer alone answers for its payload, and the broker that delivers it has no part in it.
 """
 
 from collections.abc import Sequence
@@ -81,7 +81,7 @@ class Entry:
             if unpacked.metadata.num_messages_in_batch is not None:
                 self.count = max(1, unpacked.metadata.num_messages_in_batch)
         self.traits = _traits(self.metadata, self.broker_block)
-        """What sets it apart from a plain one, see `traits`."""
+        """The traits that set the entry apart from a plain one, see `traits`."""
 
     @property
     def batch(self) -> bool:
@@ -93,8 +93,10 @@ class Entry:
         return self.metadata is not None and bool(self.metadata.encryption_keys)
 
     def look_inside(self) -> None:
-        """Decompresses, compares sizes, takes a batch apart. What is encrypted or part of a whole stays
-        closed."""
+        """Decompress the payload, compare sizes, and take a batch apart.
+
+        An encrypted payload, or a part of a message, stays closed.
+        """
         if self._looked_inside:
             return
         self._looked_inside = True
@@ -191,8 +193,10 @@ def _digest(data: bytes) -> int:
 
 
 def _is_plain(payload: bytes, count: int, sequence_id: int, highest: int | None) -> bool:
-    """Whether a payload is exactly the members that nearly every batch has: consecutive ids and nothing
-    else."""
+    """Tell whether a payload is exactly `count` members with consecutive ids and nothing else.
+
+    Nearly every batch is like that.
+    """
     if highest is not None and highest != sequence_id + count - 1:
         return False
     position = 0

@@ -1,7 +1,7 @@
-"""What is remembered beyond one connection: a client's producers, consumers, lookups, transactions, a topic's
-entries.
+"""The checker's memory beyond one connection: a client's producers, consumers, lookups and transactions, and
+the entries of topics.
 
-Everything is bounded: what is forgotten is judged leniently, never wrongly.
+All of it is bounded. Where the checker has forgotten a fact, it is lenient: it reports no false violation.
 """
 
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -81,8 +81,10 @@ class ProducerMemory:
         self.chunk_bytes = 0
         """Payload bytes of its chunks so far; -1 when some of them were not seen."""
         self.refused: BoundedDict[int, int] = BoundedDict(64)
-        """Sequence id of a message -> the first chunk of it that was refused and has not come again: it may,
-        without those before it, which were confirmed."""
+        """Sequence id of a message -> its first chunk that the broker refused and the client has not resent.
+
+        The client may resend this chunk without those before it, which the broker confirmed.
+        """
         self.nonces: BoundedDict[tuple[bytes, bytes], int] = BoundedDict(4096)
         """Wrapped key and nonce -> digest of the one payload they were used for."""
 

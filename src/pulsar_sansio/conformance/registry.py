@@ -19,18 +19,18 @@ class Rule(NamedTuple):
     """One rule of the protocol that shows on the wire."""
 
     id: str
-    """As in docs/rules.md."""
+    """The id of the rule in docs/rules.md."""
     fact: str
     """The sentence, in short: the first line of the function's docstring."""
     kinds: tuple[int, ...]
     """The commands it looks at. Empty: it looks at frames of every kind, or at what is no frame at all."""
     side: Side | None
-    """Whose frames it looks at; None is both sides'."""
+    """The side whose frames the rule looks at; None: both sides."""
     check: Check
     traits: int = 0
-    """See `traits`: it can find something only in a frame that has one of them. 0: in any."""
+    """See `traits`: the rule can find a fault only in a frame that has one of them. 0: in any frame."""
     blames: bool = False
-    """It may find fault with an earlier frame, the other side's, see `Blame`."""
+    """The rule may find fault with an earlier frame of the other side, see `Blame`."""
 
 
 RULES: dict[str, Rule] = {}
@@ -61,7 +61,7 @@ Route = tuple[Check, ...]
 
 
 class Routes(dict[tuple[int, int], Route]):
-    """By kind and traits of a frame: the rules that look at it. Filled as they are asked for."""
+    """Kind and traits of a frame -> the rules that look at it. The table is filled as rules are looked up."""
 
     def __init__(self, selection: "Selection", side: Side) -> None:
         self._selection = selection
@@ -87,7 +87,7 @@ class Selection:
         self.heard: dict[Side, dict[int, Route]] = {
             side: {kind: self.rules(side, kind, blames=True) for kind in SENT_BY[side]} for side in Side
         }
-        """By sender and kind: what is asked where only the receiver is to be judged."""
+        """Sender and kind -> the rules that apply where only the receiver of the frame is checked."""
 
     def rules(self, side: Side, kind: int, traits: int = ~0, blames: bool = False) -> Route:
         """The rules that look at a frame of `side` with such traits, in the order of their registration."""

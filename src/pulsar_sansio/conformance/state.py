@@ -64,7 +64,7 @@ class Producer:
         self.encrypted: bool = command.encrypted
         self.memory = memory
         self.frame = frame
-        """Of its PRODUCER."""
+        """The number of the frame with its PRODUCER."""
         self.open_since = -1
         """Frame of the PRODUCER_SUCCESS that opened it; -1 before."""
         self.waiting = False
@@ -107,7 +107,7 @@ class Delivery:
         self.redeliveries_used = redeliveries_used
         """The number of the consumer's requests to redeliver everything this entry has answered or missed."""
         self.again = again
-        """It may have come before: the application may still hold messages of that time."""
+        """The entry may have been delivered before, and the application may still hold its messages."""
 
 
 class Consumer:
@@ -131,7 +131,7 @@ class Consumer:
         self.compacted: bool = command.read_compacted
         self.memory = memory
         self.frame = frame
-        """Of its SUBSCRIBE."""
+        """The number of the frame with its SUBSCRIBE."""
         self.open_since = -1
         self.closing = -1
         """Frame of the client's CLOSE_CONSUMER or UNSUBSCRIBE; -1 before."""
@@ -159,24 +159,28 @@ class Consumer:
         self.confirmed_up_to: Position = (-1, -1)
         """… and up to an entry."""
         self.asked: BoundedDict[Position, int] = BoundedDict(_UNACKNOWLEDGED_LIMIT)
-        """Entry -> how often it was asked for again and has not come."""
+        """Entry -> how often the client has asked for it again and the broker has not redelivered it."""
         self.asked_for_all = 0
         """The number of requests to redeliver everything."""
         self.unread: deque[int] = deque(maxlen=1024)
-        """Frames of those requests that the broker may not have read: what it sends meanwhile may come
-        again."""
+        """Frames of those requests that the broker may not have read.
+
+        The broker may redeliver the entries that it sends before it reads them.
+        """
         self.asks_once_more = False
-        """It has become active (Failover), and may repeat a request that the broker may have ignored
-        before."""
+        """The consumer has become active (Failover).
+
+        It may repeat a request that the broker may have ignored before.
+        """
         self.rewinds = 0
-        """How often the broker may go back to the first unacknowledged entry (Exclusive and Failover)."""
+        """The times the broker may go back to the first unacknowledged entry (Exclusive and Failover)."""
         self.last: Position = (-1, -1)
         self.active: bool | None = None
         """The value in the last ACTIVE_CONSUMER_CHANGE."""
         self.ended = False
         """REACHED_END_OF_TOPIC has passed."""
         self.transactional = False
-        """Has acknowledged in a transaction, whose abort brings messages again."""
+        """The consumer has acknowledged in a transaction; an abort redelivers its messages."""
 
     def known(self, position: Position) -> bool:
         """Tell whether the entry was ever delivered to this consumer; True when that is forgotten."""
@@ -250,7 +254,7 @@ class State:
         self.producers: BoundedDict[int, Producer] = BoundedDict(_OPEN_LIMIT)
         self.consumers: BoundedDict[int, Consumer] = BoundedDict(_OPEN_LIMIT)
         self.gone_producers: BoundedDict[int, str] = BoundedDict(_GONE_LIMIT)
-        """Ids that were used and are not any more -> how they ended."""
+        """Ids that are not in use any more -> how they ended."""
         self.gone_consumers: BoundedDict[int, str] = BoundedDict(_GONE_LIMIT)
         self.watchers: BoundedDict[int, bool] = BoundedDict(_OPEN_LIMIT)
         """Watcher id -> whether it is open (else asked for)."""
@@ -260,11 +264,11 @@ class State:
         self.request: Request | None = None
         self.entry: Entry = NO_ENTRY
         self.position: Position = (-1, -1)
-        """Of a MESSAGE."""
+        """Ledger and entry of a MESSAGE."""
         self.before: Delivery | None = None
-        """How its entry came to its consumer before, where that is not acknowledged."""
+        """The earlier delivery of its entry to its consumer, where the client has not acknowledged that."""
         self.sent_at = -1
-        """Where in its producer's queue the SEND lies that a SEND_RECEIPT answers; -1 where none does."""
+        """The index, in its producer's queue, of the SEND that a SEND_RECEIPT answers; -1 for none."""
 
     def requests_of(self, kind: int) -> BoundedDict[int, Request]:
         """The number space of a kind of request."""

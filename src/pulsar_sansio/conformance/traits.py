@@ -1,9 +1,11 @@
-"""What sets a frame apart from the plain ones: most rules about SEND, MESSAGE and ACK are about things that
-few of them have, and those about what is open, about questions and about PINGs are seldom of any use.
+"""Traits set a frame apart from the plain ones.
 
-Owns the list of such things; `tracking.PREPARE` says which frame has which. A rule that names them in its
-registration is not asked about frames that have none of them; that it would have found nothing there is for
-the rule to be sure of.
+Most rules about SEND, MESSAGE and ACK are about traits that few frames have. Rules about open producers and
+consumers, about requests and about PINGs seldom find anything in other frames.
+
+This module owns the list of traits; `tracking.PREPARE` says which frame has which. A rule may name traits in
+its registration. The checker then does not ask it about frames that have none of them. Such a rule must be
+one that finds nothing in those frames.
 """
 
 # --- of the entry behind SEND and MESSAGE, see `Entry.traits` --------------------------------------
@@ -14,7 +16,7 @@ BROKER_BLOCK = 2
 BATCH = 4
 COMPRESSED = 8
 SIZED = 16
-"""It says how large it is uncompressed."""
+"""The entry says how large it is uncompressed."""
 ENCRYPTED = 32
 CHUNK = 64
 MARKER = 128
@@ -38,10 +40,12 @@ DISCARD = 1 << 20
 UNSETTLED = 1 << 21
 """Its producer or consumer is not simply open, or its question is none that waits for an answer."""
 AGAIN = 1 << 22
-"""A SEND that waits for its receipt since an earlier connection; a MESSAGE that came before and is not
-acknowledged."""
+"""The frame is a SEND that waits for its receipt since an earlier connection, or a redelivered MESSAGE.
+
+The client has not acknowledged such a MESSAGE, which the broker delivered before.
+"""
 PINGED = 1 << 23
 """A PING waits for a PONG of its sender."""
 
 ALL_TRAITS = -1
-"""Of frames of all kinds that `tracking.PREPARE` does not know: every rule is asked."""
+"""The traits of a frame whose kind `tracking.PREPARE` does not know: the checker asks every rule."""

@@ -167,7 +167,7 @@ def only_what_is_open_is_asked_for(state: State, redeliver: Any) -> Finding:
 
 
 def _of_transaction(command: Any) -> bool:
-    """Whether a SEND or an ACK belongs to a transaction."""
+    """Tell whether a SEND or an ACK belongs to a transaction."""
     return command.txnid_most_bits is not None and command.txnid_least_bits is not None
 
 

@@ -155,7 +155,7 @@ def nothing_after_the_brokers_close(state: State, command: Any) -> Finding:
 
 @rule("CHECK-60", c.ACTIVE_CONSUMER_CHANGE, c.REACHED_END_OF_TOPIC, c.CLOSE_CONSUMER, side=Side.BROKER)
 def news_name_a_consumer(state: State, command: Any) -> Finding:
-    """What a broker pushes about a consumer names one that is open."""
+    """A command that the broker pushes about a consumer names one that is open."""
     consumer = state.consumer
     if state.consumers.overflowed or (consumer is not None and consumer.closed_by_broker < 0):
         return None

@@ -83,7 +83,7 @@ def nothing_after_the_close(state: State, message: Any) -> Finding:
 
 @rule("SUBT-03", c.MESSAGE, traits=UNSETTLED)
 def only_the_active_one(state: State, message: Any) -> Finding:
-    """Of a Failover subscription only the active consumer gets messages."""
+    """The broker delivers the messages of a Failover subscription to the active consumer only."""
     if state.consumer is None or state.consumer.active is not False:
         return None
     return f"consumer {message.consumer_id} is not the active one"
@@ -143,7 +143,7 @@ def only_shared_types_count(state: State, message: Any) -> Finding:
 
 @rule("CHECK-67", c.MESSAGE, traits=AGAIN)
 def nothing_comes_again_unasked(state: State, message: Any) -> Finding:
-    """On Shared and Key_Shared an entry comes again to the same consumer only when that has asked for it."""
+    """On Shared and Key_Shared an entry is redelivered to the same consumer only when that asked for it."""
     consumer = state.consumer
     if consumer is None or consumer.single_active or consumer.transactional:
         return None
@@ -155,7 +155,7 @@ def nothing_comes_again_unasked(state: State, message: Any) -> Finding:
 
 @rule("NACK-03", c.MESSAGE, traits=AGAIN)
 def counts_grow(state: State, message: Any) -> Finding:
-    """What comes again on Shared and Key_Shared has a greater redelivery count than before."""
+    """An entry redelivered on Shared and Key_Shared has a greater redelivery count than before."""
     consumer = state.consumer
     if consumer is None or consumer.single_active:
         return None
@@ -167,7 +167,7 @@ def counts_grow(state: State, message: Any) -> Finding:
 
 @rule("INV-C5", c.MESSAGE)
 def confirmed_entries_stay_away(state: State, message: Any) -> Finding:
-    """Nothing comes again after a confirmed acknowledgement."""
+    """No entry is redelivered after a confirmed acknowledgement."""
     consumer = state.consumer
     if consumer is None:
         return None
@@ -237,9 +237,9 @@ def markers_stay_inside(state: State, message: Any) -> Finding:
 
 @rule("INV-C2", c.MESSAGE)
 def delivered_as_stored(state: State, message: Any) -> Finding:
-    """What is delivered is, byte for byte, what was published there; compacted entries excepted.
+    """The broker delivers an entry byte for byte as it was published; compacted entries excepted.
 
-    Checksum and broker entry metadata may have been added or taken away.
+    The broker may have added or removed checksum and broker entry metadata.
     """
     consumer = state.consumer
     if consumer is None or not consumer.persistent or consumer.compacted:

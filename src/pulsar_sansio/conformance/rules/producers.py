@@ -245,7 +245,7 @@ def pending_messages_come_first(state: State, send: Any) -> Finding:
 
 @rule("CHECK-32", c.SEND, traits=AGAIN)
 def sent_again_with_the_same_bytes(state: State, send: Any) -> Finding:
-    """What is sent again has the same bytes."""
+    """A SEND that the producer sends again has the same bytes."""
     producer = state.producer
     if producer is None or producer.match < 0 or producer.abandoned:
         return None

@@ -12,7 +12,7 @@ from ..state import State
 from ..traits import UNSETTLED
 
 MAX_REDIRECTS = 20
-"""Of one lookup (GAP-25)."""
+"""The redirects that one lookup may follow (GAP-25)."""
 
 
 @rule("CHECK-14", *c.REQUESTS, side=Side.CLIENT)

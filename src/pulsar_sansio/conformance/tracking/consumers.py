@@ -1,4 +1,4 @@
-"""How SUBSCRIBE, FLOW, deliveries and acknowledgements change the state."""
+"""Change the state for SUBSCRIBE, FLOW, deliveries and acknowledgements."""
 
 from typing import Any
 
@@ -127,7 +127,7 @@ def cost(state: State, message: Any) -> int:
 
 
 def may_come_again(consumer: Consumer, position: Position, delivery: Delivery) -> bool:
-    """Whether the client has asked for the entry more often than it has come."""
+    """Tell whether the client has asked for the entry more often than the broker has redelivered it."""
     return position in consumer.asked or delivery.redeliveries_used < consumer.asked_for_all
 
 
@@ -138,7 +138,7 @@ def _message(state: State, message: Any) -> None:
     entry = state.entry
     consumer.permits -= cost(state, message)
     if entry.metadata is None or (message.ack_set is not None and message.ack_set >> entry.count):
-        consumer.first_grant = 0  # what it cost is anybody's guess
+        consumer.first_grant = 0  # the checker cannot know what it cost
     position = state.position
     epoch = message.consumer_epoch
     if epoch is not None and epoch > consumer.epoch:

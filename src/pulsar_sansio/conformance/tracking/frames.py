@@ -1,7 +1,7 @@
-"""What each frame changes in the state, after the rules have seen it.
+"""Change the state for each frame, after the rules have seen the frame.
 
-`PREPARE` finds what a frame is about (its producer, consumer, request, entry) for all rules at once, and says
-what sets it apart (`traits`); `TRACK` moves the state on. Both are tables by command number.
+`PREPARE` finds the producer, consumer, request and entry of a frame for all rules at once. It gives the
+traits that set the frame apart (`traits`). `TRACK` changes the state. Both are tables by command number.
 """
 
 from collections.abc import Callable

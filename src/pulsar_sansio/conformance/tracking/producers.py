@@ -1,4 +1,4 @@
-"""How PRODUCER, SEND and their answers change the state."""
+"""Change the state for PRODUCER, SEND and their answers."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""How handshake, keep-alive, questions and their answers change the state.
+"""Change the state for handshake, keep-alive, requests and their answers.
 
-What an answer means for a producer or a consumer is left to their modules.
+The modules of producers and consumers apply an answer to a producer or a consumer.
 """
 
 from typing import Any
@@ -75,8 +75,8 @@ def _lookup(state: State, lookup: Any) -> None:
     request = ask(state, c.LOOKUP, lookup)
     chains = state.memory.redirects.get(lookup.topic)
     if lookup.authoritative and chains:
-        # Of several redirects of one topic nobody can tell which is followed: it may be the shortest chain,
-        # and those that are left may be the others but the longest.
+        # With several redirects of one topic the checker cannot tell which one the client follows. It may
+        # be the shortest chain, and those that are left may be the others but the longest.
         request.followed = min(chains)
         chains.remove(max(chains))
 
