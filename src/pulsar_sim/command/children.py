@@ -29,9 +29,9 @@ class Ended(Generic[Key]):
     key: Key
     lines: list[str]
     signal: int
-    """What ended it; 0 where it came to its own end."""
+    """The number of the signal that ended the child; 0 where it ended by itself."""
     late: bool
-    """It took more time by the clock than it was given."""
+    """True when the child took more time by the clock than it was given."""
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """`pulsar-trio simulate mutate`: small mistakes put into the source, and whether anything notices.
 
-Owns what is drawn, the files of results and what is printed. It needs a checkout, which has tests, and a
-system that can fork.
+This module owns the drawing, the files of results and the output. It needs a checkout, which has tests, and
+a system that can fork.
 """
 
 import argparse
@@ -58,7 +58,7 @@ SOURCE = Path(__file__).resolve().parents[2]
 ROOT = SOURCE.parent
 
 KEPT = ROOT / "build" / "mutants"
-"""What was measured, for as long as no source changes."""
+"""The folder of measured reaches, each good for as long as no source changes."""
 
 EQUIVALENTS = Path("tests") / "sim" / "equivalent_mutants.txt"
 
@@ -123,7 +123,7 @@ def add_mutate(actions: "argparse._SubParsersAction[Any]") -> None:
 
 
 class _RefusedError(Exception):
-    """What the command was asked for cannot be done; the text says why."""
+    """The command cannot do what its arguments ask for; the text says why."""
 
 
 def _mutate(arguments: argparse.Namespace) -> int:
@@ -189,7 +189,7 @@ class _Campaign:
         start: Callable[[Any, Mutant], None],
         judged: Callable[[Mutant, Any], Judged],
     ) -> None:
-        """Each in a process. What becomes of them is added to `known`, and to the file of results."""
+        """Try each mutant in a process. The results are added to `known`, and to the file of results."""
         todo = list(reversed(mutants))
         done = 0
         with Children[Any](self._arguments.jobs) as children:
@@ -249,7 +249,7 @@ class _Campaign:
             raise _RefusedError(f"{file}: {error}") from error
 
     def _read_results(self) -> dict[str, Judged]:
-        """What an earlier call has judged; the last line of a mutant counts."""
+        """Read the results of an earlier call; the last line of a mutant counts."""
         file: Path | None = self._arguments.results
         found: dict[str, Judged] = {}
         if file is not None and file.exists():
@@ -272,7 +272,7 @@ class _Campaign:
     def _measured(
         self, what: str, names: list[str], measure: Callable[[list[str]], tuple[Reach, list[str]]]
     ) -> Reach:
-        """Which statements each world, or test, runs."""
+        """Find the statements that each world, or test, runs."""
         folders = {ROOT / each for each in self._target.needed}
         if what == "tests":
             folders |= {SOURCE / "pulsar_trio", ROOT / "tests"}

@@ -1,7 +1,7 @@
 """The judges of mutants, each in a process of its own: the simulation first, then the unit tests.
 
-Owns the limit of a world that hangs, the session of pytest that processes fork from, and the talk with them.
-A child says `> world` in front of each world and ends with `= what was noticed`.
+This module owns the limit of a world that hangs, the session of pytest that processes fork from, and the
+talk with them. A child prints `> world` in front of each world and ends with `= what was noticed`.
 """
 
 import signal
@@ -22,13 +22,13 @@ HANG = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is mutated, and how it is judged."""
+    """The code that is mutated, and the worlds and tests that may notice its mutants."""
 
     name: str
     packages: tuple[str, ...]
-    """Whose modules are mutated."""
+    """The packages whose modules are mutated."""
     without: tuple[str, ...]
-    """Modules that are left out."""
+    """The modules that are not mutated."""
     judge: str
     """The module that has `worlds()` and `broken_by(world)`."""
     needed: tuple[str, ...]
@@ -117,7 +117,7 @@ def _say_reached(name: str, probes: Probes, say: Say) -> None:
 
 
 def reached(lines: Iterable[str]) -> tuple[Reach, list[str]]:
-    """What `measure` said, and the failures."""
+    """Parse the lines of `measure`: the reach, and the failures."""
     found: dict[str, dict[str, str]] = {}
     failures = []
     for line in lines:
@@ -130,7 +130,10 @@ def reached(lines: Iterable[str]) -> tuple[Reach, list[str]]:
 
 
 def noticed(ended: Ended[Any]) -> tuple[str, str, int]:
-    """By which rule, where, and how many worlds (or tests) there were; no rule where nothing was noticed."""
+    """The rule that noticed the mutant, the place, and the number of worlds (or tests) run.
+
+    The rule is empty where none noticed it.
+    """
     places = [line[2:] for line in ended.lines if line.startswith("> ")]
     where = places[-1] if places else "import"
     last = ended.lines[-1] if ended.lines else ""

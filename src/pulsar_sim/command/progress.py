@@ -17,7 +17,7 @@ class ProgressLine:
         self._length = 0
 
     def show(self, line: Callable[[], str]) -> None:
-        """What `line` says, if it is time for that."""
+        """Show the text that `line` gives, if it is time for that."""
         now = time.monotonic()
         if self._shown and now >= self._next:
             self._next = now + PROGRESS_EVERY

@@ -1,7 +1,7 @@
 """`pulsar-trio simulate recall`: how many seeds the simulator needs to notice each bug of the bank.
 
-Owns the processes, the progress and what is printed; the bank and the trying of seeds know no clock. Bugs are
-handed out one by one, and reported in the order of the bank, whoever is faster.
+This module owns the processes, the progress and the output; the bank and `runs.recall` know no clock. Each
+process gets one bug at a time. The command reports bugs in the order of the bank, whichever is done first.
 """
 
 import argparse

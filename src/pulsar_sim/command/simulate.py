@@ -1,8 +1,8 @@
 """`pulsar-trio simulate`: run the simulator from the command line.
 
-Owns what the simulator itself must not have: a wall clock, processes, progress on a terminal, files. Each
-seed is a world by itself, so seeds are handed out to as many processes as asked for; reports are added up in
-the order of seeds, so that the result does not depend on who was faster.
+This module owns the parts that the simulator itself must not have: a wall clock, processes, progress on a
+terminal, files. Each seed is a world by itself, so the seeds are spread over the processes asked for. Reports
+are added up in the order of seeds, so that the result does not depend on which process is faster.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from .watchdog import STUCK_AFTER, limited
 from .workers import in_order, workers
 
 CHUNK = 4
-"""Seeds handed to a process at a time."""
+"""Seeds that a process gets at a time."""
 
 UNWRITTEN = 6
 """Exit code where all is well but the report, which could not be written."""
@@ -40,7 +40,7 @@ UNWRITTEN = 6
 Observed: TypeAlias = tuple[SeedReport, Coverage]
 
 _recorder = Recorder()
-"""Of this process. It is entered for as long as seeds are run here."""
+"""The recorder of this process. It is entered for as long as seeds are run here."""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Any]", _: object) -> None:
@@ -134,7 +134,7 @@ def _bounded(pool: Pool, seeds: Iterable[int], jobs: int, end: Callable[[], bool
 
 
 def progress(campaign: Campaign, elapsed: float, seeds: int | None, seconds: float | None) -> str:
-    """What one looks for while it runs; `seeds` and `seconds` are the limits, as far as there are any."""
+    """The progress of a running campaign, as text; `seeds` and `seconds` are its limits, None is no limit."""
     of = f" of {seeds}" if seeds is not None else ""
     left = [seconds - elapsed] if seconds is not None else []
     if seeds is not None and campaign.seeds:
@@ -192,7 +192,7 @@ def _tell(line: ProgressLine, report: SeedReport, campaign: Campaign, verbose: b
 
 
 def _write(files_by_name: dict[str, str], folder: Path) -> bool:
-    """Whether the folder could be made and the files be written."""
+    """Make the folder and write the files; False where that failed, after an error message."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files_by_name.items():

@@ -1,7 +1,7 @@
 """`pulsar-trio simulate sweep` and `shrink`: one scenario with something different at every point, and one
 failing seed made small.
 
-Owns the time limits and what is printed; the sweeps and the shrinker themselves know no clock.
+This module owns the time limits and the output; the sweeps and the shrinker themselves know no clock.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from .progress import ProgressLine
 from .workers import in_order, workers
 
 Limits: TypeAlias = tuple[int, int, Callable[[], bool], int, int]
-"""Of a sweep: every so many points, the first point, whether it is enough, depth, deviations."""
+"""The limits of a sweep: every so many points, the first point, the test for enough, depth, deviations."""
 
 
 def add_sweep(actions: "argparse._SubParsersAction[Any]") -> None:
@@ -73,7 +73,7 @@ def add_shrink(actions: "argparse._SubParsersAction[Any]") -> None:
 
 
 def _until(limit: float | None) -> Callable[[], bool]:
-    """Whether the time is over. It goes to other processes, too, so it knows nothing of signals."""
+    """Build the test for the end of the time. Other processes get it, too, so it knows nothing of signals."""
     return partial(_over, None if limit is None else time.monotonic() + limit)
 
 
@@ -134,9 +134,10 @@ def _sweep(arguments: argparse.Namespace) -> int:
 def _results(
     arguments: argparse.Namespace, names: list[str], line: ProgressLine, asked: Interruption
 ) -> Iterator[SweepReport]:
-    """In the order of kinds and scenarios, whoever is faster; without those for which no time was left.
+    """Give reports in the order of kinds and scenarios, without scenarios for which no time was left.
 
-    What other processes are at is not known here: with those, only whole scenarios show how far it is.
+    The order does not depend on which process is faster. This process does not know the progress of other
+    processes: with those, only whole scenarios count as progress.
     """
     small = {name for name in names if SCENARIOS[name].small or len(names) == 1}
     work = [
@@ -182,7 +183,7 @@ def _watch(
 
 
 def sweep_progress(report: SweepReport, chosen: int, elapsed: float, seconds: float | None) -> str:
-    """How far the sweep of a scenario is; of orders only those are known that were found so far."""
+    """The progress of a scenario's sweep, as text. It counts only the orders that were found so far."""
     known = "at least " if report.kind == "interleavings" else ""
     return ", ".join(
         [
@@ -218,7 +219,7 @@ def _point(arguments: argparse.Namespace) -> int:
 
 
 def shrink_progress(shrinker: Shrinker, elapsed: float, seconds: float) -> str:
-    """How many worlds were tried, and what is left of the one that fails."""
+    """The progress of a shrinker, as text: the worlds tried, and the rest of the one that fails."""
     profile = shrinker.case.profile
     left = [
         f"{len(shrinker.case.strikes or ())} faults",

@@ -1,7 +1,7 @@
-"""Ends a simulated world that does not come back.
+"""The watchdog ends a simulated world that does not return.
 
-The simulator has no clock. It notices a machine that is woken for ever at one instant, and not a loop without
-an end within one call of it: whoever runs worlds would wait for ever, and not know for which.
+The simulator has no clock. It notices a machine that is woken for ever at one instant, but not an endless
+loop within one call of a machine. The command would wait for ever, and not know for which world.
 """
 
 import signal
@@ -17,9 +17,9 @@ STUCK_AFTER = 600.0
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """What runs within gets a `LivenessError` (INV-N6) once it has taken so much processor time.
+    """Raise a `LivenessError` (INV-N6) in the code within, once it has taken so much processor time.
 
-    For the main thread of a process. Without effect on systems that have no such timer (Windows).
+    Use it in the main thread of a process. It has no effect on systems without such a timer (Windows).
     """
     if not hasattr(signal, "setitimer"):
         yield

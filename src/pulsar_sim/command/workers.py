@@ -37,7 +37,7 @@ def workers(jobs: int, begin: Callable[[], object] | None = None) -> Iterator[Po
 def in_order(
     pool: Pool, function: Callable[[Work], Result], work: Iterable[Work], end: Callable[[], bool]
 ) -> Iterator[Result]:
-    """What `function` gives for each piece of work, in the order of the work, until `end` says so.
+    """Give the result of `function` for each piece of work, in the order of the work, until `end` is true.
 
     Raises what `function` raised.
     """

@@ -1,7 +1,7 @@
-"""What is plain: the value of every field of a world's plans at which nothing special is going on.
+"""The plain values: those of every field of a world's plans at which nothing special is going on.
 
-Owns the tables that the shrinker goes through. What a field has for a default is plain, unless a table says
-otherwise; so a feature that is added with a default is left out of a shrunk world without a word here.
+This module owns the tables that the shrinker goes through. The default of a field is plain, unless a table
+says otherwise. So a shrunk world leaves out a new feature that has a default, without a change here.
 """
 
 from dataclasses import MISSING, fields

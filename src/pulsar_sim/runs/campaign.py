@@ -1,7 +1,7 @@
 """Many seeds: their reports and coverage added up, and the checks that need more than one run.
 
-Owns the sum, what is missing in it and the exit code. It has no clock: whoever runs a campaign for a number
-of seconds looks at its own.
+This module owns the sum, its gaps and the exit code. It has no clock: a caller that runs a campaign for a
+number of seconds looks at its own.
 """
 
 from collections.abc import Iterable, Iterator
@@ -60,7 +60,7 @@ class Campaign:
     """The sum of reports. Add them in the order of their seeds: the hash depends on it."""
 
     require_coverage: bool = False
-    """Whatever the number of seeds, what was never reached is a failure."""
+    """When True, each gap is a failure of the campaign, with any number of seeds."""
     seeds: int = 0
     messages: int = 0
     sent: int = 0
@@ -103,17 +103,17 @@ class Campaign:
 
     @property
     def missing_faults(self) -> list[str]:
-        """Kinds of the catalogue that never happened."""
+        """The fault kinds of the catalogue that never happened."""
         return sorted(name for name in FAULTS if name not in self.faults)
 
     @property
     def fault_kinds(self) -> list[str]:
-        """Those of the catalogue, and what else was counted: the environment's doing."""
+        """The fault kinds of the catalogue, and others that were counted: the environment's doing."""
         return sorted({*FAULTS, *self.faults})
 
     @property
     def gaps(self) -> list[str]:
-        """What was never reached: fault kinds, coverage points, moves of the client's machines."""
+        """The fault kinds, coverage points and moves of the client's machines that no seed reached."""
         return [
             *(f"fault {name}" for name in self.missing_faults),
             *(f"coverage point {name}" for name in self.coverage.missing_points),
@@ -122,7 +122,7 @@ class Campaign:
 
     @property
     def outcome(self) -> Outcome:
-        """The first failure's, in the order of the codes: what is worst comes first."""
+        """The outcome of the worst failure: the first one in the order of the codes."""
         if self.failures:
             return min(report.outcome for report in self.failures)
         if self.seeds >= ENOUGH_SEEDS and set(self.missing_faults) - {*RARE_FAULTS, *GROUP_FAULTS}:

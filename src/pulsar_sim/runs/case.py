@@ -1,8 +1,8 @@
 """A case: everything that makes one world, as plain values that can be written down.
 
-Owns the difference between a seed and what the seed means. A seed says something else after every change of
-what is drawn; a case keeps the profile itself and the faults that struck, each with its moment and its draws,
-so that a world that failed once can be kept for good, and made smaller piece by piece.
+This module owns the difference between a seed and its meaning. A seed means another world after every change
+of the draws. A case keeps the profile itself and the faults that struck, each with its moment and its draws.
+So a test can keep a world that failed once, and the shrinker can make it smaller piece by piece.
 """
 
 from collections.abc import Callable
@@ -153,7 +153,7 @@ class Case:
 
 
 PLAIN: dict[type, Callable[[], Any]] = {bool: bool, int: int, float: float, str: str}
-"""What a required field of such a type is where a case does not name it: nothing."""
+"""Type -> the empty value of a required field of that type, where a case does not name the field."""
 
 KINDS: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
 

@@ -1,9 +1,9 @@
-"""What simulated worlds reached: state × input of the machines, command × state, and the coverage points.
+"""The coverage of simulated worlds: state × input of the machines, command × state, and coverage points.
 
-`Recorder` counts while it is entered, by replacing methods and tables of the machines; outside of it they are
-what was imported, and pay nothing. `Coverage` is the counts, to be added up over seeds and processes. `MAPS`
-says what there is to reach: which pairs are legal, by the machines' own tables. It refuses to know what a
-fault is and how anything is shown.
+`Recorder` counts while it is entered, by replacing methods and tables of the machines. Outside of it they are
+as they were imported, and pay nothing. `Coverage` holds the counts; a campaign adds them up over seeds and
+processes. `MAPS` has the pairs that a world can reach: those that are legal by the machines' own tables. This
+module refuses to know what a fault is and how anything is shown.
 """
 
 import sys
@@ -52,7 +52,7 @@ TABLES = _tables()
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """What there is to reach, as a table of which some cells are legal."""
+    """The pairs that worlds can reach, as a table of which some cells are legal."""
 
     name: str
     text: str
@@ -100,10 +100,10 @@ OF_CONSUMER = frozenset(
 )
 
 ANSWERS = ("_on_reply", "_on_error")
-"""What takes the answers to requests in the client's connection."""
+"""The methods of the client's connection that take the answers to requests."""
 
 _OWNERS = {attaching.Attached: OPEN, attaching.Closing: CLOSING}
-"""In any other state an owner that a connection knows is on its way to being open."""
+"""The rows of an owner's states. In any other state an owner that a connection knows is opening."""
 
 TO_CLIENTS, TO_BROKERS = "commands to clients", "commands to brokers"
 
@@ -164,12 +164,12 @@ MAPS: dict[str, Map] = {
 
 @dataclass(slots=True)
 class Coverage:
-    """Counts. Adding is all there is to do with them, in any order."""
+    """The counts of one or more seeds. They can only be added, in any order."""
 
     cells: dict[Cell, int] = field(default_factory=dict)
     """The number of times that each pair happened."""
     illegal: dict[Cell, int] = field(default_factory=dict)
-    """What came in a state whose table does not have it: it was refused, or ended a connection."""
+    """Pairs that happened though the state's table does not have them: refused, or ended a connection."""
     points: dict[str, int] = field(default_factory=dict)
     """The number of times that each coverage point was reached."""
     seeds: dict[str, int] = field(default_factory=dict)
@@ -196,7 +196,7 @@ class Coverage:
 
     @property
     def missing_moves(self) -> list[str]:
-        """What the client's machines never did, though their tables have it."""
+        """The moves in the tables of the client's machines that never happened."""
         return [f"{name}: {column} in {row}" for name in TABLES for row, column in self.missing(name)]
 
     @property
@@ -267,7 +267,7 @@ class Recorder:
         self._undo.clear()
 
     def take(self) -> Coverage:
-        """What was reached since the last time, as the coverage of one seed."""
+        """Take the counts since the last call, as the coverage of one seed."""
         coverage = Coverage(points=dict(self._points), seeds=dict.fromkeys(self._points, 1))
         for mine, moves in ((coverage.cells, self._moves), (coverage.illegal, self._illegal)):
             for (name, state, event), count in moves.items():

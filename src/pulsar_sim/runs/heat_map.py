@@ -37,16 +37,16 @@ class HeatMap:
     column_title: str = ""
     width: int = 46
     height: int = 22
-    """Of a cell."""
+    """The height of a cell; `width` is its width."""
     numbers: bool = True
-    """Whether the counts stand in the cells; they can be pointed at in any case."""
+    """When True, the counts stand in the cells. The reader can point at a cell for its count in any case."""
     blank: bool = False
     """Cells that are not legal are left out, instead of hatched."""
     never: str = "legal, never happened"
 
 
 def width_of(text: str) -> float:
-    """How much room a label takes, at most."""
+    """Compute the greatest width that a label may take."""
     return sum(CAPITAL if letter.isupper() else SMALL for letter in text)
 
 

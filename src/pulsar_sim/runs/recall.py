@@ -1,7 +1,7 @@
 """Recall: which planted bugs the simulator notices, by which invariants, and in how many seeds.
 
-Owns the trying of one bug with one seed after another, and the sum. It has no clock and no processes; whoever
-asks has.
+This module tries one bug with one seed after another, and owns the sum. It has no clock and no processes; its
+callers have.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -33,12 +33,12 @@ class Notice:
     rule: str
     what: str
     events: int
-    """Of its world, until the bug was noticed: what it costs to see it again."""
+    """The events of its world until an invariant noticed the bug: the cost of seeing it again."""
 
 
 @dataclass(slots=True)
 class Recalled:
-    """What became of one planted bug."""
+    """The results of one planted bug."""
 
     name: str
     origin: str
@@ -46,9 +46,9 @@ class Recalled:
     caught_by: tuple[str, ...]
     """Invariants that are right to notice it."""
     tried: int = 0
-    """Seeds that were run; those whose worlds cannot show the bug are passed over."""
+    """Seeds that were run, without those whose worlds cannot show the bug."""
     seeds: int = 0
-    """Of these, up to the first that noticed, that one included; all where none did."""
+    """The seeds run up to the first that noticed the bug, that one included; all where none did."""
     notices: list[Notice] = field(default_factory=list)
     calls: dict[str, int] = field(default_factory=dict)
     """Each replaced method -> how often it was called."""
@@ -131,7 +131,7 @@ def try_seed(bug: PlantedBug, seed: int, recalled: Recalled) -> bool:
 
 
 def _raised_by(bug: PlantedBug, traceback: str) -> bool:
-    """Whether the innermost call of a traceback is the bug's own code, or what puts it in its place."""
+    """Tell whether the innermost call of a traceback is the bug's own code, or the code that plants it."""
     *_, innermost = [line for line in traceback.splitlines() if line.startswith("  File ")]
     return any(f'"{file}"' in innermost for file in (getfile(bug.plant), getfile(Patches)))
 

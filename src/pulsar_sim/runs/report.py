@@ -1,8 +1,8 @@
-"""A campaign as a page to look at: figures, failures, what was reached and what was not.
+"""The report of a campaign, as a page: figures, failures, reached and missing coverage.
 
-One file that needs no other, and beside it the maps as SVG files of their own. Everything is put together as
-a tree of elements, so that no text can be taken for markup. Owns what stands where; counts come from the
-campaign, pictures from `heat_map`, and whoever wants files writes them.
+The page is one file that needs no other; beside it are the maps, as SVG files of their own. This module
+builds a tree of elements, so that no text can be taken for markup. It owns the layout. Counts come from the
+campaign, pictures from `heat_map`, and the caller writes the files.
 """
 
 from collections.abc import Iterable
@@ -49,9 +49,9 @@ tr.never td { color: var(--never); }
 
 
 def files(campaign: Campaign, seconds: float | None = None) -> dict[str, str]:
-    """By file name: `report.html`, and a picture of each map.
+    """Build the files of the report, by file name: `report.html`, and a picture of each map.
 
-    `seconds`: how long the campaign took, where somebody had a clock.
+    `seconds`: the time that the campaign took; None where the caller had no clock.
     """
     pictures = {
         f"{name.replace(' ', '-')}.svg": tostring(picture_of(campaign, each), encoding="unicode")

@@ -33,7 +33,7 @@ from ..world.world import World
 T = proto.BaseCommand
 
 SEED = 1
-"""Of every scenario; it decides the small pauses between an application's steps."""
+"""The seed of every scenario; it decides the small pauses between an application's steps."""
 
 
 def quiet_profile(

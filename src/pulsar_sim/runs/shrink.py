@@ -25,14 +25,14 @@ MAX_MOVED = 3
 """Faults that are moved together to an earlier moment, at most."""
 
 FEW = (1, 2, 3, 6, 12)
-"""How many messages of each producer are tried with faults that are moved."""
+"""The numbers of messages of each producer that the shrinker tries with moved faults."""
 
 LONGEST_LINE = 150
 
 GUESTS = ("transient_subscribers", "single_topic_seekers", "tables")
 
 OF_SEVERAL = ("multi_topics_seekers", "groups", "nonpersistent_apps")
-"""Those who receive from several topics, or from one of their own."""
+"""The plans of applications that receive from several topics, or from one of their own."""
 
 EVENTS = ("compactions", "ends", "migrations")
 
@@ -103,7 +103,7 @@ class Shrinker:
         return self.runs >= self._limit or self._enough()
 
     def _try(self, smaller: Case) -> bool:
-        """Whether it fails in the same way; then it is the case from now on."""
+        """Run a smaller case. Give True where it fails in the same way; it is the case from now on."""
         if self._done():
             return False
         self.runs += 1
@@ -169,7 +169,10 @@ class Shrinker:
                         break
 
     def _without_consumer(self, index: int) -> Case:
-        """A subscription goes with its last consumer: that nobody drains it is a failure of its own."""
+        """Leave out a consumer. The last one takes its subscription along.
+
+        A subscription that no consumer drains is a failure of its own.
+        """
         plans = self.case.profile.consumers
         left = plans[:index] + plans[index + 1 :]
         subscription = plans[index].subscription
@@ -289,7 +292,7 @@ class Shrinker:
                     self._try(self._with_consumer(index, **{name: value}))
 
     def _producer(self, index: int) -> None:
-        """Of a feature that is needed, what can be left out of it."""
+        """Leave out the parts of a needed feature that the failure does not need."""
         batching = self.case.profile.producers[index].batching
         if batching is not None and batching.by_key:
             self._try(self._with_producer(index, batching=replace(batching, by_key=False)))
@@ -338,13 +341,16 @@ class Shrinker:
         return self._with(consumers=plans)
 
     def _with_partitioned(self, index: int, plan: PartitionedPlan) -> Case:
-        """With fewer partitions there are fewer topics: who is on none any more goes."""
+        """Change the plan of a partitioned topic.
+
+        With fewer partitions there are fewer topics: subscriptions and consumers of lost topics go, too.
+        """
         plans = list(self.case.profile.partitioned)
         plans[index] = plan
         return self._on_existing(plans)
 
     def _without_partitioned(self, index: int) -> Case:
-        """Who sent to it sends to a plain topic."""
+        """Leave out a partitioned topic and those behind it; its producers then send to a plain topic."""
         case = self._on_existing(self.case.profile.partitioned[:index])
         producers = [
             replace(plan, partitioned=None) if plan.partitioned == index else plan

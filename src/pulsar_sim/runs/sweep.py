@@ -31,7 +31,7 @@ LATE = {"1ms": MILLISECOND, "30ms": 30 * MILLISECOND, "400ms": 400 * MILLISECOND
 WHOSE = ("all", "clients", "brokers")
 
 WINDOW = 20 * MILLISECOND
-"""What is due within so many nanoseconds of the earliest event could as well happen first."""
+"""Nanoseconds after the earliest event within which any other due event could as well happen first."""
 
 DEPTH = 60
 """Choices of one run that are varied; what comes later happens in order."""
@@ -42,14 +42,14 @@ DEVIATIONS = 2
 
 @dataclass(slots=True)
 class SweepReport:
-    """What one scenario came to under one kind of sweep."""
+    """The results of one scenario under one kind of sweep."""
 
     scenario: str
     kind: str
     points: int = 0
-    """That there are."""
+    """The number of points that the scenario has."""
     runs: int = 0
-    """That were tried."""
+    """The number of points that the sweep tried."""
     complete: bool = False
     """True when the sweep tried all points."""
     failures: list[tuple[str, SeedReport]] = field(default_factory=list)
@@ -58,7 +58,7 @@ class SweepReport:
 
     @property
     def distinct(self) -> int:
-        """How many different runs there were: some orders differ only in events that do nothing."""
+        """The number of different runs: some orders differ only in events that do nothing."""
         return len(self._traces)
 
     @property
@@ -102,7 +102,7 @@ def reset(pipe: Pipe) -> None:
 
 @_ending
 def half_open(pipe: Pipe) -> None:
-    """Nothing arrives any more, and nobody is told."""
+    """Nothing arrives any more, and neither end is told."""
     pipe.wire.half_open(to_broker=True, to_client=True)
 
 
@@ -300,7 +300,7 @@ def nudges(scenario: Scenario) -> list[Nudge]:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Which of the events at hand happens next, at the choices where it is not the earliest."""
+    """The choices of a run at which another event than the earliest happens next."""
 
     choices: tuple[tuple[int, int], ...] = ()
     """(number of the choice, which event: 1 is the second earliest)."""
@@ -334,7 +334,7 @@ class ChoosingClock(Clock):
         self.active = False
         self.depth = depth
         self.branches: list[int] = []
-        """How many events there were to choose from, choice by choice."""
+        """The number of events to choose from, choice by choice."""
 
     def step(self) -> bool:
         if not self.active or len(self.branches) >= self.depth or len(self._heap) < 2:
