@@ -6,11 +6,16 @@ Shown are the medians of the rounds, and the ratio of the medians.
 
 Before that it measures the simulator, in this process, for `--simulator` seconds (0: not at all).
 
-Options, or environment: `--url`/URL, a broker (without it our own is started), and `--admin`/ADMIN, its
-administration over HTTP, which makes the partitioned topic (without it that row is left out);
-`--rounds`/ROUNDS; `--messages`/MESSAGES of 100 B in batches (the other rows take a fraction of it). Exit
-status 0, or 1 with one line that says what failed. A row of one size that the broker cannot take is left out,
-with a line that says why.
+Options, or environment:
+
+* `--url`/URL, a broker; without it our own is started.
+* `--admin`/ADMIN, its administration over HTTP, which makes the partitioned topic; without it that row is
+  left out.
+* `--rounds`/ROUNDS.
+* `--messages`/MESSAGES of 100 B in batches; the other rows take a fraction of it.
+
+The exit status is 0, or 1 with one line that says what failed. A row of one size that the broker cannot take
+is left out, with a line that says why.
 """
 
 import argparse
@@ -46,7 +51,7 @@ CALLS = {
     "send_chunked": ("enqueue, receipt.wait of each", "send_async, callback of each"),
     "send_one": ("send, one after the other", "send, one after the other"),
 }
-"""Of every row, the calls that are timed: ours, and the official client's."""
+"""The calls that each row times: ours, and the official client's."""
 
 SIZES = (100, 1000)
 """Bytes of a payload."""
@@ -79,7 +84,7 @@ class Row:
         return self.workload if self.batched or self in SPECIAL else f"{self.workload}, unbatched"
 
     def messages(self, total: int) -> int:
-        """How many are timed, where it is `total` of 100 B in batches."""
+        """The number of messages that this row times, where the row of 100 B in batches times `total`."""
         if self in SPECIAL:
             return max(SPECIAL[self][0], total // SPECIAL[self][1])
         return max(1000, total // SHARES[self.size, self.batched] // 1000 * 1000)

@@ -1,7 +1,7 @@
-"""What is measured, in words both clients' processes understand.
+"""Jobs and measurements, in words that both clients' processes understand.
 
-Each client runs in a process of its own, which takes one job after the other as a line of JSON and answers
-each with a measurement. So the processor time of all of a client's threads is in its figure, and no other's.
+Each client runs in a process of its own. It takes one job after the other as a line of JSON and answers each
+with a measurement. So a client's figure has the processor time of all its threads, and of no others.
 """
 
 import json
@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 RECEIVER_QUEUE_SIZES = {True: 10_000, False: 1000}
-"""Messages, by whether they are batched; for both clients. Ten batches, so a small queue limits nobody."""
+"""Messages, for both clients: True with batches, False without. Ten batches are enough to limit no client."""
 
 MAX_PENDING_MESSAGES = 20_000
 """Messages, for both clients."""
@@ -27,13 +27,13 @@ BATCH_DELAY = 0.1
 """Seconds. Never the limit either: every count is a multiple of 1000."""
 
 KEYS = [f"key-{number}" for number in range(100)]
-"""Of `send_keyed`, `receive_key_shared` and `load_table`, in turn."""
+"""Keys of `send_keyed`, `receive_key_shared` and `load_table`, used in turn."""
 
 LARGE_TABLE = ("load_large_table", "fill_large_table")
 """Workloads with a key for every message."""
 
 KEY_SHARED_CONSUMERS = 4
-"""Of `receive_key_shared`, all in one process."""
+"""Consumers of `receive_key_shared`, all in one process."""
 
 SMALL_TABLES = 10
 """Times that `load_table` loads its table, by a new client each: one of them takes a few milliseconds."""
@@ -42,7 +42,7 @@ CUMULATIVE_EVERY = 100
 """Messages, of `receive_cumulative`."""
 
 SEND_TIMEOUT = 30.0
-"""Seconds, of `send_chunked` with both clients: some brokers announce a larger size than their store takes,
+"""Seconds for `send_chunked` with both clients. Some brokers announce a larger size than their store takes,
 and fail every time. The other rows have no limit, because any broker takes them."""
 
 JOB_TIMEOUT = 300.0
@@ -94,21 +94,22 @@ class Job:
 
     @property
     def tables(self) -> int:
-        """How often a table is loaded."""
+        """The number of times that the job loads its table."""
         return 1 if self.workload in LARGE_TABLE else SMALL_TABLES
 
     @property
     def keys(self) -> list[str]:
-        """Of messages with keys, in turn."""
+        """The keys of messages, used in turn."""
         return [f"key-{number}" for number in range(self.messages)] if self.workload in LARGE_TABLE else KEYS
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Of one job: seconds by the clock, and processor seconds of the client's process, all threads."""
+    """The result of one job. Processor seconds are those of the client's process, of all its threads."""
 
     messages: int
     seconds: float
+    """Seconds by the clock."""
     cpu_seconds: float
 
     @property

@@ -18,7 +18,7 @@ STACK = 8_000_000_000
 """Bytes of address space, not of memory, for the stack of each thread of a client that needs it deep."""
 
 ATTEMPTS = 5
-"""Of a job that ends its process now and then."""
+"""Attempts at a job that ends its process now and then."""
 
 
 class Failed(Exception):
@@ -26,7 +26,7 @@ class Failed(Exception):
 
 
 class Died(Failed):
-    """It did not survive it."""
+    """The process ended during its job."""
 
 
 class ClientProcess:

@@ -25,15 +25,15 @@ WARM_UP = 3
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """What a run of seeds came to."""
+    """The result of a run of seeds."""
 
     seeds: int
     messages: int
-    """Delivered and acknowledged."""
+    """Messages that were delivered and acknowledged."""
     entries: int
-    """Of all logs."""
+    """Entries of all logs."""
     stored: int
-    """Messages in them."""
+    """Messages in those entries."""
     failures: int
     seconds: float
     cpu_seconds: float

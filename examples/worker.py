@@ -78,7 +78,7 @@ class Worker:
                 options.subscription,
                 initial_position="earliest",
                 dead_letter=DeadLetterPolicy(max_redeliver_count=5),
-                batch_index_acknowledgement=True,  # a batch that is half done does not come again as a whole
+                batch_index_acknowledgement=True,  # a batch that is half done is not redelivered whole
             ) as consumer,
         ):
             print("ready", flush=True)

@@ -25,7 +25,7 @@ from pulsar_sansio import (
 
 
 class Accounts:
-    """Of one client's application."""
+    """The accounts of one client's application."""
 
     def __init__(self) -> None:
         self.handles: set[int] = set()
@@ -33,14 +33,14 @@ class Accounts:
         self.ready: set[int] = set()
         self.ended: set[int] = set()
         self.tickets: dict[int, int] = {}
-        """By producer: how many were given and are not settled."""
+        """By producer: the number of tickets that were given and are not settled."""
         self.requests: set[int] = set()
-        """Those that are not answered."""
+        """Requests that are not answered."""
         self.undisturbed: set[int] = set()
-        """Handles that may neither be detached nor end: they are on a link that nobody touches."""
+        """Handles that may neither be detached nor end: they are on a link that no attack touches."""
 
     def news(self, output: client_outputs.Output, label: str) -> None:
-        """One output to the application; `label` says what it followed from."""
+        """Book one output to the application; `label` names the input before it."""
         match output:
             case Receipts(producer, _, message_ids):
                 self._settled(producer, len(message_ids), label)
@@ -103,7 +103,7 @@ class Accounts:
             raise Violation(f"{label}: {handle}, which is on another link, ended")
 
     def check_closed(self) -> None:
-        """The client is closed: nothing is owed to anybody."""
+        """Check that a closed client owes nothing: no ticket, no answer."""
         if any(self.tickets.values()):
             raise Violation(f"the client is closed and tickets are not settled: {self.tickets}")
         if self.requests:

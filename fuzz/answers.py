@@ -1,7 +1,7 @@
-"""What an honest broker answers to a client, as far as it takes to attach it and keep it going.
+"""The answers of an honest broker to a client, as far as the client needs them to attach and to go on.
 
-Scripted, not a broker: it stores nothing, confirms everything at once, and delivers to consumers what it is
-told to. It shares no code with the machines under test but the frame codec.
+The answers are a script, not a broker. The script stores nothing, confirms everything at once, and delivers
+to consumers what it is told to. It shares no code with the machines under test but the frame codec.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ from pulsar_sansio.wire import (
 Command = proto.BaseCommand
 
 MATCHING = ("persistent://public/default/theirs", "persistent://public/default/theirs-too")
-"""The topics that there are, as far as who has a pattern is concerned."""
+"""The topics that exist for a consumer with a pattern."""
 
 
 def connected(max_message_size: int, version: int = 21) -> bytes:

@@ -1,8 +1,8 @@
-"""How much memory a peer can make a machine hold, as a function of its configuration.
+"""The most memory that a peer can make a machine hold, as a function of its configuration.
 
-Every term names what is held. What an application holds of its own will is not in it: messages that it took,
-messages that it sent and that wait for their receipt. Neither is what a broker stores: storage is what
-clients are given it for, and the policies and limits of topics are its bound.
+Every term names the thing that is held. The bound leaves out what an application holds of its own will:
+messages that it took, and messages that it sent and that wait for their receipt. It also leaves out what a
+broker stores. Clients are meant to use storage, and the policies and limits of topics bound it.
 """
 
 from collections.abc import Iterable
@@ -56,10 +56,10 @@ def client_bound(config: ClientConfig, consumers: Iterable[ConsumerSpec], links:
 
 
 NAME_BYTES = 4 * MAX_NAME_LENGTH
-"""Of a name that a client chose."""
+"""Bytes of a name that a client chose."""
 
 PROPERTIES_BYTES = 8 * MAX_PROPERTIES
-"""Of the properties that a client gives to one thing: objects, and text of up to four bytes a character."""
+"""Bytes of one set of properties of a client: objects, and text of up to four bytes a character."""
 
 OBJECT = 4096
 """Bytes of a connection, topic, subscription, producer or consumer besides its names and properties."""

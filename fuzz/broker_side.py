@@ -1,12 +1,13 @@
 """Hostile clients against a `Broker`.
 
-One round is one broker with an innocent client, which publishes and consumes on a topic of its own and has to
-go on undisturbed, and hostile clients, which are let in like anybody, get a producer and consumers of every
-kind, and then say whatever they like. Sometimes they do not read what they are answered. When the round is
-over, the administrator looks at everything, and the broker is started again from what it stored.
+One round is one broker with an innocent client and hostile clients. The innocent client publishes and
+consumes on a topic of its own, and has to go on undisturbed. The broker accepts the hostile clients like any
+other. They get a producer and consumers of every kind, and then send any frames. Sometimes they do not read
+the answers. After the round the administrator looks at everything, and the broker is started again from its
+store.
 
-The checks are those of any server that is not to be brought down: `receive_data` raises nothing; one input
-brings a bounded number of outputs; what waits to be written to one peer is bounded; timers do not spin.
+The checks are those of a server that must not go down. `receive_data` raises nothing. One input brings a
+bounded number of outputs. The bytes that wait to be written to one peer are bounded. Timers do not spin.
 """
 
 from collections.abc import Sequence
@@ -150,7 +151,7 @@ class BrokerRound(Round):
     # --- the broker's outputs ------------------------------------------------------------------------
 
     def _follow(self, outputs: Sequence[Any], frames: int) -> None:
-        """What they lead to (writing, storing, confirming) is part of the input, and done by `_drain`."""
+        """Do nothing: writing, storing and confirming are part of the input, and `_drain` does them."""
 
     def _drain(self) -> list[broker_outputs.Output]:
         outputs: list[broker_outputs.Output] = []

@@ -26,16 +26,16 @@ HOME = "pulsar://home:6650"
 EVIL = "pulsar://evil:6650"
 
 MAX_PARTITIONS = 6
-"""Of a topic, and topics that match a pattern."""
+"""The most partitions of a topic, and the most topics that match a pattern."""
 
 PARTITIONED = "theirs-parts"
-"""A topic that has partitions, as far as its broker is honest."""
+"""A topic that has partitions if its broker is honest."""
 
 OFTEN = 0.5
 """Seconds between two questions for topics and partitions."""
 
 CONSUMERS = 3 + 2 * MAX_PARTITIONS
-"""At one time: two that are attacked, one on the honest broker, and those of several topics."""
+"""Consumers at one time: two under attack, one on the honest broker, and those of several topics."""
 
 
 def config(service_url: str) -> ClientConfig:
@@ -79,7 +79,7 @@ def consumer_spec(topic: str, kind: SubscriptionType, indexed: bool) -> Consumer
 
 
 def several_spec(topics: str | tuple[str, ...] | TopicsPattern, kind: SubscriptionType) -> ConsumerSpec:
-    """Of several topics; of those that are named, messages may be put off."""
+    """A consumer of several topics. It has a retry topic, unless a pattern chooses its topics."""
     return ConsumerSpec(
         topics,
         "several",

@@ -54,8 +54,8 @@ from pulsar_sansio.wire import decode_frame, max_frame_size, proto
 Command = proto.BaseCommand
 
 MAX_ANSWER = 64 * 1024 + MAX_IN_FLIGHT * 2 * LIMIT
-"""Bytes to write that one input may bring (a producer that is attached again sends its whole window, that of
-dead letters what somebody else has written), besides `ANSWER_PER_FRAME` for each frame in it."""
+"""Bytes to write that one input may bring, besides `ANSWER_PER_FRAME` for each frame in it. A producer that
+is attached again sends its whole window; the producer of dead letters sends messages of other producers."""
 
 ANSWER_PER_FRAME = 400
 
@@ -71,14 +71,14 @@ class Wire:
         self.hostile = host != "home"
         self.reads = True
         self.questions: deque[tuple[int, Any]] = deque()
-        """What the client said and nobody answered yet."""
+        """Commands of the client that its broker has not answered yet."""
         self.attached: set[int] = set()
         """Requests of PRODUCER and SUBSCRIBE that were answered honestly."""
 
 
 class ClientRound(Round):
-    """One client, its brokers and its application. `feed` and `run` raise `Violation`, or whatever comes out
-    of the client that should not."""
+    """One client, its brokers and its application. `feed` and `run` raise `Violation`, or the unexpected
+    exception of the client."""
 
     side: ClassVar[str] = "client"
     frames_when_due: ClassVar[int] = 0
@@ -160,7 +160,7 @@ class ClientRound(Round):
         return handle
 
     def _open_other(self) -> None:
-        """Somebody who reads, has a table view, or receives from several topics."""
+        """Open a reader, a table view, or a consumer of several topics."""
         client, draws = self.client, self.draws
         topic = PARTITIONED if draws.chance(30) else "theirs"
         match draws.below(4):
@@ -303,7 +303,7 @@ class ClientRound(Round):
         self._count_round()
 
     def _opened(self, wire: Wire) -> bool:
-        """Mostly honest until somebody is attached."""
+        """True if the broker may attack: mostly only after it has attached a producer or consumer."""
         return bool(wire.attached) or self.draws.chance(15)
 
     def _answer(self, wire: Wire) -> None:
@@ -342,7 +342,7 @@ class ClientRound(Round):
                 self._advance(0.5)
 
     def _reopen(self) -> None:
-        """What ended for good is replaced."""
+        """Replace the producers and consumers that have ended for good."""
         self.producers = [handle for handle in self.producers if handle not in self.accounts.ended]
         self.consumers = [handle for handle in self.consumers if handle not in self.accounts.ended]
         if len(self.accounts.handles) < MAX_HANDLES:

@@ -35,12 +35,12 @@ HOT = (6, 7, 9, 10, 11)
 
 
 def inputs(target: str) -> list[Path]:
-    """What is kept for a target."""
+    """The inputs that are kept for a target."""
     return sorted(path for path in (FOLDER / target).glob("*") if path.is_file())
 
 
 def keep(target: str, data: bytes) -> bool:
-    """Keep an input; whether it is new and small enough."""
+    """Keep an input if it is new and small enough. Returns True if so."""
     if len(data) > LARGEST:
         return False
     path = FOLDER / target / blake2b(data, digest_size=8).hexdigest()

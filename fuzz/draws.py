@@ -45,14 +45,14 @@ class Draws:
         return self._left is not None and self._left() <= 0
 
     def below(self, limit: int) -> int:
-        """0 to limit - 1. Slightly uneven, which nobody here minds."""
+        """0 to limit - 1. The draw is slightly uneven, which does not matter here."""
         return self.bits(8 if limit <= 256 else limit.bit_length() + 8) % limit
 
     def between(self, low: int, high: int) -> int:
         return low + self.below(high - low + 1)
 
     def chance(self, percent: int) -> bool:
-        """True in so many of a hundred; never once the bytes are used up."""
+        """True in `percent` of a hundred draws; never once the bytes are used up."""
         return self.bits(8) * 100 >= (100 - percent) * 256
 
     def choice(self, items: Sequence[T]) -> T:

@@ -25,14 +25,14 @@ LONGEST = 4096
 """Bytes of one input."""
 
 PROGRAM = "FUZZ_PROGRAM"
-"""In the environment of `under_atheris`: what it is to call itself."""
+"""The variable in the environment of `under_atheris` that names its program."""
 
 MOST_KEPT = 30
 """Inputs that one run may add to the corpus: the shortest of those that reach something new."""
 
 
 class Result(NamedTuple):
-    """What came of one target. `failure`: the input in hexadecimal and the exception, or ""."""
+    """The result of one target. `failure`: the input in hexadecimal and the exception, or ""."""
 
     engine: str
     target: str

@@ -28,18 +28,18 @@ FRAMES = 400
 """Hostile frames of one round."""
 
 TRACED_EVERY = 25
-"""One round in so many has its memory traced, which makes it several times slower."""
+"""One of this many rounds has its memory traced, which makes it several times slower."""
 
 CASES_PER_FRAME = 0.2
-"""How far the cases go on from one round to the next. Both sides take turns, so it is half of the part of
-frames that are a single case."""
+"""The cases by which one round is ahead of the round before it, for each frame. Both sides take turns, so it
+is half of the part of frames that are a single case."""
 
 SIDES: dict[str, type[ClientRound] | type[BrokerRound]] = {"client": ClientRound, "broker": BrokerRound}
-"""By the side that is under attack."""
+"""The kinds of rounds, by the side that is under attack."""
 
 
 def play(side: str, seed: int, *, frames: int = FRAMES, traced: bool = False) -> Report:
-    """One round. What goes wrong is in the report's failures, with the way to play it again."""
+    """Play one round. The report has its failures, each with the way to play it again."""
     report = Report(side)
     first_case = int(seed * frames * CASES_PER_FRAME)
     if traced:
@@ -65,14 +65,14 @@ def play(side: str, seed: int, *, frames: int = FRAMES, traced: bool = False) ->
 
 
 def _warm_up() -> None:
-    """What is made once should not be counted for the round that makes it."""
+    """Make the objects that are made once, so that no round is charged for them."""
     cases()
     for codec in CODECS:
         bomb(codec)
 
 
 def _bound(machine: ClientRound | BrokerRound, report: Report) -> int:
-    """What the configuration allows, and what can be made of the bytes of this round: the less of both."""
+    """The lesser of two bounds: of the configuration, and of the bytes of this round."""
     return min(_configured(machine), fed_bound(report.bytes, machine.mischief.inflatable, LIMIT))
 
 
@@ -84,7 +84,7 @@ def _configured(machine: ClientRound | BrokerRound) -> int:
 
 
 def _work(seeds: range, sides: tuple[str, ...], until: float, rounds: int, frames: int | None) -> Report:
-    """The rounds of one process: until the time is over, or so many rounds, or frames."""
+    """Play the rounds of one process, up to a time, a number of rounds, or a number of frames."""
     warnings.simplefilter("error")
     total = Report()
     begun = time.process_time()

@@ -1,8 +1,8 @@
 """`Mischief`: one hostile frame after the other, for one direction.
 
-It mixes what must all be met: legal commands nobody asked for, every case of `mutations` in turn, payloads
-that lie, broken frames, and bytes from nowhere. Commands of the right direction with ids that mean something
-come most often, because they get furthest.
+It mixes legal commands without a request, every case of `mutations` in turn, payloads that lie, broken
+frames, and random bytes. Commands of the right direction with ids that mean something are the most frequent,
+because they get furthest.
 """
 
 from collections import Counter
@@ -46,7 +46,7 @@ BROKER_SAYS: tuple[int, ...] = (
     Command.GET_SCHEMA_RESPONSE,
     Command.GET_OR_CREATE_SCHEMA_RESPONSE,
 )
-"""What a client expects at some time, the most frequent more often."""
+"""Commands that a client expects at some time; the most frequent stand here more than once."""
 
 CLIENT_SAYS: tuple[int, ...] = (
     Command.SEND,
@@ -78,7 +78,7 @@ CLIENT_SAYS: tuple[int, ...] = (
     Command.WATCH_TOPIC_LIST,
     Command.WATCH_TOPIC_LIST_CLOSE,
 )
-"""What a broker expects once CONNECT is done."""
+"""Commands that a broker expects after CONNECT."""
 
 WITH_PAYLOAD = frozenset((Command.SEND, Command.MESSAGE))
 
@@ -109,11 +109,11 @@ class Mischief:
         self, draws: Draws, says: tuple[int, ...], known: Known, limit: int, first_case: int | None = None
     ) -> None:
         self.kinds: Counter[str] = Counter()
-        """How many frames of each kind were made."""
+        """The number of frames of each kind that were made."""
         self.inflatable = 0
-        """How many entries were made that become much larger than they are."""
+        """The number of entries that take much more memory than they have bytes."""
         self.cases = 0
-        """How many of them were made."""
+        """The number of cases that were made."""
         self._draws = draws
         self._says = says
         self._known = known

@@ -1,8 +1,8 @@
-"""What can be wrong with a command: every field of every command, in every way that the wire allows.
+"""Faults in commands: in every field of every command, in every way that the wire allows.
 
 A *case* is a command, a way to one of its fields, and a mutation that applies there. `cases()` lists them
 all, so that a run can say that it has been everywhere; beyond that, seeds combine them. Frames as a whole
-have mutations of their own, and what stands behind SEND and MESSAGE is in `payloads`.
+have mutations of their own. `payloads` makes the bytes behind SEND and MESSAGE.
 """
 
 from collections.abc import Callable
@@ -255,14 +255,14 @@ def cases_of(descriptor: Descriptor) -> tuple[FieldCase, ...]:
 
 @lru_cache(maxsize=1)
 def cases() -> tuple[Case, ...]:
-    """Of every command of the schema."""
+    """The cases of every command of the schema."""
     return tuple(
         Case(number, path, name) for number in TYPES for path, name in cases_of(descriptor_of(number))
     )
 
 
 def mutate(tree: Tree, path: tuple[Field, ...], name: str, draws: Draws, known: Known) -> None:
-    """Do it: fields on the way that are not there are made first."""
+    """Apply a mutation to a tree. Missing fields on the way are made first."""
     depth = 0
     for field in path[:-1]:
         depth += 1
@@ -347,7 +347,7 @@ FRAME_MUTATIONS: dict[str, FrameMutation] = {
     ),
     "empty frame": lambda whole, draws: b"\0\0\0\4\0\0\0\0",
 }
-"""What can be wrong with a whole frame, whatever the command in it."""
+"""Faults of a whole frame with any command in it, by name."""
 
 
 def _flip(whole: bytes, draws: Draws) -> bytes:

@@ -1,8 +1,8 @@
 """Headers and payload as strangers write them: batches that lie, chunks, codecs, bombs.
 
-What stands behind SEND and MESSAGE is metadata and payload with a checksum in front. All of it is under the
-control of whoever produced it, also where the broker in between is honest. Every lie of this module keeps
-everything else right, the checksum too, so that it is met where it matters and not before.
+Behind SEND and MESSAGE stand metadata and payload, with a checksum in front. The producer controls all of
+them, also if the broker in between is honest. Every lie of this module keeps everything else right, the
+checksum too, so that the machine under attack meets it where it matters and not before.
 """
 
 import zlib

@@ -1,8 +1,8 @@
-"""What protobuf's own parser says of the bytes that the library reads by hand.
+"""Compares the readers that the library has written by hand with protobuf's own parser.
 
-The hand-written readers promise to be exactly as strict as protobuf, but for text that is not UTF-8, which
-they keep, and for values of enums that the schema does not know, which they show. So whatever the bytes are,
-both must take them or neither, and take the same from them.
+The hand-written readers promise to be exactly as strict as protobuf, with two exceptions. They keep text that
+is not UTF-8, and they show values of enums that the schema does not know. So both parsers must accept the
+same bytes, and read the same from them.
 """
 
 from typing import Any
@@ -39,7 +39,7 @@ def same_fields(record: Any, message: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Of protobuf: messages as tuples of their fields, text as bytes."""
+    """A value of protobuf in plain form: messages as tuples of their fields, text as bytes."""
     if hasattr(value, "DESCRIPTOR"):
         return tuple(
             tuple(_plain(item) for item in getattr(value, field.name))
@@ -51,7 +51,7 @@ def _plain(value: Any) -> Any:
 
 
 def _bare(value: Any) -> Any:
-    """Of the library: records are tuples already, text as bytes."""
+    """A value of the library in plain form: records are tuples already, text becomes bytes."""
     if isinstance(value, tuple):
         return tuple(_bare(item) for item in value)
     return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value

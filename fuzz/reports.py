@@ -1,6 +1,6 @@
-"""What a run of hostile peers found: figures that add up, and the first thing that went wrong.
+"""The report of a run of hostile peers: figures that add up, and the first failure.
 
-Knows no machine.
+This module knows no machine.
 """
 
 import re
@@ -13,12 +13,12 @@ from pulsar_sansio import ServerError
 
 
 class Violation(Exception):
-    """Something came out that is not declared, or more of it than there may be."""
+    """A machine gave an output that is not declared, or more of it than allowed."""
 
 
 @dataclass(slots=True)
 class Report:
-    """Of one round, or of many together."""
+    """The report of one round, or of many together."""
 
     side: str = ""
     rounds: int = 0
@@ -48,7 +48,7 @@ class Report:
     delivered: int = 0
     """Messages of hostile brokers that an application took and looked at."""
     innocent: int = 0
-    """How often somebody on another link was seen to go on."""
+    """The number of times that a client or application on another link was seen to go on."""
     processor: float = 0.0
     """Seconds of processor time, which are what a busy machine does not change."""
     resident: int = 0

@@ -1,8 +1,8 @@
-"""What a round of hostile peers is, whichever side they attack.
+"""A round of hostile peers, for both sides that they attack.
 
-A `Round` has one machine. It gives it one input after the other and measures what each brings: outputs and
-processor time are bounded. It lets time pass, and draws what an attack says. Who is on the other end of the
-links, and what the machine's outputs lead to, is for the two sides (`client_side`, `broker_side`).
+A `Round` has one machine. It gives it one input after the other, and checks that the outputs and the
+processor time of each are bounded. It lets time pass, and draws the frames of an attack. The two sides
+(`client_side`, `broker_side`) play the peers of the links and act on the machine's outputs.
 """
 
 import time
@@ -28,7 +28,7 @@ SLOW = 5.0
 
 
 class Machine(Protocol):
-    """What the roots of client and broker have in common, as far as a round needs it."""
+    """The methods of both client and broker that a round needs."""
 
     def handle_deadline(self, now: int) -> None: ...
     def next_deadline(self) -> int | None: ...
@@ -42,7 +42,7 @@ class Attack(NamedTuple):
     pieces: list[bytes]
 
     def frames_in(self, piece: bytes) -> int:
-        """How many frames a piece may hold: more than meant, as a wrong length makes others of the rest."""
+        """The most frames that a piece may hold. A wrong length may turn its rest into further frames."""
         return self.frames + len(piece) // 12
 
 
@@ -51,7 +51,7 @@ class Round(ABC):
 
     side: ClassVar[str]
     frames_when_due: ClassVar[int]
-    """For how many frames of outputs a deadline is good."""
+    """The number of frames whose outputs one deadline may bring."""
     mischief: Mischief
 
     def __init__(self, draws: Draws, report: Report) -> None:
@@ -109,7 +109,7 @@ class Round(ABC):
         self.now = end
 
     def _tick(self) -> None:
-        """What is due now; it may bring more that is due at once, but not without end."""
+        """Handle the deadlines that are due now. They may bring more at once, but not without end."""
         for _ in range(20):
             self._step("time", self.machine.handle_deadline, self.now, frames=self.frames_when_due)
             due = self.machine.next_deadline()

@@ -18,7 +18,7 @@ from fuzz.draws import Draws
 from pulsar_sansio.wire import encode_varint, proto
 
 Descriptor: TypeAlias = Any
-"""Of a message. There are two classes of them, one of each implementation of protobuf."""
+"""The descriptor of a message. Each of protobuf's two implementations has a class of its own for it."""
 
 VARINT, FIXED64, LENGTH, START_GROUP, END_GROUP, FIXED32 = range(6)
 """Wire types. 6 and 7 do not exist."""
@@ -48,7 +48,7 @@ Known = Mapping[str, Sequence[Any]]
 
 
 def varint(value: int) -> bytes:
-    """Of any number, modulo 2^64."""
+    """The varint of any number, modulo 2^64."""
     return encode_varint(value & (1 << 64) - 1)
 
 
@@ -156,7 +156,7 @@ NAMES: dict[int, str] = {number: proto.BaseCommand.Type.Name(number) for number 
 
 
 def descriptor_of(number: int) -> Descriptor:
-    """Of the command with this number."""
+    """The descriptor of the command with this number."""
     return proto.BaseCommand.DESCRIPTOR.fields_by_number[number].message_type
 
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = ROOT / "proto" / "PulsarApi.proto"
 TARGET = ROOT / "src" / "pulsar_sansio" / "wire"
 OLDEST_RUNTIME = (6, 31, 0)
-"""What `dependencies` in pyproject.toml asks for: protobuf>=6.31."""
+"""The oldest version that `dependencies` in pyproject.toml allows: protobuf>=6.31."""
 
 _VERSION_COMMENT = re.compile(r"^# Protobuf Python Version: .*$", re.MULTILINE)
 _VERSION_GATE = re.compile(r"(_runtime_version\.Domain\.PUBLIC,)\s*\d+,\s*\d+,\s*\d+,\s*'[^']*',")

@@ -4,7 +4,7 @@
     pulsar-trio simulate mutate --of adapter --mutants 200 --results build/adapter.jsonl
     python tools/keep_mutants.py build/machines.jsonl build/adapter.jsonl
 
-The last line of a mutant counts. What unit tests have not judged yet is named apart.
+The last line of a mutant counts. The page names apart the mutants that unit tests have not run against yet.
 """
 
 import json

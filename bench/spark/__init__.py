@@ -1,1 +1,1 @@
-"""What reading and writing Pulsar in Spark costs, beside Spark's own source and the JVM connector."""
+"""Measures reading and writing Pulsar in Spark, beside Spark's own source and the JVM connector."""

@@ -31,17 +31,17 @@ WARM_UP = 3
 """Rounds before those that count: JVMs compile for about twelve million rows, the connector's as Spark's."""
 
 EXTRA_TOPICS = 32
-"""Read in one batch, for what a topic more costs."""
+"""Topics that one batch reads, to measure the cost of one more topic."""
 
 EXTRA_MESSAGES = 1000
-"""In each of them."""
+"""Messages in each of the extra topics."""
 
 MICRO_BATCHES = 30
-"""Of `MICRO_BATCH` messages, one after the other."""
+"""Micro-batches of `MICRO_BATCH` messages, one after the other."""
 
 
 class Spark:
-    """`bench.spark.rows` with so many slots."""
+    """A process of `bench.spark.rows` with the given number of slots."""
 
     def __init__(self, slots: int) -> None:
         self._process = subprocess.Popen(

@@ -14,11 +14,11 @@ class Used:
 
     cpu_seconds: float
     workers: tuple[int, ...]
-    """Resident bytes of each Python worker: what it shares with others is counted in each."""
+    """Resident bytes of each Python worker. Shared memory counts in each of them."""
 
 
 def used(root: int) -> Used:
-    """Of process `root` and its descendants."""
+    """The usage of process `root` and its descendants."""
     stats = {int(path.name): _stat(path) for path in Path("/proc").iterdir() if path.name.isdigit()}
     children: dict[int, list[int]] = {}
     for pid, stat in stats.items():

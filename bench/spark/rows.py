@@ -1,7 +1,7 @@
-"""What is measured: each a function of a session and a `Setting`, that gives how many rows went through.
+"""The measured rows: functions of a session and a `Setting` that return the number of rows that went through.
 
-Runs in a process of its own (`python -m bench.spark.rows MASTER`, settings and answers as lines of JSON), so
-that the number of slots is that process's, and so is all of its processor time.
+This module runs in a process of its own: `python -m bench.spark.rows MASTER`, with settings and answers as
+lines of JSON. So the number of slots is that process's, and so is all of its processor time.
 """
 
 import json

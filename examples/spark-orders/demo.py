@@ -38,22 +38,22 @@ LOOK_EVERY = 2.0
 """Seconds between two lines."""
 
 STARTS = 4
-"""How often the driver is started each time, where it ends by itself: on a busy machine a limit of Spark's
-may run out."""
+"""The most starts of the driver each time, if it ends by itself. On a busy machine a limit of Spark's may run
+out."""
 
 PATIENCE = 900.0
 """Seconds after which something must be wrong, on the busiest machine."""
 
 
 class Totals:
-    """What the results say so far."""
+    """The totals that the results have shown so far."""
 
     def __init__(self) -> None:
         self.orders: dict[str, int] = {}
         self.cents: dict[str, int] = {}
         self.results = 0
         self.repeated = 0
-        """Results that say no more than one before them: written twice."""
+        """Results that say no more than an earlier one: the query wrote them twice."""
 
     def take(self, data: bytes) -> None:
         result = json.loads(data)

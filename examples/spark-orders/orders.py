@@ -19,17 +19,18 @@ ORDERS = "persistent://public/default/orders"
 """Messages are JSON, `{"customer": "c-7", "cents": 1250}`."""
 
 TOTALS = "persistent://public/default/order-totals"
-"""Likewise, keyed by the customer: `{"customer": "c-7", "orders": 31, "cents": 40210}`, after each change."""
+"""After each change, a message of JSON keyed by the customer:
+`{"customer": "c-7", "orders": 31, "cents": 40210}`."""
 
 SUBSCRIPTION = "order-totals"
-"""Keeps what the query has not read, however long it does not run."""
+"""The subscription keeps what the query has not read, however long the query does not run."""
 
 LOOK_EVERY = 1.0
 """Seconds between two lines of progress."""
 
 
 def totals(orders: DataFrame) -> DataFrame:
-    """What is computed: how many orders each customer has made, and for how much. A batch or a stream."""
+    """Compute the number of orders of each customer, and their sum. `orders` is a batch or a stream."""
     order = f.from_json(f.col("value").cast("string"), "customer string, cents bigint")
     return (
         orders.select(order.alias("order"))

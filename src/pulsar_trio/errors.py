@@ -1,8 +1,8 @@
 """Errors of the adapter: the core's closed error joined to trio's, mistakes of a program's first hour, and
 the one for a bug of our own.
 
-The core's errors know nothing of trio. Whoever writes `except trio.ClosedResourceError` and whoever
-writes `except ClosedError` both catch what is raised here.
+The core's errors know nothing of trio. A program catches the errors of this module with
+`except trio.ClosedResourceError` as well as with `except ClosedError`.
 """
 
 import trio

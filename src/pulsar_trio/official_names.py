@@ -1,7 +1,7 @@
-"""What the official Python client (`pulsar-client`) calls things, and what they are called here.
+"""The names of the official Python client (`pulsar-client`), and the names of the same things here.
 
-Programs are written from habit, and moved from one client to another. Whoever uses a name of that client gets
-an error that names ours. A value of these tables is one of our names, or a clause for the error's text.
+Programs are written from habit, and moved from one client to another. A program that uses a name of that
+client gets an error with our name. A value of these tables is one of our names, or a clause for the error.
 The names of messages stand beside `pulsar_sansio.Message`.
 """
 

@@ -1,4 +1,4 @@
-"""What calls give that do not wait: nothing, and an error for the program that awaits it."""
+"""The result of calls that do not wait: it stands for None, and raises an error if a program awaits it."""
 
 from collections.abc import Generator
 from typing import Any
@@ -7,8 +7,11 @@ from .errors import NotAwaitable
 
 
 class PlainCall:
-    """Stands for None as the result of a plain call, such as `acknowledge`. Awaiting it raises `NotAwaitable`
-    with a sentence, where awaiting None would say that a NoneType cannot be awaited."""
+    """Stands for None as the result of a plain call, such as `acknowledge`.
+
+    Awaiting it raises `NotAwaitable` with a sentence. Awaiting None would only say that a NoneType cannot be
+    awaited.
+    """
 
     __slots__ = ("_sentence",)
 

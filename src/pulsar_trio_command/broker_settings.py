@@ -106,7 +106,7 @@ HOUSEKEEPING = "part housekeeping_interval"
 SHORTEST = "the shortest of the four intervals counts for all that time alone brings about"
 
 SETTINGS: dict[str, Setting] = {
-    # where it listens, and who it is
+    # addresses to listen on, and the name of the broker
     "brokerServicePort": _number("port", 0, 65535, "0 is a free one"),
     "webServicePort": _number("http_port", 0, 65535, "0 is a free one"),
     "bindAddress": _text("host", "address to listen on; 127.0.0.1 where nothing says another"),
@@ -196,12 +196,12 @@ SETTINGS: dict[str, Setting] = {
 }
 
 UNSAFE = ("authenticationEnabled", "authorizationEnabled")
-"""A broker that ignored these would let in those whom its administrator believes to be kept out."""
+"""A broker that ignored these would admit clients that its administrator believes to be kept out."""
 
 
 @dataclass(slots=True)
 class Chosen:
-    """What settings come to.
+    """The outcome of settings.
 
     `options`: keywords of `open_broker`. `ignored`: Pulsar's settings that this broker has not, each once.
     """
@@ -211,11 +211,11 @@ class Chosen:
 
 
 def choose(given: Iterable[Property]) -> Chosen:
-    """What the settings come to; of a name that is given twice the last one counts.
+    """Translate settings into options of the broker. If a name is given twice, the last value counts.
 
     An empty value leaves a setting as it is, as in Pulsar. Raises `InvalidConfiguration`, which says where a
-    setting was given and what is allowed: for a name that neither Pulsar nor this broker has, a value that is
-    not allowed, and authentication that is switched on, which this broker has not.
+    setting was given and what is allowed. Faults are a name that neither Pulsar nor this broker has, a value
+    that is not allowed, and authentication switched on, which this broker does not implement.
     """
     chosen = Chosen()
     last = {each.name: each for each in given if _known(each)}

@@ -1,9 +1,9 @@
 """The `pulsar-trio` command: `demo`, `broker`, `produce`, `consume`, and the commands of other packages.
 
-A package adds a command by an entry point of the group `pulsar_trio.commands`, with the name of the command:
-a function that is called with the subparsers and the class `Output`, adds its parser, and sets `handler`,
-which gets the arguments and gives the exit code. This package does not know the others. Only the module of
-the command that runs is imported; `--help` and a wrong command import them all.
+A package adds a command by an entry point of the group `pulsar_trio.commands`, with the name of the command.
+The entry point is a function that gets the subparsers and the class `Output`, and adds its parser. It sets
+`handler`, which gets the arguments and returns the exit code. This package does not know the other packages.
+It imports only the module of the command that runs; `--help` and a wrong command import them all.
 
 Exit codes: 0 done, 1 failed, 2 used wrongly, 130 ended by Ctrl-C before it was done, 141 the reader of the
 output went away. An error is one line on standard error with a hint.
@@ -47,7 +47,7 @@ COMMANDS = "pulsar_trio.commands"
 DEFAULT_URL = "pulsar://localhost:6650"
 
 NOBODY_READS = 141
-"""The exit code of a command whose result nobody read, as a shell gives it for SIGPIPE."""
+"""The exit code of a command whose result was not read, as a shell gives it for SIGPIPE."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -119,7 +119,7 @@ def _run(given: argparse.Namespace) -> int:
             case KeyboardInterrupt():
                 output.error(Failed("interrupted"))
                 return INTERRUPTED
-            case BrokenPipeError():  # whoever read our output has read enough
+            case BrokenPipeError():  # the reader of our output has read enough
                 _write_nothing_more()
                 return 0
             case PulsarError() | OSError() | Failed():
@@ -136,7 +136,7 @@ def _write_nothing_more() -> None:
 
 
 def _first(error: BaseException) -> BaseException:
-    """What went wrong first, where tasks failed together."""
+    """The first error, where several tasks failed together."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

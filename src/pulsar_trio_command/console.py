@@ -1,4 +1,4 @@
-"""What the commands print: results on standard output, progress and errors on standard error.
+"""The output of the commands: results on standard output, progress and errors on standard error.
 
 Results are lines for people or, with `--json`, one object per line. A bar is drawn only on a terminal;
 `NO_COLOR` is honoured. Text that came from elsewhere is printed with its control characters escaped.
@@ -39,7 +39,7 @@ class Output:
         sys.stdout.flush()
 
     def note(self, text: str) -> None:
-        """Something that is only for people who watch."""
+        """Print a line that is only for a person at the terminal."""
         if not self.as_json:
             print(text, file=sys.stderr, flush=True)
 
@@ -97,7 +97,7 @@ class _Told(Handler):
 
 
 class Bar:
-    """A progress bar that is drawn when somebody can see it. `advance` draws at most ten times a second."""
+    """A progress bar, drawn only if it is visible. `advance` draws at most ten times a second."""
 
     def __init__(self, text: str, total: int, visible: bool) -> None:
         self._progress: Progress | None = None
@@ -132,7 +132,7 @@ class Bar:
 
 
 def hint_for(error: BaseException) -> str:
-    """What to try next, or an empty text."""
+    """A hint that says what to try next, or an empty text."""
     if isinstance(error, Failed):
         return error.hint
     if isinstance(error, InvalidConfiguration):

@@ -34,7 +34,7 @@ SHOW_EVERY = 0.1
 
 
 class Check:
-    """What arrived of messages numbered 0, 1, 2, …"""
+    """A count of messages that arrived, out of those numbered 0, 1, 2, …"""
 
     def __init__(self) -> None:
         self.seen = self.repeated = self.reordered = 0

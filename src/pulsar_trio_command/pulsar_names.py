@@ -299,5 +299,5 @@ bookie that a standalone Pulsar runs (BookKeeper 4.17), and of what is plugged i
 
 
 def is_pulsars(name: str) -> bool:
-    """Whether a Pulsar has a setting of this name."""
+    """True if a Pulsar has a setting of this name."""
     return name in NAMES or name.startswith(PREFIXES)

@@ -59,8 +59,8 @@ OF_ONE_CONNECTION = tuple(
     )
     if hasattr(errno, name)
 )
-"""What `accept` fails with where a connection has failed before it was accepted (accept(2)), or is forbidden:
-the next one is as good as any."""
+"""Errors of `accept` that concern one connection only: it failed before it was accepted (accept(2)), or it is
+forbidden. The driver goes on with the next one."""
 
 ACCEPT_PAUSE = 0.1
 """Seconds to wait when the system has no more files or memory for a connection."""

@@ -1,7 +1,7 @@
-"""The client's driver: a pump around `pulsar_sansio.Client` that knows who waits for what.
+"""The client's driver: a pump around `pulsar_sansio.Client` that knows which task waits for which answer.
 
-Outputs about producers and consumers go to the object registered under their handle; answers to requests
-go to whoever awaits them. `command` is the way to the machine for everything that is not per message.
+Outputs about producers and consumers go to the object registered under their handle. Answers to requests go
+to the task that awaits them. `command` is the way to the machine for everything that is not per message.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -197,7 +197,7 @@ class Driver(Pump):
         return self.crash(error)
 
     def shut(self) -> None:
-        """End everything at once: who still waits is told that the client is closed."""
+        """End everything at once. Waiting tasks are told that the client is closed."""
         self.closed = True
         closed = ResourceClosed("the client is closed")
         for endpoint in list(self.endpoints.values()):

@@ -118,7 +118,7 @@ class Endpoint(ABC):
         return broken
 
     def _end(self, error: PulsarError) -> None:
-        """From here on every call raises `error`, and whoever waits is woken to find out."""
+        """Make every call raise `error` from here on, and wake the waiting tasks."""
         if self._ended is None:
             self._ended = error
             self.connected = False
@@ -204,7 +204,7 @@ class Endpoint(ABC):
             return
         self._closing = True
         try:
-            with suppress(PulsarError):  # who waits for a message has been told what became of it
+            with suppress(PulsarError):  # tasks that wait for a message have been told its fate
                 await self._before_closing()
             with suppress(PulsarError):  # it has ended by itself
                 await self._driver.request(self._machine.close, self._handle, owner=self._handle)

@@ -1,7 +1,7 @@
-"""What `open_client`, `create_producer` and `subscribe` take, and how it becomes the core's specs.
+"""The options of `open_client`, `create_producer` and `subscribe`, and their way into the core's specs.
 
-The defaults stand in the specs of the core and nowhere else. Words are accepted for enums, as in
-`kind="shared"`; a wrong word is refused with the list of right ones.
+The defaults stand in the specs of the core and nowhere else. The client accepts words for enums, as in
+`kind="shared"`. It refuses a wrong word with the list of right ones.
 """
 
 import re
@@ -251,7 +251,7 @@ def table_view_spec(topic: str | Sequence[str], options: Mapping[str, Any]) -> T
 
 
 def _topics(topic: str | Sequence[str]) -> str | tuple[str, ...]:
-    """What is no text and nothing to go through is for the spec to refuse."""
+    """The topic or topics for a spec. The spec refuses values that are neither text nor iterable."""
     return topic if isinstance(topic, str) or not isinstance(topic, Iterable) else tuple(topic)
 
 

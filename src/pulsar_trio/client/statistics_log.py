@@ -1,8 +1,8 @@
-"""What producers and consumers count, logged at an interval (rule STATS-01).
+"""The log of the statistics of producers and consumers, at an interval (rule STATS-01).
 
-One line each at INFO, with the rates since the last one. It only reads: who wants the figures themselves asks
-`statistics()`. The Java client logs every minute; here nobody is logged to who did not ask, and a program
-under a `MockClock` has no timer that it did not set.
+Each producer and consumer has one line at INFO, with the rates since its last line. The log only reads the
+counters; an application that wants the figures calls `statistics()`. The Java client logs every minute. This
+client logs only on request, so a program under a `MockClock` has no timer that it did not set.
 """
 
 from collections.abc import Mapping

@@ -20,14 +20,17 @@ if TYPE_CHECKING:
 
 
 class Changes:
-    """What has changed since somebody looked: of each key the last value. A key that came and went meanwhile
-    is not told of; so these are keys of the table, and keys that were in it when it was last looked at."""
+    """The changes that one iteration over `changes()` has not taken yet: the last value of each key.
+
+    A key that came and went in between is left out. So every key here is in the table, or the iteration
+    knows it from before.
+    """
 
     def __init__(self, known: Iterable[str]) -> None:
         self.pending: dict[str, bytes | None] = {}
         self.something = trio.lowlevel.ParkingLot()
         self._known = set(known)
-        """Keys of the table as whoever looks knows it."""
+        """Keys of the table as the iteration knows it."""
 
     def note(self, key: str, value: bytes | None) -> None:
         self.pending.pop(key, None)
@@ -35,7 +38,7 @@ class Changes:
             self.pending[key] = value
 
     def take(self) -> tuple[str, bytes | None]:
-        """The one that waits longest; there is one."""
+        """Remove and return the change that waits longest. The caller makes sure that there is one."""
         key = next(iter(self.pending))
         value = self.pending.pop(key)
         if value is None:
@@ -90,9 +93,11 @@ class TableView(Endpoint, Mapping[str, bytes]):
         await self._request(self._machine.refresh)
 
     async def changes(self) -> AsyncIterator[tuple[str, bytes | None]]:
-        """Keys that change from now on, with their new values, None for one that is gone. Who is slow misses
-        values that were replaced meanwhile, never the last one, and keys that came and went. Raises
-        `ResourceClosed` or `ResourceBroken` when the view ends."""
+        """Keys that change from now on, with their new values, None for a deleted key.
+
+        A slow application misses values that were replaced meanwhile, but never the last one. It also misses
+        keys that came and went. Raises `ResourceClosed` or `ResourceBroken` when the view ends.
+        """
         changes = Changes(self._table)
         self._listeners.add(changes)
         try:

@@ -376,8 +376,9 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         return _ACKNOWLEDGED
 
     def negative_acknowledge(self, what: MessageOrId | Sequence[MessageOrId]) -> None:
-        """Give a message, an id, or a list of them back; they come again after
-        `negative_acknowledgement_delay`, to whichever consumer of the subscription.
+        """Negatively acknowledge a message, an id, or a list of them.
+
+        After `negative_acknowledgement_delay` the broker redelivers them to any consumer of the subscription.
         """
         self._command(self._machine.negative_acknowledge, what)
         return plain_calls.NEGATIVE_ACKNOWLEDGE
@@ -405,9 +406,9 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
 
         Returns when a copy is safe in the retry topic, or among the dead letters once that has happened
         `max_redeliver_count` times, and the message is acknowledged. `properties`: more of them for the copy.
-        Raises why it could not be copied; the message then comes again as after `negative_acknowledge`. Of
-        several each is copied by itself; what went wrong with the first of those that could not be is raised
-        when all have been tried. When cancelled, it happens all the same.
+        Raises the reason why a message could not be copied. That message is then redelivered as after
+        `negative_acknowledge`. Several messages are copied one by one; the first error is raised when all
+        have been tried. When cancelled, it happens all the same.
         """
         seconds_of_delay = seconds(delay)
         publish_time = self._publish_time()
@@ -424,9 +425,9 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         with a `DeadLetterPolicy` or `retry=True`.
 
         Returns when a copy is safe there and the message is acknowledged. `properties`: more of them for the
-        copy. Raises `LocalProtocolError` without a policy, and why a message could not be copied, as
-        `reconsume_later` does: the message then comes again as after `negative_acknowledge`. When cancelled,
-        it happens all the same.
+        copy. Raises `LocalProtocolError` without a policy, and the reason why a message could not be copied,
+        as `reconsume_later` does. That message is then redelivered as after `negative_acknowledge`. When
+        cancelled, it happens all the same.
         """
         publish_time = self._publish_time()
         call = self._machine.dead_letter
@@ -447,9 +448,9 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
     async def flush(self) -> None:
         """Send the collected acknowledgements and wait until the broker has confirmed them.
 
-        Raises what the broker refuses one with. Those on their way when a connection was lost are sent again
-        first, with `acknowledgement_receipts`; without, they are not covered by this, and come again if they
-        are lost (rule ACK-09).
+        Raises the error with which the broker refuses one. With `acknowledgement_receipts`, acknowledgements
+        on their way when a connection was lost are sent again first. Without it, `flush` does not cover them:
+        if they are lost, their messages are redelivered (rule ACK-09).
         """
         await self._request(self._machine.flush_acknowledgements)
 

@@ -37,8 +37,8 @@ class _InOrderConsumer(Consumer):
         """Have this message delivered again after `delay`, a timedelta or seconds, and be done with all that
         is before it in its topic or partition; only with `retry=True`.
 
-        As `reconsume_later` of one message; when it raises why the message could not be copied, nothing is
-        acknowledged, and all of it comes again.
+        It works as `reconsume_later` of one message. If it raises because the message could not be copied,
+        nothing is acknowledged, and all messages are redelivered.
         """
         call = partial(self._machine.reconsume_later, cumulative=True)
         await self._request(call, message, seconds(delay), self._publish_time(), properties)

@@ -157,10 +157,11 @@ class Reader(trio.abc.ReceiveChannel[Message]):
         """Call `await handler(message)` for every message, one after the other; until the topic ends, or the
         reader is drained.
 
-        `stop`: when this event is set, the reader is drained: see `drain`. What the handler raises ends `run`
-        and is raised as itself: a reader has nothing to acknowledge, so a message that was passed over would
-        not come again. The position is then behind that message; `seek(message, inclusive=True)` goes back
-        to it. Cancellation is noticed before each handler, also where handlers never wait.
+        `stop`: when this event is set, the reader is drained: see `drain`. An exception of the handler ends
+        `run`, which raises it unchanged. A reader acknowledges nothing, so the broker would not redeliver a
+        message that was passed over. The position is then behind that message;
+        `seek(message, inclusive=True)` goes back to it. `run` notices cancellation before each handler, also
+        if handlers never wait.
 
         Meanwhile `receive` and its likes are refused, as is `run` while a task receives:
         `InvalidConfiguration`. Raises what `receive` raises.

@@ -67,17 +67,17 @@ class Run:
         self._stop = stop
         self._stopped = False
         self._cancelled = False
-        """Of one message after the other: cancellation was asked for, so each message is a checkpoint now."""
+        """With one message at a time, True after a cancellation: each message is a checkpoint then."""
         self._running = 0
         self._room = trio.lowlevel.ParkingLot()
         self._waiting: dict[object, deque[Message]] = {}
-        """By key, of every key that a message is being handled of: those whose handlers have not begun."""
+        """Messages whose handlers have not begun, by key. Every key with a running handler has an entry."""
         self._waiting_count = 0
         """Messages that wait behind others of their key."""
         self._failure: BaseException | None = None
         self._task = trio.lowlevel.current_task()
         self._nurseries = set(self._task.child_nurseries)
-        """Those that were open when it began: their tasks are not the handlers'."""
+        """Nurseries that were open when the run began: their tasks are not the handlers'."""
 
     def stop(self) -> None:
         """Begin no more handlers. `run` returns when those that have begun have ended."""
@@ -233,7 +233,7 @@ class Run:
         """No handler has begun with these."""
         left = [message for waiting in self._waiting.values() for message in waiting]
         if left and not self.is_stopped:
-            with suppress(PulsarError):  # if the consumer has ended, they come again anyhow
+            with suppress(PulsarError):  # if the consumer has ended, they are redelivered anyhow
                 self._outcomes.not_begun(left)
 
 

@@ -72,7 +72,7 @@ class Page:
         self._waiting: dict[int, list[trio.lowlevel.Task]] = {}
 
     def settle(self, settled: Settled) -> bool:
-        """Take a range on this page and wake who waits for it; whether the whole page is settled now."""
+        """Settle a range on this page and wake its waiting tasks. True if the whole page is settled now."""
         first, end = settled.first, settled.end
         ranges = self._ranges
         index = bisect_right(self._starts, first)

@@ -145,7 +145,7 @@ class Pump(ABC):
             self.crash(error)
 
     def crash(self, cause: Exception) -> PulsarError:
-        """Log and keep the first impossible exception, hand it to everyone who waits, and stop the tasks."""
+        """Log and keep the first impossible exception, raise it in every waiting task, and stop the tasks."""
         if self.failure is None:
             self.failure = cause if isinstance(cause, StoreFailed) else _internal_error(cause)
             _log.critical("%s", self.failure, exc_info=cause)
@@ -155,7 +155,7 @@ class Pump(ABC):
 
     @abstractmethod
     def _on_crash(self, failure: PulsarError) -> None:
-        """Tell everyone who waits that the machine has failed."""
+        """Tell every waiting task that the machine has failed."""
 
     def on_transmit(self, output: Any) -> None:
         link = self.links.get(output.link)

@@ -5,7 +5,7 @@ means is in `topics`, `subscriptions`, `namespaces`, `policies` and `cluster`, e
 command of the broker, its result or its refusal to JSON and a status. Nothing here decides what a command
 does.
 
-There is no authentication: whoever can reach the port administers the broker.
+There is no authentication: every client that can reach the port administers the broker.
 """
 
 from .listener import AdminListener

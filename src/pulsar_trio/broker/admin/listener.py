@@ -1,9 +1,9 @@
 """The HTTP side of the broker: connections, h11, limits of size and time.
 
-A slow or hostile client costs one task, some kilobytes and nothing else: requests are bounded in size and
-time, connections in number, answers that nobody reads in bytes. One request is done at a time, so that the
-Pulsar side has its turn after each, and done without waiting, so that there is nothing to hold. Messages are
-h11's business; what they mean is in the other modules.
+A slow or hostile client costs one task, some kilobytes and nothing else. Requests are bounded in size and
+time, connections in number, and unread answers in bytes. The broker handles one request at a time, so that
+the Pulsar side has its turn after each. A handler never waits, so there is nothing to hold. h11 parses the
+HTTP messages; the other modules define what they mean.
 """
 
 from collections.abc import Sequence
@@ -31,24 +31,25 @@ from .messages import Answer, Refused, Request, answer_to, phrase, refusal
 from .routes import Administrator, MethodNotAllowed, Table
 
 MAX_HEADER_BYTES = 16 * 1024
-"""Of the request line and all header fields together. Jetty, which Pulsar uses, takes 8 kB."""
+"""The limit for the request line and all header fields together. Jetty, which Pulsar uses, takes 8 kB."""
 
 MAX_BODY_BYTES = 256 * 1024
 """The largest body that makes sense has the properties of a topic: 64 K characters."""
 
 MAX_CONNECTIONS = 200
-"""More are answered with 503 and closed."""
+"""The broker answers further connections with 503 and closes them."""
 
 MAX_UNSENT_BYTES = 64 * 1024 * 1024
-"""Of all answers that wait for their clients to read; beyond it others are answered with 503. The stats of
+"""The limit for all answers that clients have not read yet. Beyond it the broker answers 503. The stats of
 ten thousand partitions are ten million bytes."""
 
 REQUEST_TIME = 30.0
-"""Seconds for a request to arrive, the wait for its first byte included; and for its answer to be taken."""
+"""Seconds for a request to arrive, the wait for its first byte included. The client has as long to read the
+answer."""
 
 LINGER = 0.5
-"""Seconds in which what a client still sends is read away, so that it can read the answer to what it sent
-before."""
+"""Seconds in which the broker reads and drops further bytes of a client, so that the client can read its
+answer."""
 
 READ_SIZE = 16 * 1024
 
@@ -214,7 +215,7 @@ class _Connection:
         await self._stream.send_all(b"".join(self._http.send(event) or b"" for event in events))
 
     async def _answer(self, answer: Answer, method: str) -> bool:
-        """Whether it was taken in time."""
+        """Send the answer. Returns True if the client took it in time."""
         headers = [("Date", formatdate(usegmt=True)), *answer.headers]
         if answer.body:
             headers.append(("Content-Type", answer.content_type))

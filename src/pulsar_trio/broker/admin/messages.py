@@ -47,7 +47,7 @@ STATUSES: dict[type[LocalProtocolError], int] = {
     InvalidConfiguration: 412,
     LocalProtocolError: 412,
 }
-"""How a refusal of the broker is answered where a path says nothing else; subclasses stand first."""
+"""The HTTP status for each refusal of the broker, unless a path says otherwise. Subclasses stand first."""
 
 
 class Refused(Exception):
@@ -61,7 +61,7 @@ class Refused(Exception):
 
 @dataclass(slots=True)
 class Answer:
-    """What goes back. `content_type` only where there is a body."""
+    """The answer to a request. `content_type` is sent only with a body."""
 
     status: int
     body: bytes = b""

@@ -1,4 +1,4 @@
-"""What Pulsar's REST API has and this broker has not: answered with 501 and its name, never with silence."""
+"""The parts of Pulsar's REST API that this broker lacks. It answers them with 501 and their name."""
 
 from .messages import Refused, Request
 from .routes import Route, not_implemented

@@ -57,7 +57,7 @@ def update_tenant(broker: Administrator, request: Request) -> Answer:
 
 
 def _roles(broker: Administrator, request: Request) -> list[str]:
-    """The roles of the body, whose clusters have to be the one there is. Raises `Refused`."""
+    """The roles of the body. Its clusters have to be the only one there is. Raises `Refused`."""
     if not request.body:
         raise Refused(412, "TenantInfo is null")
     given = request.json_object()
@@ -246,7 +246,7 @@ _NOT_KEPT: dict[str, Any] = {
     "schema_validation_enforced": False,
     "migrated": False,
 }
-"""What is always so here, because nothing else is implemented; other values are refused."""
+"""Policies with a fixed value, because this broker implements no other. It refuses other values."""
 
 
 def policies_json(policies: Policies, cluster: str) -> dict[str, Any]:
@@ -309,7 +309,7 @@ def _roles_of_policies(value: Any) -> dict[str, list[str]]:
 
 
 def _check_bundles(value: Any) -> None:
-    """How many are asked for makes no difference: one broker serves them all."""
+    """Check the number of bundles. It changes nothing: one broker serves them all. Raises `Refused`."""
     number = value.get("numBundles", 1) if isinstance(value, dict) else None
     if isinstance(number, bool) or not isinstance(number, int) or number > MAX_BUNDLES:
         raise Refused(412, f"bundles: an object with numBundles, not {value!r:.200}")

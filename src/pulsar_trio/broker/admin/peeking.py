@@ -1,5 +1,5 @@
 """A stored entry as an answer: its payload as the body, decompressed, and what its header says as headers of
-HTTP, with a Java broker's names. A batch is one body: whoever asks takes it apart.
+HTTP, with a Java broker's names. A batch is one body: the HTTP client takes it apart.
 """
 
 import json

@@ -362,7 +362,7 @@ def _post(scope_of: Scope, resource: Resource, broker: Administrator, request: R
 
 
 def _post_ttl(broker: Administrator, request: Request) -> Answer:
-    """Of a topic it stands in the query."""
+    """Set the time to live of a topic; the value stands in the query."""
     given = request.query.get("messageTTL", "")
     if not given.removeprefix("-").isdecimal() or len(given) > 10:
         raise Refused(400, f"messageTTL has to be a whole number of seconds, not {given!r:.100}")
@@ -397,7 +397,7 @@ def _get_quotas(scope_of: Scope, broker: Administrator, request: Request) -> Ans
 
 
 NO_QUOTA = BacklogQuota("producer_request_hold")
-"""What a Java broker shows where nothing is set."""
+"""The quota that a Java broker shows if none is set."""
 
 
 def _post_quota(scope_of: Scope, broker: Administrator, request: Request) -> Answer:

@@ -13,20 +13,20 @@ from .messages import Answer, Refused, Request
 
 
 class Administrator(Protocol):
-    """What a handler works on."""
+    """The broker as the handlers of requests see it."""
 
     @property
     def machine(self) -> Broker:
-        """For looking."""
+        """The machine of the broker; handlers only read it."""
 
     def command(self, command: Callable[..., Any], *arguments: object) -> Any:
-        """Do it now: what follows from it is done, and durable, when this returns."""
+        """Run a command now. When this returns, its consequences are done and durable."""
 
 
 Handler = Callable[[Administrator, Request], Answer]
 
 Route = tuple[str, str, Handler]
-"""A method, a path with `{names}` in it, and who answers."""
+"""A method, a path with `{names}` in it, and the handler that answers."""
 
 
 class Table:
@@ -46,7 +46,7 @@ class Table:
             methods[method] = handler
 
     def find(self, request: Request) -> Handler:
-        """Who answers; the request then knows its parameters. Raises `Refused` (404), `MethodNotAllowed`."""
+        """Find the handler; set the request's parameters. Raises `Refused` (404), `MethodNotAllowed`."""
         allowed: dict[str, None] = {}
         method = "GET" if request.method == "HEAD" else request.method
         for parts in self._matching(request.path):

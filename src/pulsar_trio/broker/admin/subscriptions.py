@@ -297,8 +297,10 @@ def _position(value: Any) -> MessageId | None:
 
 
 def _excluded(value: Any) -> bool:
-    """Whether the message of that id is not meant itself. A Java broker calls it so, and passes over the
-    `isExcluded` of its own documentation. Raises `Refused`."""
+    """True if the request leaves out the message with that id itself. Raises `Refused`.
+
+    A Java broker reads `excluded`, and passes over the `isExcluded` of its own documentation.
+    """
     excluded = value.get("excluded") if isinstance(value, dict) else None
     if excluded is not None and not isinstance(excluded, bool):
         raise Refused(400, f"excluded is true or false, not {excluded!r:.100}")

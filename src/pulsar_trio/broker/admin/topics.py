@@ -42,7 +42,7 @@ def _not_found(topic: str) -> tuple[type[NotFound], int, str]:
 
 
 def _no_single_topic(topic: str) -> tuple[type[NotApplicable], int, str]:
-    """Of a partitioned topic only the partitions have stats, and so on."""
+    """The refusal for a partitioned topic: only its partitions have stats and a last message."""
     return NotApplicable, 404, f"Topic {topic} not found"
 
 
