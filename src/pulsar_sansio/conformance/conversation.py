@@ -5,12 +5,12 @@
         for violation in conversation.feed(side, data):
             print(violation)
 
-The pieces are bytes in the order in which they passed one place between client and broker, or any other order
-that causes and effects allow: a frame comes before every frame that was sent because of it. Pieces need not
-be frames.
+The pieces are bytes in the order in which they passed one place between client and broker. Any other order
+that causes and effects allow will do: a frame stands before every frame that was sent because of it. Pieces
+need not be frames.
 
-Owns the cutting into frames and the order of judging: first the rules see a frame, then the state moves on.
-It knows no rule by name but those about frames themselves.
+This module owns the cutting into frames and the order of the checks: the rules see a frame, then the state
+changes. It knows no rule by name but those about frames themselves.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,8 +32,7 @@ _OF_CLIENT, _OF_BROKER = (
     {kind: (since.get(kind, 0), PREPARE.get(kind), TRACK.get(kind)) for kind in SENT_BY[side]}
     for side, since in ((Side.CLIENT, CLIENT_SINCE), (Side.BROKER, BROKER_SINCE))
 )
-"""By kind of command: since which version it is there, what finds what it is about and its traits, what moves
-the state on."""
+"""Kind of command -> the protocol version that brought it, and its functions in `PREPARE` and `TRACK`."""
 _OF = {Side.CLIENT: _OF_CLIENT, Side.BROKER: _OF_BROKER}
 
 

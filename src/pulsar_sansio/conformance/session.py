@@ -1,8 +1,8 @@
-"""`Session`: the connections of one client, judged together.
+"""`Session`: the connections of one client, checked together.
 
-A producer that comes back on another connection keeps its name, raises its epoch and sends again what was not
-confirmed; a consumer may acknowledge what it got before; a redirect on one connection is followed on another.
-Each connection is a `Conversation` of its own over one `Memory`.
+A producer that registers again on another connection keeps its name and raises its epoch. It sends
+unconfirmed messages again. A consumer may acknowledge messages that were delivered before. A client follows a
+redirect of one connection on another. Each connection is a `Conversation` of its own over one `Memory`.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ class Session:
         self._selection = None if checks is None else Selection(checks)
         self._memory = Memory(topics)
         self.conversations: dict[int, Conversation] = {}
-        """Those that have not been ended, by the numbers of their connections."""
+        """The conversations that have not ended, by the numbers of their connections."""
 
     def feed(self, connection: int, side: Side, data: bytes) -> list[Violation]:
         """Bytes on one connection; a number that is new is a new connection."""
@@ -38,7 +38,7 @@ class Session:
         self.conversations.pop(connection, None)
 
     def conversation(self, connection: int) -> Conversation:
-        """That of a connection, new where the number is new."""
+        """The conversation of a connection, a new one where the number is new."""
         conversation = self.conversations.get(connection)
         if conversation is None:
             conversation = Conversation(self._selection, self._memory, connection)

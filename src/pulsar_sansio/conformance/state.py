@@ -145,7 +145,7 @@ class Consumer:
         self.granted = False
         """True after the client's first FLOW."""
         self.first_grant = 0
-        """Its permits; 0 where they say nothing any more."""
+        """The permits of that FLOW; 0 where they say nothing any more."""
         self.permits = 0
         self.has_epoch: bool = command.HasField("consumer_epoch")
         self.epoch = -1
@@ -155,9 +155,9 @@ class Consumer:
         self.acknowledged: BoundedDict[Position, Delivery] = BoundedDict(_ACKNOWLEDGED_LIMIT)
         """Entries acknowledged completely."""
         self.confirmed: BoundedDict[Position, None] = BoundedDict(_ACKNOWLEDGED_LIMIT)
-        """Those of them that the broker has confirmed one by one …"""
+        """Acknowledged entries that the broker has confirmed one by one."""
         self.confirmed_up_to: Position = (-1, -1)
-        """… and up to an entry."""
+        """The entry up to which the broker has confirmed cumulative acknowledgements."""
         self.asked: BoundedDict[Position, int] = BoundedDict(_UNACKNOWLEDGED_LIMIT)
         """Entry -> how often the client has asked for it again and the broker has not redelivered it."""
         self.asked_for_all = 0

@@ -72,7 +72,7 @@ class Compressed:
     __slots__ = ("_codec", "_data", "_size")
 
     def __init__(self, codec: int, data: bytes, uncompressed_size: int, limit: int) -> None:
-        """As `decompress`; raises `UncompressedSizeCorrupted`."""
+        """Take the arguments of `decompress`. Raises `UncompressedSizeCorrupted`."""
         _check_promise(uncompressed_size, limit)
         self._codec = codec
         self._data = data

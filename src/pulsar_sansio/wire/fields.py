@@ -134,7 +134,7 @@ class Layout:
         return values, unknown
 
     def decode_part(self, data: bytes, start: int, end: int) -> tuple[dict[str, Any], bytes]:
-        """As `decode`, without asking for required fields: for bytes that are only a part of the message."""
+        """Decode bytes that are only a part of a message: as `decode`, but required fields may be absent."""
         values: dict[str, Any] = {}
         try:
             unknown = self._decode(data, start, end, values)

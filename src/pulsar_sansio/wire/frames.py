@@ -1,7 +1,7 @@
 """Frames: where commands begin and end in a stream of bytes (GAP-01).
 
-Pure functions over bytes; who keeps the bytes and what a command means is decided elsewhere. Hot
-commands come out as records of `hot_commands`, all others as messages of protobuf.
+This module has pure functions over bytes. It does not keep the bytes, and does not know what a command means.
+Hot commands are decoded to records of `hot_commands`, all others to messages of protobuf.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ _DECODERS: dict[int, Callable[[bytes, int, int, int], Any]] = {**HOT_DECODERS, *
 _decoder_by_front = {
     int.from_bytes(command_tag(number), "big"): decoder for number, decoder in _DECODERS.items()
 }.get
-"""By the first three or four bytes of a command: the field of the type, the tag of the field it announces."""
+"""Keys are the first three or four bytes of a command: its type, and the tag of the field it announces."""
 
 PING, PONG = 18, 19
 
@@ -93,7 +93,7 @@ def decode_frame(data: bytes, position: int, limit: int) -> tuple[int, Any, int]
 
 
 def _decode_short_frame(data: bytes, position: int, limit: int) -> tuple[int, Any, int] | None:
-    """As `decode_frame` where fewer than twelve bytes are left: most likely a frame still arriving."""
+    """Decode a frame where fewer than twelve bytes are left: most likely the frame is still arriving."""
     available = len(data) - position
     if available < 4:
         return None

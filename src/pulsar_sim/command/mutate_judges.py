@@ -193,7 +193,7 @@ class _Within:
         self._work = work
 
     def pytest_sessionstart(self, session: Any) -> None:
-        """It tells of tests that this command does not run."""
+        """Remove pytest's terminal reporter: it tells of tests that this command does not run."""
         session.config.pluginmanager.unregister(name="terminalreporter")
 
     def pytest_runtestloop(self, session: Any) -> bool:
@@ -227,7 +227,7 @@ def with_tests(target: Target, root: Path, work: Callable[[Collected], None]) ->
 
 
 def in_order(tests: Iterable[str], module: str) -> list[str]:
-    """Those of the module's own test file first, then those of its folder, then the others."""
+    """Sort tests: those of the module's own test file, then those of its folder, then the others."""
     *_, room, name = module.split(".")
 
     def distance(test: str) -> int:

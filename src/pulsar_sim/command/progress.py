@@ -1,4 +1,4 @@
-"""One line that says how far a long command is, for people who watch."""
+"""One line that shows the progress of a long command on a terminal."""
 
 import sys
 import time

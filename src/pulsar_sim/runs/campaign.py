@@ -20,19 +20,21 @@ RERUN_EVERY = 50
 """One seed in so many is run twice, and must give the same trace."""
 
 ENOUGH_SEEDS = 800
-"""From so many seeds on, a fault kind that never happened is a failure of the simulator. Those of worlds of
-their own aside, the rarest happen some ten times in so many."""
+"""The number of seeds from which on a missing fault kind is a failure of the simulator.
+
+Apart from the kinds of worlds of their own, the rarest kinds happen some ten times in so many seeds.
+"""
 
 
 def run_seed(seed: int) -> SeedReport:
-    """One seed; every `RERUN_EVERY`th twice."""
+    """Run one seed; every `RERUN_EVERY`th twice."""
     report = World(seed).run()
     _repeat(report)
     return report
 
 
 def observe_seed(seed: int, recorder: Recorder) -> tuple[SeedReport, Coverage]:
-    """As `run_seed`, with what was reached; the recorder has been entered."""
+    """Run a seed as `run_seed` does, and give its coverage, too. The recorder has been entered."""
     report = World(seed).run()
     coverage = recorder.take()
     _repeat(report)

@@ -180,7 +180,7 @@ def _default(each: Any) -> Any:
 
 
 def _typed(kind: Any, value: Any, what: str) -> Any:
-    """The other way round, by the annotations; `what` it is for who reads an error."""
+    """Turn plain values back into typed ones, by the annotations. `what` names the value in errors."""
     origin = get_origin(kind)
     if origin in (Union, UnionType):
         if value is None:

@@ -116,7 +116,7 @@ def _command(kind: int) -> str:
 
 
 def _client_rows(state: type, kind: int) -> tuple[str, ...]:
-    """Where a command may be counted that is legal in this state of the connection."""
+    """The rows in which a command may be counted that is legal in this state of the connection."""
     if state is connecting.Handshaking:
         return (HANDSHAKING,)
     if kind == T.MESSAGE:
@@ -159,7 +159,7 @@ def _map_to_brokers() -> Map:
 MAPS: dict[str, Map] = {
     each.name: each for each in [*map(_map_of_table, TABLES.values()), _map_to_clients(), _map_to_brokers()]
 }
-"""By name."""
+"""Each map by its name."""
 
 
 @dataclass(slots=True)

@@ -121,7 +121,7 @@ class _Drawing:
         return self._svg
 
     def _first_row(self, column: str) -> int:
-        """Where a column begins: at its first cell."""
+        """The place where a column begins: at its first cell."""
         if not self._map.blank:
             return 0
         rows = self._map.rows

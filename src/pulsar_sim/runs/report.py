@@ -100,7 +100,7 @@ def picture_of(campaign: Campaign, of: Map) -> Element:
 
 
 def picture_of_pairs(campaign: Campaign) -> Element:
-    """In how many worlds two kinds of faults struck, and on the diagonal each of them."""
+    """Draw the number of worlds in which two kinds of faults struck; the diagonal is for each kind alone."""
     kinds = campaign.fault_kinds
     counts = {(later, earlier): count for (earlier, later), count in campaign.fault_pairs.items()}
     counts |= {(kind, kind): count for kind, count in campaign.fault_seeds.items()}

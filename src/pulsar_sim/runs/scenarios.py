@@ -1,8 +1,8 @@
 """Canonical scenarios: short conversations in good weather, always the same, one feature each.
 
-Owns what they say. A sweep cuts, delays and reorders them at every place there is; so each is as short as its
-feature allows, and everything a seed would draw is written down: what is not named here is off. They run as
-worlds like any other, with the same invariants and the same liveness.
+This module owns the conversations. A sweep cuts, delays and reorders them at every place there is. So each is
+as short as its feature allows. A scenario sets everything that a seed would draw: features not named here are
+off. They run as worlds like any other, with the same invariants and the same liveness.
 """
 
 from collections.abc import Callable

@@ -440,9 +440,11 @@ def _milliseconds(nanoseconds: int) -> str:
 
 
 def readable(transcript: list[str]) -> list[str]:
-    """The lines of a trace from the moment the applications begin: when, who, what. Bytes that arrive and
-    wake-ups are left out, since the frames say it better; of many frames of a kind in a row the first and the
-    last are shown."""
+    """The lines of a trace from the moment the applications begin: time, actor, event.
+
+    Bytes that arrive and wake-ups are left out, since the frames say it better. Many frames of a kind in a
+    row are shown by the first and the last.
+    """
     lines: list[str] = []
     begun = False
     start = int(transcript[0].split(" ", 1)[0]) if transcript else 0

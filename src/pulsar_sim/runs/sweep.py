@@ -321,9 +321,9 @@ class Order:
 
 
 class ChoosingClock(Clock):
-    """Where several events are due within the window, the order may name another one than the earliest.
+    """A clock whose order may choose another event than the earliest of those due within the window.
 
-    Nothing happens before its time: the clock goes on to the event chosen, and what was passed over is late.
+    No event happens before its time: the clock goes on to the chosen one, and events passed over are late.
     """
 
     __slots__ = ("_order", "active", "branches", "depth")
@@ -449,12 +449,12 @@ def sweep(
     deviations: int = DEVIATIONS,
     watch: Callable[[SweepReport, int], None] = lambda report, chosen: None,
 ) -> SweepReport:
-    """One scenario under one kind of sweep: every `every`th point from `first` on, until it is enough.
+    """Sweep one scenario in one way: every `every`th point from `first` on, until it is enough.
 
-    For interleavings all orders with at most `deviations` among the first `depth` choices are run, and
-    `points` is how many were found so far, since each run shows more of them.
+    For interleavings it runs all orders with at most `deviations` among the first `depth` choices. Then
+    `points` is the number of orders found so far, since each run shows more of them.
 
-    `watch` is called when a point was run, with how many are to be run, as far as that is known.
+    It calls `watch` after each point, with the number of points to run, as far as that is known.
     """
     report = SweepReport(scenario.name, kind)
     if kind == "interleavings":

@@ -188,8 +188,10 @@ def closed_things_were_opened(state: State, close: Any) -> Finding:
 
 @rule("CHECK-62", c.CLOSE_PRODUCER, c.CLOSE_CONSUMER, c.UNSUBSCRIBE, side=Side.CLIENT)
 def closed_once(state: State, close: Any) -> Finding:
-    """A close is asked for once; while it lasts not again, unless it was unsubscribing that began: who got no
-    answer to that in time may try again."""
+    """The client does not ask for a close again while it lasts, except after UNSUBSCRIBE.
+
+    A client that got no answer to its UNSUBSCRIBE in time may try again.
+    """
     consumer = state.consumer
     thing = state.producer if state.kind == c.CLOSE_PRODUCER else consumer
     if thing is None or thing.closing < 0:

@@ -1,7 +1,7 @@
 """Rules about the handshake and keep-alive.
 
-The order of the handshake is looked at for every frame while it lasts (`order_of_client`, `order_of_broker`
-are asked by the conversation itself); the rest by the kind of command.
+While the handshake lasts, the conversation itself checks its order for every frame (`order_of_client`,
+`order_of_broker`). The other rules apply by the kind of command.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""Rules about what stands behind SEND: metadata, sizes, checksum, batches, compression, encryption, schema.
+"""Rules about the entry behind SEND: metadata, sizes, checksum, batches, compression, encryption, schema.
 
-What a producer put into an entry is judged when it is sent; the broker that delivers it answers only for what
-a broker looks at.
+The rules check a producer's part of an entry when the producer sends it. The broker that delivers the entry
+answers only for the parts that a broker looks at.
 """
 
 from typing import Any

@@ -178,7 +178,7 @@ def _message(state: State, message: Any) -> None:
 def _active_change(state: State, change: Any) -> None:
     if state.consumer is not None:
         state.consumer.active = change.is_active
-        # That its turn is over again may have come together with it.
+        # The news that it is no longer active may have arrived together with this one.
         state.consumer.asks_once_more |= change.is_active
         state.consumer.rewinds += 1
 
@@ -213,7 +213,7 @@ def _ack(state: State, ack: Any) -> None:
         return
     if ack.ack_type == CUMULATIVE:
         ledger_id, entry_id, ack_set = ack.message_ids[0]
-        # With a set only what lies before the entry is acknowledged for certain.
+        # With a set only the entries before this one are acknowledged for certain.
         up_to = (ledger_id, entry_id if ack_set is None else entry_id - 1)
         _acknowledge_up_to(consumer, up_to)
         if request is not None:

@@ -184,7 +184,7 @@ def _receipt(state: State, receipt: Any) -> None:
 
 
 def find_sent(producer: Producer, sequence_id: int) -> int:
-    """Where in the queue the answer's SEND is; -1 when it is nowhere."""
+    """The index in the queue of the answer's SEND; -1 when it is not there."""
     for index, sent in enumerate(producer.pending):
         if sent.sequence_id == sequence_id:
             return index

@@ -17,7 +17,7 @@ from .hot_commands import HOT_DECODERS
 
 
 class _Texts(NamedTuple):
-    """Where there may be text in a message: its own fields, and those of messages inside."""
+    """The fields of a message that may hold text: its own, and those of messages inside."""
 
     single: list[str]
     repeated: list[str]
@@ -83,5 +83,7 @@ COLD_DECODERS: dict[int, Callable[[bytes, int, int, int], Message]] = {
     for field in proto.BaseCommand.DESCRIPTOR.fields
     if field.message_type is not None and field.number not in HOT_DECODERS
 }
-"""As `HOT_DECODERS`. They raise `FrameError` for what is malformed, lacks a required field, has text that is
+"""The decoders of the other commands, called as `HOT_DECODERS` are.
+
+They raise `FrameError` for a command that is malformed, lacks a required field, has text that is
 not UTF-8, or is followed by anything."""

@@ -1,13 +1,14 @@
-"""MESSAGE by hand: the command of every message on its way to the consumer. What the consumer says of it is
-in `receiver_commands`.
+"""MESSAGE by hand: the command of every message on its way to the consumer.
+
+The commands that a consumer sends in return are in `receiver_commands`.
 
 It is an immutable record whose `encode()` gives the whole frame; `encode_…` does the same without a
-record. `decode_…` takes a command out of its BaseCommand: a short loop for the fields real peers write, in
-any order, and the general way by table as soon as anything else turns up. It raises `FrameError` for
-what is malformed or incomplete, and `IndexError` where the data end early.
+record. `decode_…` takes a command out of its BaseCommand. A short loop reads the fields real peers write,
+in any order; the general way by table takes over at any other field. It raises `FrameError` for a malformed
+or incomplete command, and `IndexError` where the data end early.
 
-Fields the record has no attribute for are kept as bytes in `rest`, those of the position inside it in
-`position_rest`, and written back at the end.
+The record keeps fields without an attribute as bytes in `rest`, those of the position inside it in
+`position_rest`. `encode` writes them back at the end.
 """
 
 from collections.abc import Callable

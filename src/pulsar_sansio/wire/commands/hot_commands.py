@@ -33,9 +33,10 @@ HOT_DECODERS: dict[int, Callable[[bytes, int, int, int], HotCommand]] = {
     ACK: decode_ack,
     FLOW: decode_flow,
 }
-"""By number of the command: from data, the start and end of the command in it, and the end of its frame.
+"""Number of a command -> its decoder, called with data, the command's start and end, and its frame's end.
 
-They raise `FrameError` for what is malformed or incomplete, and `IndexError` where `data` ends early.
+The decoders raise `FrameError` for a malformed or incomplete command. They raise `IndexError` where `data`
+ends early.
 """
 
 __all__ = [

@@ -1,12 +1,12 @@
 """SEND and SEND_RECEIPT by hand: the two commands of every message on its way to the broker.
 
 Each is an immutable record whose `encode()` gives the whole frame; `encode_…` do the same without a
-record. `decode_…` take a command out of its BaseCommand: a short loop for the fields real peers write, in
-any order, and the general way by table as soon as anything else turns up. They raise `FrameError` for
-what is malformed or incomplete, and `IndexError` where the data end early.
+record. `decode_…` take a command out of its BaseCommand. A short loop reads the fields real peers write, in
+any order; the general way by table takes over at any other field. They raise `FrameError` for a malformed or
+incomplete command, and `IndexError` where the data end early.
 
-Fields a record has no attribute for are kept as bytes in `rest`, those of the position inside it in
-`position_rest`, and written back at the end.
+A record keeps fields without an attribute as bytes in `rest`, those of the position inside it in
+`position_rest`. `encode` writes them back at the end.
 """
 
 from collections.abc import Callable, Sequence

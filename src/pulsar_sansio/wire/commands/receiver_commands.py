@@ -42,7 +42,7 @@ class Ack(NamedTuple):
     """Only the compactor's own consumer writes them."""
     rest: bytes = b""
     position_rest: Mapping[int, bytes] = {}
-    """By index in `message_ids`, for those that have more fields."""
+    """Index in `message_ids` -> the bytes of further fields, for ids that have any."""
 
     def encode(self) -> bytes:
         """The whole frame."""

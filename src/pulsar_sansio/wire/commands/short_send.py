@@ -1,7 +1,7 @@
 """The whole SEND frame of a plain message: a payload without key, properties or codec, by itself.
 
-Unbatched sending costs one frame per message, so the frame is put together here in one go from parts that
-stay the same: what is said of the producer, and of the millisecond. The bytes are those that
+Unbatched sending costs one frame per message. So this module builds the frame in one go from parts that stay
+the same: those of the producer, and of the millisecond. The bytes are those that
 `MessageMetadata`, `pack_payload` and `encode_send` give for the same message.
 """
 

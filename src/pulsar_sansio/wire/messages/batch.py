@@ -232,7 +232,9 @@ _Layout = tuple[Callable[[bytes, int], tuple[Any, ...]], int]
 
 @lru_cache(maxsize=16)
 def _layouts(upper: int) -> tuple[_Layout, _Layout]:
-    """For payload sizes of one byte and of two; `upper`: the length of a sequence id without its first byte.
+    """Build the layouts for payload sizes of one byte and of two.
+
+    `upper`: the length of a sequence id without its first byte.
 
     The readers give: header length, tag, payload size, tag, lowest byte of the sequence id, its upper bytes.
     """
@@ -256,10 +258,11 @@ def _upper_bytes(data: bytes, position: int, header_end: int) -> bytes | None:
 
 
 def _read_header(data: bytes, position: int) -> tuple[int, int, bool, bool]:
-    """Where the header at `position` ends, the payload size in it, whether it is plain, and whether it says
-    that the member is compacted out.
+    """Read the header at `position`.
 
-    Raises `FrameError` and `IndexError`. A header it lets pass can be decoded.
+    Gives its end, the payload size in it, whether it is plain, and whether the member is compacted out.
+
+    Raises `FrameError` and `IndexError`. A header that it accepts can be decoded.
     """
     start = position + 4
     header_end = start + int.from_bytes(data[position:start], "big")
@@ -267,7 +270,7 @@ def _read_header(data: bytes, position: int) -> tuple[int, int, bool, bool]:
         raise IndexError
     position = start
     try:
-        # Fields as everybody writes them, in the order of their numbers; what is otherwise is decoded.
+        # Producers write the fields in the order of their numbers; any other header is decoded.
         tag = data[position]
         plain = tag == _PAYLOAD_SIZE_TAG
         while tag == 0x0A:
@@ -318,7 +321,7 @@ def _read_header(data: bytes, position: int) -> tuple[int, int, bool, bool]:
 
 
 def _decode_header(data: bytes, start: int, end: int) -> tuple[int, int, bool, bool]:
-    """As `_read_header`, of any header."""
+    """Read any header, with the results of `_read_header`."""
     single = decode_single_range(data, start, end)
     if single.payload_size < 0:
         raise FrameError(f"a message in a batch has a payload of {single.payload_size} bytes")
@@ -383,7 +386,7 @@ def encode_usual(
 
 
 class _Heads(dict[int, bytes]):
-    """By payload size: what a member begins with when its sequence id takes `length` bytes."""
+    """Payload size -> the first bytes of a member whose sequence id takes `length` bytes."""
 
     LIMIT = 4096
     """Sizes remembered; payloads of a stream rarely have more different ones."""
@@ -422,11 +425,14 @@ _FIRST_OF_MORE = [bytes([0x80 | low]) for low in range(_BLOCK)]
 
 _FEWEST_ALIKE = 24
 _LARGEST_ALIKE = 700
-"""From so many payloads on, and up to so many bytes each, columns cost less than pieces."""
+"""Columns cost less than pieces from so many payloads on, of up to so many bytes each."""
 
 _PART_BYTES = 64 * 1024
-"""Bytes of a part, about: it stays near the processor, and asking the system for fresh memory, as for a
-megabyte at once, would cost as much as all the rest."""
+"""Bytes of a part, about.
+
+A part of this size stays near the processor. A megabyte at once would need fresh memory from the system, and
+that costs as much as all the rest.
+"""
 
 _PART_MEMBERS = 1024
 

@@ -92,8 +92,10 @@ def take_keyed(data: bytes, position: int, most: int) -> tuple[KeyedMembers, lis
 def _of_one_key(
     data: bytes, position: int, sequence: int, header_end: int, stride: int, count: int
 ) -> list[bytes] | None:
-    """The payloads of `count` members, where all of them are like the first one up to the sequence id, so
-    that nothing more need be compared: what a producer writes whose batches are of one key."""
+    """The payloads of `count` members, where all of them are like the first one up to the sequence id.
+
+    A producer whose batches are of one key writes such members. Gives None where they are not alike.
+    """
     like = data[position:sequence]
     if not data.startswith(like, position + stride):
         return None

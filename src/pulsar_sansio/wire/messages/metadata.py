@@ -40,8 +40,9 @@ _PAIR = Layout("KeyValue", [Field(1, "key", TEXT, required=True), Field(2, "valu
 
 
 def usual_pair(data: bytes, start: int, end: int) -> int:
-    """Where the value's tag stands, when the KeyValue at `data[start:end]`, of at most 127 bytes, is a key
-    and a value, as everybody writes them; 0 when it is any other. `end` may lie behind the data.
+    """Find the tag of the value in the KeyValue at `data[start:end]`, of at most 127 bytes.
+
+    Gives 0 when the KeyValue is not a key and a value, as producers write it. `end` may lie behind the data.
 
     Raises `IndexError` where the data end too soon.
     """
@@ -280,7 +281,7 @@ class SingleMessageMetadata(_Record):
         self.__dict__.update(fields)
 
     def encode(self) -> bytes:
-        """As for every record, with a short way for what most messages with a key or properties have."""
+        """Encode as every record does, with a short way for the usual fields of keys and properties."""
         fields = self.__dict__
         if not fields.keys() <= _USUAL_FIELDS:
             return super().encode()

@@ -33,7 +33,7 @@ class UnpackedPayload(NamedTuple):
     """True: verified. None: the entry carries no checksum."""
     metadata: MessageMetadata
     payload: bytes
-    """As it was sent: compressed and encrypted as the metadata says."""
+    """The payload as the producer sent it: compressed and encrypted as the metadata says."""
 
 
 def pack_payload(metadata: bytes, *payload: bytes) -> list[bytes]:
@@ -62,11 +62,12 @@ def unpack_payload(data: bytes) -> UnpackedPayload:
 def open_payload(
     data: bytes,
 ) -> tuple[proto.BrokerEntryMetadata | None, bool | None, MessageMetadata, int]:
-    """As `unpack_payload`, with the position of the payload instead of a copy: a megabyte of fresh memory
-    costs more than all that is done with it.
+    """Unpack a payload as `unpack_payload` does, but give the payload's position instead of a copy.
 
-    Raises `ChecksumMismatch` when it is wrong, `FrameError` when the structure or the metadata cannot be
-    parsed.
+    A megabyte of fresh memory costs more than all that a consumer does with it.
+
+    Raises `ChecksumMismatch` when the checksum is wrong. Raises `FrameError` when the structure or the
+    metadata cannot be parsed.
     """
     try:
         magic, checksum, size = _read_checked(data, 0)

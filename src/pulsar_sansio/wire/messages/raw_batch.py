@@ -1,7 +1,8 @@
-"""`RawBatch`: the payload of a batch as it came, for who takes it apart by other means, or not at all.
+"""`RawBatch`: the payload of a batch as the broker delivered it.
 
-What came compressed stays so until it is looked at. Its messages can be had all the same: it is then divided
-as every other batch (`split_batch`), once. Knows nothing of what the bytes mean before that.
+It is for an application that takes batches apart by other means, or not at all. A compressed payload stays so
+until the application looks at it. The first look at a message divides the batch as every other
+(`split_batch`), once. Before that, this module knows nothing of the meaning of the bytes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +24,7 @@ class RawBatch(Sequence[bytes]):
 
     plain = True
     compacted = False
-    """As of `Batch`: nothing in it is left out, whatever the headers say."""
+    """The attribute of `Batch`. A raw batch leaves no message out, with any headers."""
 
     def __init__(self, data: bytes | Compressed, size: int, start: int) -> None:
         """Raises `FrameError` where so many messages cannot be in it."""

@@ -58,15 +58,15 @@ class UniformMessages(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """Where everything stands in frames that look alike."""
+    """The places of all parts in frames that look alike."""
 
     read: Callable[[bytes, int], tuple[Any, ...]]
     size: int
     """Bytes up to the end of publish_time: what has to be there to be read."""
     front: bytes
-    """From the size of the command to the tag of the entry's number."""
+    """The bytes from the size of the command to the tag of the entry's number."""
     back: bytes
-    """From behind the entry's number to the magic number of the checksum."""
+    """The bytes from behind the entry's number to the magic number of the checksum."""
     entry_low: dict[bytes, int]
     entry_shift: int
     covered: int
