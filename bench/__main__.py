@@ -67,8 +67,8 @@ CHUNKED_SIZE = 5 * 1024 * 1024 + 1000
 """Bytes: a little more than a broker accepts in one message."""
 
 SHARES = {(100, True): 1, (1000, True): 4, (100, False): 10, (1000, False): 10}
-"""By size, and whether in batches: MESSAGES divided by this. Large and unbatched ones take longer, and a
-broker keeps what it was sent."""
+"""Divisors of MESSAGES, by size and by batching. Large and unbatched messages take longer, and a broker keeps
+all that it gets."""
 
 REPORT = Path("build/bench.json")
 

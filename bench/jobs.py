@@ -155,8 +155,10 @@ class Stopwatch:
 
 
 class Progress:
-    """For callbacks that get one message after the other: the clock runs from the last of the warm ones to
-    the last of all, and `done` is called then."""
+    """Counts messages for callbacks that get one after the other.
+
+    The clock runs from the last warm-up message to the last of all. `done` is called then.
+    """
 
     def __init__(self, job: Job, stopwatch: Stopwatch, done: Callable[[], object]) -> None:
         self._stopwatch = stopwatch
@@ -167,7 +169,7 @@ class Progress:
             stopwatch.start()
 
     def note(self) -> None:
-        """One message more."""
+        """Count one message more."""
         self._until_start -= 1
         self._until_end -= 1
         if not self._until_start:

@@ -1,7 +1,7 @@
 """The official client's side of every workload, in the calls its users write.
 
-Its options are the ones that make it fast: batching on, batches as large as ours, a large window that blocks
-when it is full instead of failing, a large receiver queue.
+Its options make it fast: batching, batches as large as ours, a large window and a large receiver queue. The
+window blocks when it is full instead of failing.
 """
 
 import asyncio
@@ -154,7 +154,7 @@ def _receive_cumulative(consumer: Any, messages: int) -> None:
 
 
 def receive_asyncio(_client: Any, job: Job) -> Measurement:
-    """With a client of its own: the asyncio API has another one."""
+    """Receive with a client of its own: the asyncio API has another one."""
     return asyncio.run(_asyncio(job))
 
 

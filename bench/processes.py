@@ -57,7 +57,7 @@ class ClientProcess:
         self.process.communicate()
 
     def run_apart(self, job: Job) -> Measurement:
-        """In a process of its own, with deep stacks, and again in another one where that one dies."""
+        """Run a job in a process of its own, with deep stacks. If that one dies, try again in another one."""
         for _ in range(ATTEMPTS - 1):
             with suppress(Died), ClientProcess(self.module, deep=True) as process:
                 return process.run(job)

@@ -2,8 +2,8 @@
 
     python examples/core_with_trio.py pulsar://localhost:6650
 
-What `pulsar_trio` does with more care for speed, and what to copy when its shape does not fit: a nursery,
-a task per link that reads, one timer, and a channel of news.
+It has a nursery, a task per link that reads, one timer, and a channel of news. `pulsar_trio` does the same
+with more care for speed. Copy this example if the shape of `pulsar_trio` does not fit your program.
 """
 
 import sys

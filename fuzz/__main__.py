@@ -6,7 +6,7 @@
     python -m fuzz atheris TARGET|all [--seconds 60] [--keep]
     python -m fuzz corpus
 
-Exit code 0: nothing was found. 1: something was. 2: a command line that is none.
+Exit code 0: no failure was found. 1: a failure was found. 2: the command line is wrong.
 """
 
 import argparse

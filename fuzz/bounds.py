@@ -37,8 +37,11 @@ RECORD = 512
 
 
 def fed_bound(fed: int, inflatable: int, limit: int) -> int:
-    """Bytes that can be held of `fed` bytes from peers, where `inflatable` entries become up to `limit` bytes
-    each: nothing is held that did not come over the wire, and no byte of it becomes more than so many."""
+    """The most bytes that a machine may hold after `fed` bytes from peers.
+
+    `inflatable` entries become up to `limit` bytes each. A machine holds only what came over the wire, and
+    each byte of it grows by a bounded factor.
+    """
     return FIXED + EXPANSION * (fed + inflatable * limit)
 
 

@@ -224,7 +224,7 @@ class BrokerRound(Round):
         self._feed(peer, "FLOW", encode_flow(0, 1000))
 
     def _open_hostile(self) -> Peer:
-        """As any client: a producer on each topic, a consumer of each kind."""
+        """Open a client like any other: a producer on each topic, a consumer of each kind."""
         peer = self._connect()
         draws = self.draws
         for place, topic in enumerate(TOPICS):
@@ -265,7 +265,7 @@ class BrokerRound(Round):
     # --- what happens --------------------------------------------------------------------------------
 
     def run(self, frames: int) -> None:
-        """Until so many hostile frames were said, or the draws are used up; then the end."""
+        """Play until `frames` hostile frames were sent, or the draws are used up. Then end the round."""
         draws, report = self.draws, self.report
         target = report.frames + frames
         refused = 0

@@ -1,13 +1,12 @@
 """Hostile brokers against a `Client`.
 
 One round is one client with live producers and consumers. Some of them live on an honest broker and have to
-go on undisturbed; the others are attached by honest answers, and then their broker says whatever it likes. In
-some rounds there is no honest broker at all: lookups and handshakes are hostile too. When the round is over,
-the client is closed, and everything must have ended: each ticket and each request settled once, no link, no
-timer.
+go on undisturbed. The others are attached by honest answers, and then their broker sends any frames. In some
+rounds there is no honest broker at all: lookups and handshakes are hostile too. After the round the client is
+closed, and everything must have ended: each ticket and each request settled once, no link, no timer.
 
-The checks are those of any adapter that is not to be brought down: `receive_data` raises nothing; one input
-brings a bounded number of outputs and of bytes to write; timers do not spin.
+The checks are those of an adapter that must not go down. `receive_data` raises nothing. One input brings a
+bounded number of outputs and of bytes to write. Timers do not spin.
 """
 
 from collections import deque
@@ -268,7 +267,7 @@ class ClientRound(Round):
     # --- what happens --------------------------------------------------------------------------------
 
     def run(self, frames: int) -> None:
-        """Until so many hostile frames were said, or the draws are used up; then the end."""
+        """Play until `frames` hostile frames were sent, or the draws are used up. Then end the round."""
         draws, report = self.draws, self.report
         target = report.frames + frames
         idle = 0
@@ -357,7 +356,7 @@ class ClientRound(Round):
             self._follow(self._drain(), 0)
 
     def _wait(self) -> None:
-        """Until the next thing that is due."""
+        """Let time pass until the next deadline."""
         due = self.client.next_deadline()
         if due is not None:
             self.now = max(self.now, due)

@@ -1,8 +1,8 @@
 """The corpus: for each target a folder of inputs worth keeping, replayed by the tests.
 
-What is in it was made from the mutations of this package, or found by a fuzzer and kept because it reached
-code that nothing else did, or was a bug once. A file's name is a digest of its content, so that the same
-input is there once.
+Some inputs were made from the mutations of this package. A fuzzer found the others: they reached code that no
+other input reached, or showed a bug once. A file's name is a digest of its content, so that the same input is
+there once.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,7 +1,7 @@
-"""Where decisions come from: a seed, for volume, or bytes, for fuzzers that learn and shrink.
+"""The source of decisions: a seed, for volume, or bytes, for fuzzers that learn and shrink.
 
-Everything in this package that chooses asks a `Draws`. Made of a seed it never ends; made of bytes it is
-`exhausted` when they are used up, and from then on every choice is the first one.
+Everything in this package that chooses asks a `Draws`. A `Draws` of a seed never ends. A `Draws` of bytes is
+`exhausted` when they are used up; from then on every choice is the first one.
 """
 
 from collections.abc import Callable, Sequence

@@ -119,8 +119,10 @@ _RUNS = re.compile(r"^#(\d+)", re.MULTILINE)
 
 
 def run_atheris(target: str, seconds: float, *, keep: bool = False) -> Result:
-    """In a process of its own. `keep`: what reached new code, merged to as few inputs as reach the same, goes
-    into the corpus."""
+    """Run a target under atheris, in a process of its own.
+
+    `keep`: inputs that reached new code go into the corpus, merged to as few as reach the same.
+    """
     if find_spec("atheris") is None:
         return Result("atheris", target, 0.0, 0, "atheris is not installed: pip install atheris")
     with TemporaryDirectory() as folder:
@@ -154,7 +156,7 @@ def _failure(output: str, crashes: Path, code: int) -> str:
 
 
 def _merge(target: str, found: Path, folder: Path) -> int:
-    """As few of the new inputs as reach what the corpus does not."""
+    """Keep as few of the new inputs as reach the new code. Returns the number kept."""
     merged = folder / "merged"
     merged.mkdir()
     before = [path.read_bytes() for path in corpus.inputs(target)]

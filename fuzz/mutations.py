@@ -225,7 +225,7 @@ MUTATIONS: dict[str, tuple[Mutation, Callable[[Field], bool]]] = {
     "deep": (_deep, lambda field: field.message_type is not None),
     "stranger": (_stranger, _always),
 }
-"""By name: what it does, and to which fields it can be done."""
+"""The mutations by name: the function that does it, and a test for the fields that it applies to."""
 
 
 class Case(NamedTuple):

@@ -43,7 +43,7 @@ BOMB = 4 * 1024 * 1024
 
 
 def sealed(metadata: bytes, payload: bytes) -> bytes:
-    """With a right checksum."""
+    """Headers and payload behind a right checksum."""
     return b"".join(pack_payload(metadata, payload))
 
 
@@ -151,7 +151,7 @@ def _size_lies(draws: Draws, limit: int) -> bytes:
 
 
 def _tiny_members(draws: Draws, limit: int) -> bytes:
-    """As many members as there can be in so many bytes: the most objects for the least of the wire."""
+    """A batch of as many members as fit: the most objects for the fewest bytes on the wire."""
     count = draws.choice((limit // 6, limit // 12, 1000))
     body = b"\0\0\0\2\x18\0" * count
     codec = draws.choice(tuple(CompressionType))
@@ -272,7 +272,7 @@ LIES: dict[str, Lie] = {
     "checksum": _checksum_lies,
     "bomb": bombs,
 }
-"""By name: from draws and the limit that the peer has for one message, to headers and payload."""
+"""The lies by name. Each makes headers and payload from draws and the peer's limit for one message."""
 
 RARE = ("tiny messages", "bomb")
 """They cost the peer more than they cost us: a few of them are enough."""

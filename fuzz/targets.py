@@ -1,8 +1,8 @@
-"""Functions of bytes: each hands them to one entry of the library and checks what can be said of the outcome.
+"""Functions of bytes: each gives them to one entry of the library and checks the outcome.
 
-A target returns where the outcome is right, be it a value or one of the errors that the entry declares;
-everything else is an exception, which is what a fuzzer looks for. What is read by hand is compared with
-protobuf's reading of the same bytes.
+A target returns if the outcome is right: a value, or one of the errors that the entry declares. Everything
+else is an exception, which a fuzzer looks for. Targets compare the readers written by hand with protobuf's
+reading of the same bytes.
 """
 
 from collections.abc import Callable
@@ -132,8 +132,8 @@ def _agree(found: object | None, expected: object | None, why: Exception | None 
 
 
 def alike(data: bytes) -> None:
-    """A stream whose MESSAGE frames are taken many at once where they look alike: each of them is what the
-    general way makes of it, and an entry by itself."""
+    """Read a stream whose MESSAGE frames are taken many at once if they look alike. Each of them must equal
+    the result of the general reader, and be an entry by itself."""
     reader = UniformMessageReader()
     position = 0
     try:
@@ -334,7 +334,7 @@ TARGETS: dict[str, Target] = {
         broker,
     )
 }
-"""By name: what `python -m fuzz` can run and what the corpus has a folder for."""
+"""The targets by name. `python -m fuzz` can run each, and the corpus has a folder for each."""
 
 MACHINES = ("scenario", "broker")
 """Targets that drive a machine: some milliseconds each, where the others take microseconds."""

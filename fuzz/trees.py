@@ -44,7 +44,7 @@ class Piece:
 Tree = list[Piece]
 
 Known = Mapping[str, Sequence[Any]]
-"""By field name: values that mean something to the peer just now."""
+"""Values that mean something to the peer just now, by field name."""
 
 
 def varint(value: int) -> bytes:

@@ -2,8 +2,8 @@
 
 Needs `grpcio-tools`, for its protoc. The module protoc writes refuses every runtime older than the protoc
 that wrote it. Nothing in it needs that: the descriptor and the builder calls have been the same since
-protobuf 4. So the gate and the comment of the version are set to the oldest runtime the project supports,
-and the result depends on the schema alone, not on the protoc at hand. A test compares.
+protobuf 4. So this tool sets the gate and the comment of the version to the oldest runtime that the project
+supports. The result depends on the schema alone, not on the protoc at hand. A test compares.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Keeps what `simulate mutate` found: the table and the survivors in docs/mutants.md.
+"""Keeps the results of `simulate mutate`: the table and the survivors in docs/mutants.md.
 
     pulsar-trio simulate mutate --mutants 1000 --results build/machines.jsonl
     pulsar-trio simulate mutate --of adapter --mutants 200 --results build/adapter.jsonl

@@ -1,11 +1,11 @@
-"""Keeps what a run of recall found: the table in docs/bank.md, and the seeds that the tests replay.
+"""Keeps the results of a run of recall: the table in docs/bank.md, and the seeds that the tests replay.
 
     pulsar-trio simulate recall --json > build/recall.json
     python tools/keep_recall.py build/recall.json
 
-A run of some bugs (`recall --bug NAME`) replaces what is known of those and leaves the others. Refuses a run
-in which a bug was not caught, or was caught only by what followed from it, and one that leaves a bug of the
-bank without a line.
+A run of some bugs (`recall --bug NAME`) replaces the lines of those and leaves the others. The tool refuses a
+run in which a bug was not caught, or was caught only by its consequences. It also refuses a run that leaves a
+bug of the bank without a line.
 """
 
 import json

@@ -15,7 +15,7 @@ DOCS = Path(__file__).parent.parent / "docs" / "spark.md"
 
 
 def replaced(text: str, name: str, table: str) -> str:
-    """With this table between the marks of that name."""
+    """The text with this table between the marks of that name."""
     before, rest = text.split(f"<!-- {name} -->\n")
     _, after = rest.split(f"<!-- end of {name} -->\n")
     return f"{before}<!-- {name} -->\n\n{table.strip()}\n\n<!-- end of {name} -->\n{after}"

@@ -23,7 +23,7 @@ from pulsar_spark.progress import as_dict
 from pulsar_spark.session import open_session
 
 TASKS = 2
-"""That share a topic: one for each slot where there are two."""
+"""Tasks that share a topic: one for each slot if there are two slots."""
 
 MICRO_BATCH = 1000
 """Messages of one, which is one entry of the topic."""
@@ -79,7 +79,7 @@ def read_memory(spark: SparkSession, setting: Setting) -> int:
 
 
 def run_stream(frame: DataFrame) -> list[dict[str, Any]]:
-    """To the end of what is there; the progress of its batches that had rows."""
+    """Stream all rows that are there. Returns the progress of the batches that had rows."""
     with tempfile.TemporaryDirectory(prefix="bench-spark-") as folder:
         writing = frame.writeStream.format("noop").option("checkpointLocation", folder)
         query = writing.trigger(availableNow=True).start()

@@ -1,7 +1,8 @@
 """The pipeline of orders.py at work, with one kill of its driver in the middle: `make demo-spark`.
 
-Starts the embedded broker, sends orders, runs orders.py as a process of its own, kills that with SIGKILL once
-it is half-way, starts it again, and counts what came out: no order lost, none counted twice, no result twice.
+The demo starts the embedded broker, sends orders, and runs orders.py as a process of its own. It kills that
+process with SIGKILL half-way and starts it again. Then it checks the results: no order is lost, none is
+counted twice, and no result is there twice.
 """
 
 import argparse

@@ -65,8 +65,8 @@ def start(spark: SparkSession, url: str, checkpoint: str, most: int) -> Streamin
 
 
 class Results:
-    """Writes what has changed. Spark has no update mode for sinks written in Python, so each batch is written
-    by itself; the sink finds out which batch of which query it is, and numbers its rows by that."""
+    """Writes the changed totals. Spark has no update mode for sinks in Python, so each batch is written by
+    itself. The sink finds the query and the number of the batch, and numbers its rows by them."""
 
     def __init__(self, url: str) -> None:
         self._url = url

@@ -103,7 +103,7 @@ OPTIONS: dict[str, dict[str, str]] = {
         "callback": "write: receipt = await producer.enqueue(…), and later await receipt.wait()",
     },
 }
-"""By function: keyword arguments."""
+"""Names of keyword arguments, by function."""
 
 CLIENT = {
     "close": "leave the 'async with' block, or await client.aclose()",
@@ -149,7 +149,7 @@ TABLE_VIEW = {
     "for_each": "did you mean 'for key, value in view.items()'?",
     "for_each_and_listen": "did you mean 'async for key, value in view.changes()'?",
 }
-"""By class: attributes."""
+"""Names of attributes, by class."""
 
 MODULE = {
     "ConsumerType": "did you mean the words 'shared', 'key_shared', 'exclusive' and 'failover'?",

@@ -1,7 +1,7 @@
 """Settings of the broker under Pulsar's own names, those of `broker.conf` and `standalone.conf`.
 
-`SETTINGS` is the whole truth of which there are: for each name the keyword of `open_broker`, the policy or
-the part of one that it sets, its values, and its unit. The table in `docs/broker.md` is written from it.
+`SETTINGS` lists all of them. Each name has the keyword of `open_broker`, the policy or the part of one that
+it sets, its values, and its unit. The table in `docs/broker.md` is written from it.
 """
 
 from collections.abc import Callable, Iterable

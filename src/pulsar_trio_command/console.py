@@ -28,7 +28,7 @@ class Failed(Exception):
 
 
 class Output:
-    """Where one command prints."""
+    """The output of one command."""
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json

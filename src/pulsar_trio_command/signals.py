@@ -62,7 +62,7 @@ class Interruption:
 
     @property
     def exit_code(self) -> int:
-        """As a shell gives it: 130 for SIGINT, 143 for SIGTERM. There is a request."""
+        """The exit code that a shell gives: 130 for SIGINT, 143 for SIGTERM. Call it only after a request."""
         assert self._signal is not None
         return SIGNALLED + self._signal
 

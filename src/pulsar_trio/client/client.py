@@ -1,7 +1,7 @@
 """`open_client` and `Client`: the way in for applications that produce and consume.
 
-The background tasks never show: an exception of the block leaves `async with` as itself, and a failure in
-the background surfaces at a call, or when the block is left.
+The background tasks never show. An exception of the block leaves `async with` unchanged. A failure in the
+background surfaces at a call, or when the block is left.
 """
 
 from collections.abc import AsyncIterator, Sequence

@@ -170,8 +170,8 @@ class Driver(Pump):
             raise self.crash(error) from error
 
     def after_take(self) -> None:
-        """Act on what taking many messages left behind, and write it at once: the broker sends what the new
-        permits allow while the application is at work on what it has taken."""
+        """Act on the outputs of taking many messages, and write them at once. So the broker sends further
+        messages for the new permits while the application works on those that it took."""
         try:
             self.pump()
             self.write_now()

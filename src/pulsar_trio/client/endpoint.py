@@ -168,10 +168,10 @@ class Endpoint(ABC):
     def explain(self) -> str:
         """Say in a few lines for people why nothing moves, if nothing does; the wording may change.
 
-        They say how it is connected, or since when and why not and when the next attempt is; what is pending,
-        queued, delivered and not acknowledged; and what a broker or this application waits for. Topics and
-        partitions have a line each, at most ten. Properties, keys and payloads are not in it. After the end
-        it says why it ended.
+        The lines describe the connection, or since when and why there is none, and the next attempt. They
+        give the counts of pending, queued, delivered and unacknowledged messages. They say what a broker or
+        this application waits for. Topics and partitions have a line each, at most ten. Properties, keys and
+        payloads are left out. After the end the text says why it ended.
         """
         if self._ended is not None:
             return str(self._ended)

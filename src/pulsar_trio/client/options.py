@@ -78,8 +78,8 @@ class ProducerOptions(TypedDict, total=False):
     """Keywords of `create_producer`, as in `ProducerSpec`. `compression`, `access_mode`, `routing` and
     `hashing` may be words: "lz4", "exclusive", "single_partition", "murmur3_32".
 
-    `when_full`: what `send`, `send_many` and `enqueue` do when the window or the client's memory is full:
-    "wait" for room, in the order of their calls, or "fail" with `ProducerQueueIsFull` at once."""
+    `when_full`: applies to `send`, `send_many` and `enqueue` when the window or the client's memory is full.
+    They "wait" for room, in the order of their calls, or "fail" with `ProducerQueueIsFull` at once."""
 
     name: str | None
     send_timeout: float

@@ -17,9 +17,10 @@ from pulsar_sansio import (
 from ..official_names import word_meant
 
 Place: TypeAlias = Message | MessageId | TopicMessageId | datetime | int | str
-"""A message or its id; "earliest" or "latest", the ends of the topic; or a time of publishing, as a
-`datetime` with a time zone or in milliseconds since 1970: the place of the first message published then or
-later."""
+"""A place in a topic: a message or its id, one of its ends ("earliest" or "latest"), or a time of publishing.
+
+A time is a `datetime` with a time zone, or milliseconds since 1970. It stands for the first message published
+then or later."""
 
 Position: TypeAlias = Place | Callable[[str], Place]
 """A place, or a function that gives one for the full name of a topic."""
@@ -30,7 +31,7 @@ CorePlace: TypeAlias = Message | MessageId | TopicMessageId | int
 
 
 def core_position(position: Position) -> CorePlace | Callable[[str], CorePlace]:
-    """As `pulsar_sansio` has it. Raises `LocalProtocolError` for a word or a time that is none."""
+    """The position in terms of `pulsar_sansio`. Raises `LocalProtocolError` for a wrong word or time."""
     if callable(position):
         place_for = position
         return lambda topic: core_place(place_for(topic))

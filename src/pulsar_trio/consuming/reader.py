@@ -34,12 +34,17 @@ ASKING_INTERVAL = 1.0
 """Seconds between two questions whether there is more, where nothing comes."""
 
 Start: TypeAlias = Place | timedelta | bytes | Mapping[str, MessageId]
-"""Where a reader begins: a `Place`; so long ago (whole seconds, by the broker's clock); a checkpoint of a
-reader, `Reader.checkpoint()`; or for each topic by its full name the message behind which it begins."""
+"""The start of a reader. It is one of:
+
+* a `Place`;
+* an age, in whole seconds by the broker's clock;
+* a checkpoint of a reader, `Reader.checkpoint()`;
+* for each topic, by its full name, the message behind which the reader begins.
+"""
 
 
 def start_options(start: Start) -> dict[str, Any]:
-    """As options of a `ReaderSpec`. Raises `LocalProtocolError` for what is none."""
+    """The start as options of a `ReaderSpec`. Raises `LocalProtocolError` for a value that is no start."""
     if isinstance(start, timedelta):
         return {"start_rollback": start.total_seconds()}
     if isinstance(start, bytes):
@@ -227,7 +232,7 @@ class Reader(trio.abc.ReceiveChannel[Message]):
         return self._consumer.explain()
 
     def statistics(self) -> ConsumerStatistics:
-        """As of a consumer."""
+        """The statistics of this reader, with the fields of a consumer's."""
         return self._consumer.statistics()
 
     def __repr__(self) -> str:

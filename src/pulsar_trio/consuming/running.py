@@ -1,13 +1,13 @@
 """`Run`: a handler for every message of a consumer, our message listener (rules LSNR-01 to LSNR-04).
 
-One message is handled after the other, or up to `concurrency` at a time, each in a task of its own. On a
-Key_Shared subscription the messages of one key are handled one after the other all the same: a message that
-comes while an earlier one is being handled waits for it, and no more than `concurrency` messages wait so.
+A run handles one message after the other, or up to `concurrency` at a time, each in a task of its own. On a
+Key_Shared subscription it still handles the messages of one key one after the other. A message waits while an
+earlier one of its key is being handled. No more than `concurrency` messages wait so.
 
-A handler that returns acknowledges its message; where one raises, `failures` decides. Cancellation is noticed
-before each handler, also where handlers never wait. When a run is cancelled, messages that are being handled
-are left as they are, and messages whose handlers have not begun are negatively acknowledged. When it is
-stopped, handlers that have begun are finished, and the other messages go back when the consumer closes.
+A handler that returns acknowledges its message; if it raises, `failures` decides. A run notices cancellation
+before each handler, also if handlers never wait. When a run is cancelled, messages that are being handled are
+left as they are. Messages whose handlers have not begun are negatively acknowledged. When a run is stopped,
+handlers that have begun are finished. The other messages are redelivered when the consumer closes.
 """
 
 from collections import deque
@@ -27,7 +27,7 @@ Handler: TypeAlias = Callable[[Message], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the messages of a run come from."""
+    """The source of the messages of a run."""
 
     receive: Callable[[], Awaitable[Message]]
     """Gives the next message."""
@@ -102,7 +102,7 @@ class Run:
         return nursery not in self._nurseries
 
     async def run(self) -> None:
-        """Until the topic ends, or `stop`. Raises what receiving, acknowledging and `failed` raise."""
+        """Run until the topic ends, or `stop`. Raises what receiving, acknowledging and `failed` raise."""
         if self._concurrency == 1:
             await self._one_at_a_time()
         else:

@@ -230,9 +230,9 @@ class Producer(Endpoint):
         """Send messages in order, pipelined, and wait for all of them; gives their ids in the same order.
 
         Takes from the iterable as the window has room, up to 1000 messages or about 1 MiB at a time. When
-        messages fail, the first one's error is raised after all are settled. When the iterable raises, a
-        message is refused, there is no room (with `when_full="fail"`) or the call is cancelled, what was
-        taken before it is in the window and is sent.
+        messages fail, the first one's error is raised after all are settled. The call ends early when the
+        iterable raises, a message is refused, there is no room (with `when_full="fail"`) or the call is
+        cancelled. The messages taken before that are in the window and are sent.
         """
         if not isinstance(messages, Iterable):
             raise InvalidMessage(f"messages: several of bytes or OutgoingMessage, not {messages!r}")

@@ -1,10 +1,10 @@
 """Receipts: one small handle per message, settled by the batch.
 
-Tickets are consecutive integers, so what became of them is kept as ranges on pages of `PAGE` tickets.
+Tickets are consecutive integers, so their outcomes are kept as ranges on pages of `PAGE` tickets.
 A `Receipt` is a page and a number; settling a thousand of them appends one range. A page is forgotten by its
 producer when all of it is settled, and lives on only while the application holds a receipt of it. Message ids
-are made when they are asked for, a few at a time, and not kept: as objects that live as long as the receipts
-they would double what the garbage collector has to look through.
+are made on request, a few at a time, and not kept. As objects that live as long as the receipts, they would
+double the work of the garbage collector.
 """
 
 from bisect import bisect_right

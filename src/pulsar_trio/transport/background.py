@@ -1,6 +1,6 @@
 """A pump's tasks under a block of user code, invisible.
 
-The nursery is never seen: an exception of the block leaves it as itself, not in a group of one, also when an
+The nursery is never seen. An exception of the block leaves it unchanged, not in a group of one, also when an
 outer scope is cancelled at the same moment. A failure in the background that no call has raised yet is raised
 when the block is left.
 """

@@ -1,4 +1,4 @@
-"""From a host and port to a connected socket: names are resolved, addresses tried in turn."""
+"""Connect a socket to a host and port: resolve the name, and try the addresses in turn."""
 
 import os
 import socket

@@ -1,9 +1,9 @@
 """One TCP connection as both sides need it: a reader, a writer, and an end that loses nothing.
 
-A `Link` owns a connected non-blocking socket. It knows nothing of Pulsar: bytes that arrive go to `on_data`,
-bytes to write are pulled from `take` when the socket has room, so what was not taken yet measures the
-socket. Only this module makes socket calls on the data path; a user's cancellation never gets here,
-because nothing in it runs inside a user's task except `write_now`, which does not wait.
+A `Link` owns a connected non-blocking socket. It knows nothing of Pulsar. Bytes that arrive go to `on_data`.
+The link pulls bytes to write from `take` when the socket has room, so the bytes not taken yet measure the
+socket. Only this module makes socket calls on the data path. A user's cancellation never gets here: only
+`write_now` runs inside a user's task, and it does not wait.
 """
 
 import socket
@@ -17,8 +17,8 @@ import trio
 READ_SIZE = 1024 * 1024
 """Bytes asked of one read: large enough that a fast sender costs one wake-up per megabyte.
 
-They are read into one buffer that all links of a pump share, and copied out: asking the system for a megabyte
-of fresh memory costs more than a hundred small messages.
+All links of a pump share one buffer for reading, and copy the bytes out. Asking the system for a megabyte of
+fresh memory costs more than a hundred small messages.
 """
 
 MAX_CHUNKS = 64

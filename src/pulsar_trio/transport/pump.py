@@ -2,16 +2,15 @@
 
 A `Pump` owns the root machine, its links and its one timer. Everything that touches the machine is
 synchronous code, so there are no locks; tasks only wait for sockets and for time. It makes no protocol
-decision: it does what the machine's outputs say. What is special to a client or to a broker is in the
-subclasses.
+decision: it does what the machine's outputs say. The subclasses add the parts of a client or of a broker.
 
-The tasks run shielded, in a nursery of their own, until `stop`: a user's cancellation never touches a
-socket, and cleaning up inside a cancelled scope still has a connection to use. They never raise.
+The tasks run shielded, in a nursery of their own, until `stop`. So a user's cancellation never touches a
+socket, and cleanup inside a cancelled scope still has a connection to use. The tasks never raise.
 
 One loop, in `pump`, does what the outputs say, and nothing that it calls pumps: the depth of the stack does
 not grow with the number of links. An exception of one link's socket or task ends that link alone, and is
 logged. An exception of the machine is a broken invariant: it is logged, kept as an `InternalError`, and
-`_on_crash` hands it to everyone.
+`_on_crash` raises it in every waiting task.
 """
 
 from abc import ABC, abstractmethod

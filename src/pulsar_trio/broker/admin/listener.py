@@ -109,7 +109,10 @@ class AdminListener:
         """Bytes of answers that wait to be read."""
 
     async def perform(self, request: Request) -> Answer:
-        """When it is this request's turn. What goes wrong in a handler is a bug, and answered as one."""
+        """Answer a request when it has its turn. An exception of a handler is a bug, answered with 500.
+
+        Answers 503 when too many answers are unread.
+        """
         async with self._turn:
             try:
                 answer = perform(self._broker, request)

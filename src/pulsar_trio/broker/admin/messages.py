@@ -203,7 +203,7 @@ def properties(value: object) -> dict[str, str]:
 
 
 def message_id_json(message_id: MessageId) -> dict[str, int]:
-    """As the Java broker writes it; the partition is in the topic's name and not told again."""
+    """A message id in the form of the Java broker. It omits the partition, which is in the topic's name."""
     return {
         "ledgerId": message_id.ledger_id,
         "entryId": message_id.entry_id,
@@ -226,7 +226,7 @@ def answering(*cases: tuple[type[LocalProtocolError], int, str]) -> Iterator[Non
 
 
 def answer_to(error: LocalProtocolError) -> Answer:
-    """For a refusal that its path has no words of its own for."""
+    """The answer to a refusal for which the path has no words of its own."""
     for kind, status in STATUSES.items():
         if isinstance(error, kind):
             return refusal(status, str(error))

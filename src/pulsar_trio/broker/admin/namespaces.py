@@ -86,7 +86,7 @@ def delete_tenant(broker: Administrator, request: Request) -> Answer:
 
 
 def _no_force(request: Request, what: str) -> None:
-    """As a Java broker by default."""
+    """Refuse forced deletion, as a Java broker does by default. Raises `Refused` (405)."""
     if request.flag("force"):
         raise Refused(405, f"Broker doesn't allow forced deletion of {what}")
 

@@ -48,7 +48,7 @@ def revoke_on_namespace(broker: Administrator, request: Request) -> Answer:
 
 
 def of_topic(broker: Administrator, request: Request) -> Answer:
-    """Those of the namespace count for the topic too."""
+    """The permissions of a topic, those of its namespace included."""
     with answering(_no_topic(request)):
         found = {
             role: list(actions)

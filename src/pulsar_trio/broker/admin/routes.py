@@ -1,7 +1,7 @@
 """The table of paths: which function answers which method of which path.
 
-A path that Pulsar has and this broker has not is in the table too, and is answered with 501 and its name; a
-path that Pulsar has not is 404, a method that a path has not is 405.
+The table also has the paths of Pulsar that this broker lacks; it answers them with 501 and their name. A path
+that Pulsar lacks is 404, and a method that a path lacks is 405.
 """
 
 from collections.abc import Callable

@@ -125,7 +125,7 @@ def expire_by_time(broker: Administrator, request: Request) -> Answer:
 
 
 def expire_by_time_everywhere(broker: Administrator, request: Request) -> Answer:
-    """Where nothing is old enough the others go on, and the answer is that of a single one."""
+    """Expire messages of all subscriptions. Answers 409 if one of them has no message that is old enough."""
     seconds = path_number(request.text("seconds"))
     topic = request.topic
     with answering((NotFound, 404, f"Topic {topic} not found")):
@@ -139,7 +139,7 @@ def expire_by_time_everywhere(broker: Administrator, request: Request) -> Answer
 
 
 def expire_by_message(broker: Administrator, request: Request) -> Answer:
-    """Up to that message's entry and, unless it is excluded, that entry as a whole."""
+    """Expire messages before that message's entry, and the whole entry too unless it is excluded."""
     value = request.json()
     excluded = _excluded(value)
     position = _position(value) or MessageId(LATEST, LATEST)
