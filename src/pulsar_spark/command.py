@@ -31,7 +31,7 @@ ARCHIVE = "archive:"
 
 
 class Bar(Protocol):
-    """What is drawn while somebody watches."""
+    """The interface of a progress bar that the command draws on a terminal."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -188,8 +188,8 @@ def _run(name: str, job: Job, output_type: OutputType, arguments: argparse.Names
 
 
 def _first_line(error: Exception) -> str | None:
-    """What went wrong, of an error that came through Spark: it shows ours behind traces of its own. None for
-    what is not Spark's."""
+    """Return the line of a Spark error that says what went wrong. Spark shows the text of this package
+    behind traces of its own. Return None for an error that is not Spark's."""
     from pyspark.errors import PySparkException
 
     if not isinstance(error, PySparkException):

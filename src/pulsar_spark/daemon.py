@@ -1,4 +1,4 @@
-"""What Spark's Python workers are forked from: a daemon that has imported already what they need of Pulsar.
+"""Spark forks its Python workers from this daemon, which has already imported what they need of Pulsar.
 
 Named by the setting `spark.python.daemon.module`; without it every new worker, and Spark has one for each
 step of planning, imports all of it anew. NumPy and PyArrow are left to the workers: importing them starts

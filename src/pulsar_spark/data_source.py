@@ -18,7 +18,7 @@ from .reading.columns import ALL_COLUMNS
 from .reading.offsets import Offsets
 
 USUAL_COLUMNS = tuple(ALL_COLUMNS)[:7]
-"""The columns of a DataFrame whose columns nobody chose: those that Pulsar's other connector has."""
+"""A DataFrame has these columns by default. They are the columns of Pulsar's other connector."""
 
 STREAMS_SINCE = (4, 2)
 """Before that, PySpark does not tell a source where the query is, so that no limit can be kept."""

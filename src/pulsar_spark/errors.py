@@ -1,4 +1,4 @@
-"""What goes wrong in Spark, each kind with a name of its own.
+"""This module defines the errors of the Spark connector, one class for each kind.
 
 Spark shows the text of an exception behind traces of its own, so the first line says it all: the option or
 topic, what was given, what is allowed. Secrets are never part of it.
@@ -33,7 +33,7 @@ class ConflictingOptions(OptionError):
 
 
 class OptionNotImplemented(OptionError, NotImplementedError):
-    """What is asked for exists in Pulsar and not here: TLS and authentication."""
+    """The application asks for a feature of Pulsar that this package lacks: TLS or authentication."""
 
 
 class UnsupportedSparkVersion(PulsarSparkError):
@@ -63,7 +63,7 @@ class UnsupportedTopic(OptionError):
 
 
 class SubscriptionBusy(PulsarSparkError):
-    """Somebody else, most likely another run of this query, holds the subscription."""
+    """Another consumer, most likely another run of this query, holds the subscription."""
 
 
 class DataLoss(PulsarSparkError):
@@ -88,7 +88,7 @@ class RangeReadTimeout(PulsarSparkError):
 
 
 class UnreadableMessages(PulsarSparkError):
-    """Messages that are there and cannot be handed out: damaged, encrypted, or too large."""
+    """Messages are in the topic and cannot be delivered: they are damaged, encrypted, or too large."""
 
 
 class BadColumn(PulsarSparkError, ValueError):
@@ -96,7 +96,7 @@ class BadColumn(PulsarSparkError, ValueError):
 
 
 class RecordBatchTooLarge(PulsarSparkError):
-    """What came at once is more than Arrow can hold; the text says which options make it less."""
+    """One record batch is larger than Arrow can hold. The text names the options that make it smaller."""
 
 
 class LinkTimeout(PulsarSparkError):

@@ -1,4 +1,4 @@
-"""Whether there is a Java that Spark can run on, said in one line where there is not.
+"""This module checks for a Java that Spark can run on, and prints one line where there is none.
 
 Imports nothing but the standard library and nothing of this package: the Makefile runs this file before
 anything is installed, `python src/pulsar_spark/java.py WHAT`.
@@ -15,7 +15,7 @@ LEAST = 17
 
 
 def missing_java() -> str | None:
-    """What is wrong with this machine's Java, in words that follow "needs Java 17 or later: "; else None.
+    """Say what is wrong with this machine's Java, in words that follow "needs Java 17 or later: "; else None.
 
     As Spark does it: the one of JAVA_HOME if that is set, else `java` of PATH.
     """

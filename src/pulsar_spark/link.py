@@ -50,7 +50,7 @@ READ_SIZE = 1 << 20
 """Bytes taken from a socket at once."""
 
 MAX_IDLE = 20.0
-"""Seconds. A link that nobody served for longer is not used again: it has not answered the broker's probes,
+"""Seconds. A link that was not served for longer is not used again: it has not answered the broker's probes,
 and finding out whether the broker minds takes longer than connecting anew."""
 
 
@@ -80,13 +80,13 @@ class Link:
         self._sockets: dict[int, socket.socket] = {}
         self._unwritten: dict[int, deque[memoryview]] = {}
         self._listeners: dict[int, Callable[[outputs.Output], None]] = {}
-        """By the id of a producer or consumer: who hears what is said of it."""
+        """The listeners, by the id of the producer or consumer that each listens to."""
         self._answers: dict[int, Answer] = {}
 
     # --- serving ---------------------------------------------------------------------------------
 
     def listen(self, identifier: int, listener: Callable[[outputs.Output], None] | None) -> None:
-        """From now on `listener` hears what the machine says of this producer or consumer; None: nobody."""
+        """Give the outputs of this producer or consumer to `listener` from now on; None removes it."""
         if listener is None:
             self._listeners.pop(identifier, None)
         else:
@@ -259,7 +259,7 @@ class Link:
     # --- topics ----------------------------------------------------------------------------------
 
     def partitions(self, topic: str, timeout: float = 30.0) -> int:
-        """How many partitions the topic has, 0 where it is not partitioned. Raises `TopicNotFound`, where the
+        """Return the topic's number of partitions, 0 where it is not partitioned. Raises `TopicNotFound`, where the
         broker says so: not all do."""
         result: int = self.call(
             lambda now: self.client.partitions(now, topic), timeout, f"the partitions of {topic}"
@@ -382,7 +382,7 @@ class Subscribed:
         return answer
 
     def close(self) -> None:
-        """Leave the topic; nobody waits for the broker to confirm that."""
+        """Leave the topic, without waiting for the broker to confirm that."""
         self.link.listen(self.handle, None)
         if self.link.closed:
             return

@@ -1,4 +1,4 @@
-"""How far something is: the tasks of a job, the batches of a query, and how far a query is behind its topics.
+"""This module reports progress: the tasks of a job, the batches of a query, and its lag behind its topics.
 
 Knows Spark's own counters and the offsets of our source; what is drawn from them is the caller's.
 """
@@ -22,18 +22,18 @@ LOOK_EVERY = 0.2
 """Seconds between two looks at Spark's counters."""
 
 STARTS = 4
-"""How often a query is started whose source did not come up in time."""
+"""The number of times a job starts a query whose source did not come up in time."""
 
 SOURCE_LATE = "Python worker failed to connect back"
-"""What Spark says where the process that has a stream's source at the driver was not up within ten seconds,
-as on a machine that is busy. Spark has no setting for that limit; nothing is read by then."""
+"""Spark reports this text where the driver's process for a stream source was not up within ten seconds,
+as on a busy machine. Spark has no setting for that limit; nothing is read by then."""
 
 ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What there is to see. `planned`: tasks of the stages that Spark has planned so far; more may come."""
+    """One state of progress. `planned`: tasks of the stages that Spark has planned so far; more may come."""
 
     done: int
     planned: int
@@ -72,7 +72,7 @@ def watched(spark: "SparkSession", what: str, action: Callable[[], ResultT], sho
 
 
 _JOB_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
-"""What `setJobGroup` sets for all that its thread does from then on."""
+"""`setJobGroup` sets these properties for all later jobs of its thread."""
 
 
 @contextmanager
@@ -107,8 +107,8 @@ def followed(start: Callable[[], "StreamingQuery"], show: Show | None) -> list[d
 
 
 def patiently(action: Callable[[], ResultT]) -> ResultT:
-    """What `action` gives, which starts a query. Where that fails with `SOURCE_LATE` it is done again,
-    `STARTS` times in all."""
+    """Run `action`, which starts a query, and return its result. Where it fails with `SOURCE_LATE`, run it
+    again, `STARTS` times in all."""
     for _ in range(STARTS - 1):
         try:
             return action()
@@ -175,7 +175,7 @@ def _tasks(tracker: "StatusTracker", group: str) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Behind:
-    """How far a query is behind one topic partition: what it has read, and the last entry there is."""
+    """The lag of a query in one topic partition: the position it has read, and the last entry there is."""
 
     read: Position
     last: Position
@@ -192,12 +192,12 @@ class Behind:
 
     @property
     def exact(self) -> bool:
-        """Whether `entries` is all of it."""
+        """True if `entries` counts the whole lag."""
         return self.last <= self.read or self.last[0] == self.read[0]
 
 
 def lag(progress: Any) -> dict[str, Behind]:
-    """How far a batch of a query left it behind its topics, by topic partition.
+    """Return the lag of a query after one batch, by topic partition.
 
     `progress`: `query.lastProgress`, or what a `StreamingQueryListener` gets. Sources that are not Pulsar's
     are left out. Raises `OffsetVersionError` for a query of another version of this package.

@@ -1,4 +1,4 @@
-"""Which Python runs the workers of Spark, and whether it can do so.
+"""This module finds the Python that runs Spark's workers, and checks that it can do so.
 
 Spark runs everything that a data source in Python does in workers, planning included. It starts them with
 the Python that `PYSPARK_DRIVER_PYTHON` names, else `PYSPARK_PYTHON`, else the `python3` of the search path.

@@ -23,7 +23,7 @@ CHECKPOINT = "_checkpoint"
 
 @dataclass(frozen=True)
 class Archived:
-    """What one run added. `batches`: the progress of its micro-batches, as Spark reports it."""
+    """The result of one archive run. `batches`: the progress of its micro-batches, as Spark reports it."""
 
     messages: int
     batches: list[dict[str, Any]]

@@ -27,7 +27,7 @@ COLUMNS = (
     "__entryId",
     "__batchIndex",
 )
-"""What an audit wants of each side; for the option `columns`."""
+"""An audit reads these columns of each side; for the option `columns`."""
 
 POSITION = ("__topic", "__ledgerId", "__entryId", "__batchIndex")
 
@@ -36,7 +36,7 @@ EXAMPLES = 20
 
 
 class Identity(Enum):
-    """What makes a message of one side the same as one of the other."""
+    """The fields by which an audit matches a message of one side with one of the other."""
 
     CONTENT = "content"
     """Key, value, event time, ordering key and properties: what a copy keeps. Of several messages with the
@@ -49,7 +49,7 @@ class Identity(Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """An example: a message of the sent side, or of the received side where nobody sent it."""
+    """An example: a message of the sent side, or a message of the received side that no producer sent."""
 
     kind: str
     topic: str

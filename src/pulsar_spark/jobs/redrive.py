@@ -29,7 +29,7 @@ HOME = "home"
 """In the book: the topic that a letter goes to."""
 
 A_TOPIC = r"^((persistent://)?[-=:.\w]+/[-=:.\w]+/)?[^/]*[^/\s][^/]*$"
-"""What a letter may say of where it came from; with anything else it is left, or its run could never end."""
+"""A letter must name its origin in this form. The job leaves any other letter: its run could never end."""
 
 POSITION_DDL = "__topic string, __ledgerId bigint, __entryId bigint, __batchIndex int"
 
@@ -50,7 +50,7 @@ class Redriven:
 
     moved: int
     finished: int
-    """Of an earlier run that had been interrupted."""
+    """The letters that this run moved for an earlier run that was interrupted."""
     left: int
     """In the dead-letter topic, and not moved by this run or an earlier one."""
 
@@ -71,7 +71,7 @@ def redrive(
 
     `where` is a condition in SQL over the columns of a read, `__messageProperties['reason'] = 'timeout'`. A
     letter goes to the topic it came from, or to `to`; without either it is left. `book` is a folder that
-    Spark can write, one for each dead-letter topic. `subscription` of the dead-letter topic, with nobody
+    Spark can write, one for each dead-letter topic. `subscription` of the dead-letter topic, with no consumer
     connected, is acknowledged up to the first letter that is left. `exactly_once` needs deduplication on the
     topics written to; without it a letter may come twice when a run is interrupted. Raises `LettersGone`,
     and an `OptionError` where `to` is no persistent topic.
@@ -95,8 +95,8 @@ def redrive(
 
 
 class _Book:
-    """Which run moves which letters, as Parquet: `chosen/run=…` are positions and where each goes, `runs`
-    says planned and done.
+    """The book records which run moves which letters, as Parquet. `chosen/run=…` holds positions and
+    where each letter goes. `runs` says planned and done.
 
     What is chosen counts from the moment the run is planned, so a half-written choice is none.
     """
@@ -157,7 +157,7 @@ class _Book:
 
 
 class _Run:
-    """What is read, where it goes, and what is acknowledged."""
+    """One run reads the letters, writes the chosen ones and acknowledges them."""
 
     def __init__(
         self,
@@ -181,7 +181,7 @@ class _Run:
         return self._spark.read.format("pulsar").options(**options).load()
 
     def home(self) -> "Column":
-        """Where a letter goes; null where nobody knows, or nothing can be written there."""
+        """The topic that a letter goes to; null where it is unknown or cannot be written."""
         from pyspark.sql import functions as f
 
         if self._to is not None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COLUMNS = ("value", "__key", "__eventTime", "__messageProperties", "__orderingKey")
-"""What becomes of a message that was archived."""
+"""A replay writes these columns of each archived message."""
 
 ORDER = ("__topic", "__ledgerId", "__entryId", "__batchIndex")
 
@@ -23,7 +23,7 @@ MOST_TASKS = 64
 
 @dataclass(frozen=True)
 class Replayed:
-    """How many messages were read from the archive and confirmed by the broker."""
+    """The number of messages that the job read from the archive and the broker confirmed."""
 
     messages: int
 

@@ -24,7 +24,7 @@ COLUMNS = (
     "seed bigint, outcome string, rule string, phase string, text string, messages bigint, sent bigint, "
     "virtual_ns bigint, events bigint, faults map<string, bigint>, trace_hash string"
 )
-"""Of the table: one row per seed."""
+"""The columns of the table, which has one row per seed."""
 
 _OBSERVED = "observed"
 """A column more while the campaign is added up: the report and what was reached, pickled."""

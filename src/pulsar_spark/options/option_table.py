@@ -13,7 +13,7 @@ from . import option_values as values
 
 
 class Use(Enum):
-    """What an option is for."""
+    """The kinds of query that an option is for."""
 
     STREAM_READ = "stream read"
     BATCH_READ = "batch read"
@@ -36,7 +36,7 @@ BATCH_BYTES: Final = 8 * 2**20
 
 RECEIVER_QUEUE: Final = 50_000
 """Messages that the broker may send before the first of them is taken. It only sends as fast as the socket is
-read, so this bounds no memory; it is large so that nobody waits for permits."""
+read, so this bounds no memory; it is large so that no task waits for permits."""
 
 REQUIRED: Final = object()
 """The default of an option without which there is nothing to do."""
@@ -53,11 +53,11 @@ class Option:
     parse: Callable[[str], object]
     """Gives the value of a text, or raises `Refused`."""
     allowed: str
-    """What `parse` takes, as the user reads it."""
+    """The values that `parse` takes, as the user reads them."""
     default: object
     meaning: str
     default_text: str = ""
-    """How the default is written, where its own text does not say it."""
+    """The text of the default, where the value's own text does not say it."""
     aliases: tuple[str, ...] = ()
     """Names that other connectors have for the same."""
 

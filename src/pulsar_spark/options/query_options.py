@@ -25,7 +25,7 @@ NOT_IMPLEMENTED: Final = ("auth", "authParams", "tls.", "pulsar.client.", "admin
 """Options of authentication, TLS and administration, or their beginnings: they are known and not there."""
 
 _OF_SPARK: Final = frozenset({"checkpointlocation"})
-"""What Spark hands to a sink although it is meant for Spark."""
+"""Spark passes these options to a sink although they are meant for Spark."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ class WriteOptions:
     topic: str | None
     delivery_guarantee: str
     write_id: str | None = None
-    """Of a batch write."""
+    """The name of a batch write."""
     producer_prefix: str
     producer_busy_timeout_s: float
     order_by: tuple[str, ...] | None
@@ -92,7 +92,7 @@ class WriteOptions:
 
 @dataclass
 class _Given:
-    """What of the table was given, by attribute, and under which name."""
+    """The given options of the table, by attribute, and the name of each."""
 
     values: dict[str, Any] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
@@ -156,7 +156,7 @@ def parse_write(given: Mapping[str, str], use: Use) -> WriteOptions:
 
 
 def is_stream_only(given: Mapping[str, str]) -> bool:
-    """Whether an option is given that only a stream has."""
+    """True if an option is given that only a stream has."""
     return any((row := _row(name, Use.STREAM_READ)) is not None and row.uses == STREAM for name in given)
 
 
@@ -212,7 +212,7 @@ def _value(row: Option, text: str) -> object:
 
 
 def _unknown(name: str, use: Use) -> Exception:
-    """Why there is no row of this name for this use. The value is not quoted: it may be a secret."""
+    """Return the error that says why no row has this name for this use. The value is not quoted: it may be a secret."""
     lowered = name.lower()
     if lowered == "path":
         return UnknownOption("a path was given, and topics have none; name the topic with option topic")
