@@ -1,6 +1,6 @@
 """`ReceiveBuffer`: bytes on their way in, without needless copies.
 
-It knows that a frame begins with its size in four bytes, and nothing else of what is in it.
+The buffer knows that a frame begins with its size in four bytes, and nothing else about frames.
 """
 
 
@@ -9,7 +9,7 @@ class ReceiveBuffer:
 
     Pieces are joined once, when the whole frame is there, so that a large frame in small pieces costs one
     copy and not one per piece. The caller refuses frames over its limit as soon as their size is known, so
-    what waits here is never more than one frame and one read.
+    the buffer never holds more than one frame and one read.
     """
 
     __slots__ = ("_length", "_needed", "_pieces")
@@ -23,7 +23,7 @@ class ReceiveBuffer:
         return self._length
 
     def feed(self, data: bytes) -> bytes | None:
-        """What to parse now: everything held back and `data`; None while the frame begun is not complete."""
+        """Return the bytes to parse now: all held bytes and `data`; None while the frame is not complete."""
         if not self._pieces:
             return data
         self._pieces.append(data)

@@ -1,7 +1,7 @@
-"""`Context`: what every machine under one root shares.
+"""`Context`: the state that every machine under one root shares.
 
-The moment of the input being handled, the queue of outputs, the timers, the randomness and the counter that
-ids come from. The root sets `now` at every input; nobody else does.
+It holds the moment of the input being handled, the queue of outputs, the timers, the randomness and the
+counter that ids come from. Only the root sets `now`, at every input.
 
 A machine that has machines of its own, and does not want the application to hear them, gives them an
 `InnerContext`.
@@ -28,7 +28,7 @@ class Context(Generic[OutputT]):
         self.deadlines = Deadlines()
         self.outputs: deque[OutputT] = deque()
         self.emit = self.outputs.append
-        """Say something, after everything said before."""
+        """Append an output, after all earlier outputs."""
         self._next_id = 0
         self._next_link = 0
 
@@ -38,7 +38,7 @@ class Context(Generic[OutputT]):
         return self._next_id
 
     def was_given(self, identifier: int) -> bool:
-        """Whether `new_id` ever gave this number."""
+        """Return True if `new_id` ever gave this number."""
         return 0 < identifier <= self._next_id
 
     def new_link(self) -> int:
@@ -48,10 +48,11 @@ class Context(Generic[OutputT]):
 
 
 class InnerContext(Context[OutputT]):
-    """What machines within another machine share: all that the outer ones have, but for their outputs.
+    """The context of machines within another machine: it shares everything of the outer context but the
+    outputs.
 
-    What they say goes to `hear`, at the same moment and in order, but never in the middle of what made them
-    say it: as a timer that is due at once.
+    Outputs of the inner machines go to `hear`, at the same moment and in order. A timer that is due at once
+    calls `hear`, so never in the middle of the call that made the output.
     """
 
     __slots__ = ("_deaf", "_hear", "_outer", "_slot")
@@ -68,7 +69,7 @@ class InnerContext(Context[OutputT]):
 
     @property
     def now(self) -> int:
-        """The root's."""
+        """The moment of the root's context."""
         return self._outer.now
 
     @now.setter
@@ -85,7 +86,7 @@ class InnerContext(Context[OutputT]):
         return self._outer.new_link()
 
     def close(self) -> None:
-        """Nobody wants to hear any more of them, whatever they have still to do."""
+        """Drop all outputs of the inner machines that `hear` has not got yet, and all later ones."""
         self._deaf = True
         self._slot.clear()
 

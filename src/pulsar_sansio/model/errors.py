@@ -1,15 +1,14 @@
-"""Errors, sorted by whose fault they are.
+"""Errors, sorted by the party at fault.
 
 * `LocalProtocolError`: the caller asked for something illegal. It is raised by the call itself, and
   nothing has changed.
 * `RemoteProtocolError`: the peer broke the protocol. It never comes out of `receive_data`; it kills
   one link and is reported as that link's cause of death.
 * `BrokerError`: a well-formed refusal, with the broker's code.
-* `TimedOut`, `ConnectionLost`, `ClosedError`: nobody's fault.
+* `TimedOut`, `ConnectionLost`, `ClosedError`: no party is at fault.
 
-Every error has `retryable`: whether the same call may succeed later without the caller changing
-anything. Which of the broker's codes are retryable follows the Java client (rules HAND-14,
-GAP-04).
+Every error has `retryable`: True where the same call may succeed later without a change by the
+caller. The retryable codes of the broker are those of the Java client (rules HAND-14, GAP-04).
 """
 
 from enum import IntEnum
@@ -311,11 +310,11 @@ _CLASS_BY_CODE: dict[ServerError, type[BrokerError]] = {
 
 
 MAX_TEXT = 4096
-"""Characters kept of what a broker says: an error is kept, logged and shown, and not by its size."""
+"""Characters kept of a broker's text. Errors are kept, logged and shown, so their size has a limit."""
 
 
 def broker_error(code: int, text: str) -> BrokerError:
-    """The error for a broker's code; a code this version does not know becomes UnknownError."""
+    """Return the error for a broker's code; a code this version does not know becomes UnknownError."""
     text = text[:MAX_TEXT]
     try:
         known = ServerError(code)
@@ -324,7 +323,7 @@ def broker_error(code: int, text: str) -> BrokerError:
     return _CLASS_BY_CODE.get(known, BrokerError)(text, known)
 
 
-# --- nobody's fault ------------------------------------------------------------------------------
+# --- no party at fault ---------------------------------------------------------------------------
 
 
 class TimedOut(PulsarError):

@@ -1,8 +1,8 @@
-"""`ProducerInterceptor` and `ConsumerInterceptor`: what an application may hang into the way of every message
-that it sends (rule INTC-01) or receives (INTC-02).
+"""`ProducerInterceptor` and `ConsumerInterceptor`: hooks that an application sets for every message that it
+sends (rule INTC-01) or receives (INTC-02).
 
-For what concerns all messages and not one: a trace id, a count, a check. Who has no interceptors pays nothing
-for them; a producer or consumer that has some takes no short ways.
+Interceptors serve a purpose common to all messages: a trace id, a count, a check. A producer or consumer
+without interceptors pays nothing for them; one that has some takes no short ways.
 """
 
 from collections.abc import Sequence
@@ -21,23 +21,24 @@ class ProducerInterceptor:
     """Override what you need. `topic` is that of the partition, where the topic is partitioned; its
     `partition` is the index, -1 for none.
 
-    The methods are called in the middle of the producer's work: they must not wait, nor call the client. What
-    they raise is told by the output `InterceptorFailed` (pulsar_trio logs it), and changes nothing else: the
-    message goes on as if that interceptor were not there.
+    The producer calls the methods in the middle of its work: they must not wait, nor call the client. The
+    output `InterceptorFailed` tells an exception that they raise (pulsar_trio logs it). The exception changes
+    nothing else: the message goes on as if that interceptor were not there.
     """
 
     def eligible(self, topic: TopicName, message: "OutgoingMessage") -> bool:
-        """Whether this interceptor wants to see the message, as those before it have left it."""
+        """Return True to see the message, as the interceptors before this one have left it."""
         return True
 
     def before_send(self, topic: TopicName, message: "OutgoingMessage") -> "OutgoingMessage":
-        """The message to be sent: the same, or another one in its place, which the next interceptor is given.
+        """Return the message to send: the same, or another one in its place. The next interceptor gets it.
 
-        It is called when the message has been routed and before it is checked (rule PROD-29). Where the
-        producer has to wait for room it is not called again when the same message comes again, unless that
-        is routed to another partition then, or another message came meanwhile: the first attempt is settled
-        as failed, and this one is a message of its own. Of messages that are sent before it is known whether
-        the topic is partitioned the topic itself is told.
+        The producer calls it after it routed the message and before it checks it (rule PROD-29). When the
+        producer had to wait for room and the application sends the same message again, it is not called
+        again. It is called again if the message is then routed to another partition, or if another message
+        was sent meanwhile. The first attempt is then settled as failed, and this one is a message of its own.
+        For a message sent before the client knows whether the topic is partitioned, `topic` is the topic
+        itself.
         """
         return message
 
@@ -48,8 +49,8 @@ class ProducerInterceptor:
         message_id: MessageId | None,
         error: PulsarError | None,
     ) -> None:
-        """What became of a message that went through `before_send`, as the interceptors left it: an id or an
-        error. It is called before the application hears of it, and exactly once."""
+        """Take the result of a message that went through `before_send`, as the interceptors left it: an id or
+        an error. The producer calls it exactly once, before the application learns the result."""
 
     def close(self) -> None:
         """The producer has ended; nothing is called after it."""
@@ -59,30 +60,31 @@ class ConsumerInterceptor:
     """Override what you need. `topic` is that of the partition, where the topic is partitioned; its
     `partition` is the index, -1 for none.
 
-    The methods are called in the middle of the consumer's work: they must not wait, nor call the client. What
-    they raise is told by the output `ConsumerInterceptorFailed` (pulsar_trio logs it), and changes nothing
-    else.
+    The consumer calls the methods in the middle of its work: they must not wait, nor call the client. The
+    output `ConsumerInterceptorFailed` tells an exception that they raise (pulsar_trio logs it). The exception
+    changes nothing else.
     """
 
     def before_consume(self, topic: TopicName, message: "Message") -> "Message":
-        """A message is about to be handed out: the same, or another one in its place, which the next
-        interceptor is given and the application in the end."""
+        """Return the message for the application: the same, or another one in its place. The next interceptor
+        gets it, and the application gets the last one."""
         return message
 
     def on_acknowledge(self, topic: TopicName, message_id: MessageId, error: PulsarError | None) -> None:
-        """The application has acknowledged a message, and nothing was sent yet; or that was refused."""
+        """The application has acknowledged a message, and nothing was sent yet; or the client refused it."""
 
     def on_acknowledge_cumulative(
         self, topic: TopicName, message_id: MessageId, error: PulsarError | None
     ) -> None:
-        """It has acknowledged a message and all before it, or that was refused."""
+        """The application has acknowledged a message and all before it, or the client refused it."""
 
     def on_negative_acknowledgements_send(self, topic: TopicName, message_ids: Sequence[MessageId]) -> None:
-        """Entries that were negatively acknowledged are going to be asked for again: their ids, without the
-        index in a batch."""
+        """The consumer is about to ask for redelivery of negatively acknowledged entries: their ids, without
+        the index in a batch."""
 
     def on_acknowledgement_timeout_send(self, topic: TopicName, message_ids: Sequence[MessageId]) -> None:
-        """Likewise entries whose acknowledgement timeout is over."""
+        """The consumer is about to ask for redelivery of entries whose acknowledgement timeout is over: their
+        ids, without the index in a batch."""
 
     def close(self) -> None:
         """The consumer has ended; nothing is called after it."""

@@ -24,7 +24,7 @@ _new_tuple = tuple.__new__
 
 
 class MessageHeader(Protocol):
-    """What a message's own header says; attribute names are those of the wire schema."""
+    """The fields of a message's own header; attribute names are those of the wire schema."""
 
     @property
     def properties(self) -> Sequence[tuple[str, str]]: ...
@@ -43,7 +43,7 @@ class MessageHeader(Protocol):
 
 
 class EntryHeader(MessageHeader, Protocol):
-    """What an entry's header says besides; in a batch only these are common to its messages."""
+    """The further fields of an entry's header; in a batch only these are common to its messages."""
 
     @property
     def producer_name(self) -> str: ...
@@ -58,7 +58,7 @@ class BatchHeaders(Protocol):
 
 
 class Source(NamedTuple):
-    """Where a consumer's messages come from; one for all of them."""
+    """The topic of a consumer's messages; all of them share one `Source`."""
 
     topic: str
     """Full name, with the partition's suffix if there is one."""
@@ -206,7 +206,7 @@ class Message:
 
     @property
     def has_base64_key(self) -> bool:
-        """Whether the producer gave the key as bytes, which travel as Base64 text."""
+        """True where the producer gave the key as bytes, which travel as Base64 text."""
         return self.header.partition_key_b64_encoded
 
     @property
@@ -295,16 +295,17 @@ class Message:
 
     @property
     def redelivery_count(self) -> int:
-        """How often the broker has delivered the entry before; it forgets when it restarts."""
+        """Number of earlier deliveries of the entry; the broker forgets it when it restarts."""
         return self.entry.redelivery_count
 
     def processing(self) -> Processing:
-        """`async with message.processing():` acknowledges the message when the block ends, and gives it back
-        (`negative_acknowledge`) when an exception leaves it; a block that is cancelled leaves it as it is: it
-        comes again when the consumer closes or reconnects, or after an acknowledgement timeout.
+        """`async with message.processing():` acknowledges the message when the block ends. It negatively
+        acknowledges the message (`negative_acknowledge`) when an exception leaves the block. A cancelled
+        block does neither: the broker redelivers the message when the consumer closes or reconnects, or after
+        an acknowledgement timeout.
 
-        Raises `LocalProtocolError` for a message that does not know who gives verdicts on it: one out of a
-        pickle, or of a client that is driven by hand (see `Client.set_ack_handler`).
+        Raises `LocalProtocolError` for a message without a handler that acknowledges it: one out of a pickle,
+        or of a client that is driven by hand (see `Client.set_ack_handler`).
         """
         deliveries = self.entry.acknowledgement.deliveries
         return Processing(self, None if deliveries is None else deliveries.tracker.ack_handler)

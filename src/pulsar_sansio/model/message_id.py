@@ -62,8 +62,8 @@ class MessageId(NamedTuple):
 
 
 def is_message_id(value: object) -> TypeGuard[MessageId]:
-    """Whether it is a `MessageId` that a broker could have given: whole numbers that fit the wire, and of a
-    batch no more than `MAX_BATCH` messages."""
+    """Return True for a `MessageId` that a broker could have given: whole numbers that fit the wire, and a
+    batch of no more than `MAX_BATCH` messages."""
     if not isinstance(value, MessageId):
         return False
     first_chunk = value.first_chunk

@@ -14,7 +14,7 @@ _DOMAINS = ("persistent", "non-persistent")
 
 
 def is_text(value: object) -> TypeGuard[str]:
-    """Whether it is text that can be told: UTF-8 has no half of a surrogate pair."""
+    """Return True for text that can be sent: UTF-8 has no half of a surrogate pair."""
     if not isinstance(value, str):
         return False
     try:

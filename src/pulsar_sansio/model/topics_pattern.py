@@ -1,8 +1,8 @@
 """Matching names of topics with patterns (rule PATTERN-02).
 
-A pattern is a regular expression in RE2's syntax, as Pulsar's brokers match it: in time in proportion to
-the name, whatever the pattern. Python's own matcher goes back over and over, and a name that a stranger chose
-could stop a client. What RE2 has not, look-around and references back, is refused.
+A pattern is a regular expression in RE2's syntax, as Pulsar's brokers match it. The time is in proportion
+to the name, whatever the pattern. Python's own matcher backtracks, and a name that a stranger chose could
+stop a client. Syntax that RE2 has not, look-around and references back, is refused.
 """
 
 from collections.abc import Callable
@@ -15,15 +15,15 @@ MAX_PATTERN_LENGTH = 1000
 """Characters."""
 
 MAX_PATTERN_MEMORY = 1024 * 1024
-"""Bytes that a compiled pattern may take; what would take more is refused."""
+"""Bytes that a compiled pattern may take; a pattern that would take more is refused."""
 
 
 class BadPattern(ValueError):
-    """What RE2 says is wrong with a pattern."""
+    """The fault that RE2 finds in a pattern."""
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Whether a name as a whole matches; both without `domain://`. Raises `BadPattern`."""
+    """Return a function that tells if a whole name matches; both without `domain://`. Raises `BadPattern`."""
     if len(pattern) > MAX_PATTERN_LENGTH:
         raise BadPattern(f"{len(pattern)} characters, allowed are {MAX_PATTERN_LENGTH}")
     options = re2.Options()
@@ -51,5 +51,5 @@ def without_domain(text: str) -> str:
 
 
 def matches_topic(matches: Callable[[str], bool], name: TopicName) -> bool:
-    """Whether the topic, or the one it is a partition of, matches."""
+    """Return True if the topic, or the topic that it is a partition of, matches."""
     return matches(without_domain(str(name.base)))

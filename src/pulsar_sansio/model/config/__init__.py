@@ -1,8 +1,8 @@
-"""What people ask for: frozen specs of a client, a producer, a consumer and a message.
+"""The frozen specs by which an application describes a client, a producer, a consumer and a message.
 
-Durations are float seconds, as everywhere in trio; a machine turns them into integer nanoseconds once,
-when it takes the spec. Every spec checks itself when it is made and raises `InvalidConfiguration`
-naming the option, what was given and what is allowed. Defaults are those of the Java client (rules
+Durations are float seconds, as everywhere in trio. A machine turns them into integer nanoseconds once,
+when it takes the spec. Every spec checks itself when it is made. It raises `InvalidConfiguration`, which
+names the option, the given value and the allowed values. Defaults are those of the Java client (rules
 CFG-001 to CFG-232) unless the option says otherwise.
 """
 

@@ -1,4 +1,4 @@
-"""`BatchReceivePolicy`: how many messages are worth waking up for (rule CONS-41)."""
+"""`BatchReceivePolicy`: it says how many messages wake a waiting application (rule CONS-41)."""
 
 from dataclasses import dataclass
 
@@ -8,15 +8,15 @@ from .checks import duration, integer
 
 @dataclass(frozen=True, slots=True)
 class BatchReceivePolicy:
-    """When messages received together are enough; whichever of the three comes first.
+    """Three limits of one batch receive; the limit that is reached first completes it.
 
-    `max_messages`: 1 to 1 000 000, never more are given at once; None for no limit.
-    `max_bytes`: of payload, 1 to 2**31 - 1; what is given at once has no more, unless a single message has.
-    None for no limit.
-    `timeout`: seconds since somebody asked; whatever has arrived by then is enough, and if nothing has, the
-    first message is. 0 for no limit, with one of the others.
+    `max_messages`: 1 to 1 000 000; the application never gets more at once. None for no limit.
+    `max_bytes`: bytes of payload, 1 to 2**31 - 1. The application gets more at once only if a single message
+    is larger. None for no limit.
+    `timeout`: seconds since the application asked. The messages that have arrived by then are enough; if
+    none has, the first message is enough. 0 for no limit, which needs one of the other limits.
 
-    What the receiver queue has room for is always enough: nothing more could arrive.
+    A full receiver queue is always enough, because nothing more could arrive.
     """
 
     max_messages: int | None = None

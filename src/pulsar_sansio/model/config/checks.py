@@ -1,7 +1,7 @@
-"""What every spec checks its options with, and how its durations become the machines' nanoseconds.
+"""Checks that every spec makes of its options, and the conversion of durations to nanoseconds.
 
-Each check takes the option's name and what was given, and raises `InvalidConfiguration` with both and with
-what is allowed. None knows which spec asks.
+Each check takes the option's name and the given value. It raises `InvalidConfiguration` with both and with
+the allowed values. No check knows which spec calls it.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,8 @@ def text_mapping(name: str, value: object) -> None:
 
 
 def properties_of_message(name: str, value: object) -> None:
-    """A message keeps what is not UTF-8 as foreign clients wrote it."""
+    """Check names and values for text only: a message keeps text that is not UTF-8 as other clients wrote
+    it."""
     if not isinstance(value, Mapping) or not all(
         isinstance(key, str) and isinstance(item, str) for key, item in value.items()
     ):
@@ -63,7 +64,8 @@ def message_id(name: str, value: object) -> None:
 
 
 def host_names(name: str, value: object) -> None:
-    """Port, scheme and blanks are refused: they would never match, and nobody would know why."""
+    """Port, scheme and blanks are refused: they would never match, and the application would not learn
+    why."""
     if not isinstance(value, tuple) or not all(map(_is_host_name, value)):
         raise InvalidConfiguration(
             f"{name}: a tuple of host names, or suffixes such as '.example.com', without scheme and port, "
@@ -72,7 +74,7 @@ def host_names(name: str, value: object) -> None:
 
 
 def _is_host_name(host: object) -> bool:
-    """An IPv6 address has at least two colons, a name none."""
+    """Tell a host from other text: an IPv6 address has at least two colons, a name has none."""
     return (
         isinstance(host, str)
         and host.strip(".") != ""

@@ -1,4 +1,4 @@
-"""What a client is told about its connections, its limits and whom it trusts: `ClientConfig`."""
+"""`ClientConfig`: a client's connections, its limits and the hosts that it trusts."""
 
 from dataclasses import dataclass
 
@@ -20,20 +20,20 @@ class ClientConfig:
     `initial_backoff`, `max_backoff`: seconds between attempts to reconnect.
     `max_message_size`: bytes; used until the broker announces its own limit.
     `memory_limit`: bytes of payload that all producers together hold in messages that are neither confirmed
-    nor failed, 64 MiB as in the Java client; None for no limit. A single larger message is taken when nothing
-    else is held. Metadata does not count, nor does what compression saves.
-    `listener_name`: which of a broker's advertised listeners lookups ask for; None for its default.
-    `max_announced_message_size`: bytes; the largest limit that a broker is believed. One frame of that size
-    may be held in memory, whoever sends it; frames above it end the connection.
-    `max_partitions`: the most partitions that a topic is believed to have; more is an error.
+    nor failed, 64 MiB as in the Java client; None for no limit. The client takes a single larger message when
+    it holds nothing else. Metadata does not count, nor do the bytes that compression saves.
+    `listener_name`: the advertised listener of a broker that lookups ask for; None for the broker's default.
+    `max_announced_message_size`: bytes; the largest limit that the client accepts from a broker. The client
+    may hold one frame of that size in memory, from any peer. A larger frame ends the connection.
+    `max_partitions`: the most partitions that the client accepts for a topic; more is an error.
     `broker_hosts`: the hosts that a broker may send this client to, in answers to lookups and when it closes
-    a producer or consumer: `"broker-1.example.com"` is that host, `".example.com"` every host whose name ends
-    so, an IP address itself. The hosts of the service URL are always among them. None allows every host, as
-    other Pulsar clients do: whoever can answer a lookup then chooses who is connected to and told the
-    credentials.
-    `create_topics`: whether asking for a topic's partitions, or subscribing to it, may make the broker create
-    a topic that does not exist, where it is set up so. Producers always may; and a broker older
-    than Pulsar 3.3 (3.0.x has it too) cannot be asked for partitions otherwise.
+    a producer or consumer. `"broker-1.example.com"` is that host, `".example.com"` is every host whose name
+    ends so, and an IP address is itself. The hosts of the service URL are always among them. None allows
+    every host, as other Pulsar clients do. A peer that can answer a lookup then chooses the host that the
+    client connects to and tells the credentials.
+    `create_topics`: True lets the broker create a missing topic, where it is set up so, when the client asks
+    for the topic's partitions or subscribes to it. Producers may always create topics. A broker older than
+    Pulsar 3.3 (3.0.x has it too) cannot be asked for partitions without creating the topic.
     """
 
     service_url: str

@@ -1,4 +1,4 @@
-"""What a consumer is told: `ConsumerSpec`, and what its options choose from."""
+"""`ConsumerSpec`: the options of a consumer, and the enums that they choose from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from .topics import check_topics, names_of
 
 
 class SubscriptionType(Enum):
-    """How a subscription shares its messages among its consumers (rules SUBT-01 to SUBT-08)."""
+    """The ways in which a subscription shares its messages among its consumers (rules SUBT-01 to SUBT-08)."""
 
     EXCLUSIVE = "exclusive"
     SHARED = "shared"
@@ -26,11 +26,11 @@ class SubscriptionType(Enum):
 
     def __init__(self, name: str) -> None:
         self.cumulative = name in ("exclusive", "failover")
-        """Whether cumulative acknowledgement is legal (rule ACK-02)."""
+        """True where cumulative acknowledgement is legal (rule ACK-02)."""
 
 
 class InitialPosition(Enum):
-    """Where a subscription begins that did not exist before."""
+    """The place at which a new subscription begins."""
 
     LATEST = "latest"
     EARLIEST = "earliest"
@@ -45,57 +45,61 @@ class ConsumerSpec:
     `subscription_type`: Shared by default, where clients of other languages begin with Exclusive: more
     consumers may join, and messages are acknowledged one by one.
     `consumer_name`: None makes a random one that stays the same over reconnects (rule CONS-03).
-    `receiver_queue_size`: messages granted to the broker at a time, 0 to 1 000 000. With 0 nothing is fetched
-    in advance: a message is asked for when somebody wants one (FLOW-13); a batch comes as a whole even so.
+    `receiver_queue_size`: messages granted to the broker at a time, 0 to 1 000 000. With 0 the
+    consumer fetches nothing in advance: it asks for a message when the application wants one (FLOW-13). The
+    broker delivers a batch as a whole even so.
     `auto_scaled_receiver_queue_size`: begin with a queue of 1 and double it, up to `receiver_queue_size`,
     whenever the application was faster; halve it when messages fill the client's `memory_limit`.
-    `start_paused`: nothing is asked for before `resume`.
+    `start_paused`: the consumer asks for no message before `resume`.
     `interceptors`: see `ConsumerInterceptor`; called in this order.
     `batch_receive`: how many messages are enough to wake a waiting application (`Client.batch_receive`).
     `acknowledgement_group_time`: seconds for which acknowledgements are collected; 0 sends each at once.
-    `acknowledgement_group_size`: as soon as so many are collected they are sent, 1 to 1 000 000.
+    `acknowledgement_group_size`: number of collected acknowledgements that are sent at once, 1 to 1 000 000.
     `acknowledgement_receipts`: ask the broker to confirm acknowledgements.
     `batch_index_acknowledgement`: send which messages of a batch are acknowledged. Nothing in the protocol
-    tells whether a broker keeps them; one that does not delivers the whole batch again, as without it. Off by
-    default, as in the clients of Pulsar 4.0.
-    `negative_acknowledgement_delay`: seconds until a negatively acknowledged message is asked for again.
+    tells whether a broker keeps them. A broker that does not keep them redelivers the whole batch, as without
+    this option. Off by default, as in the clients of Pulsar 4.0.
+    `negative_acknowledgement_delay`: seconds until the consumer asks the broker to redeliver a negatively
+    acknowledged message.
     `negative_acknowledgement_backoff`: a delay for each redelivery count, in place of that one (an id by
     itself counts as delivered once).
-    `acknowledgement_timeout`: seconds after which a message that was handed out and neither acknowledged nor
-    negatively acknowledged is asked for again; 0, the default, is never. Moments are rounded up to
-    `acknowledgement_timeout_tick`s: never early, late by at most two of them. The tick may not be longer than
-    the timeout. `acknowledgement_timeout_backoff`: so much is added, by redelivery count.
-    `dead_letter`: when messages go to another topic because they came too often; None is never.
-    `retry`: whether messages may be consumed later: they wait in a topic that the consumer is subscribed to
-    as well. Without `dead_letter` that happens to a message up to 16 times.
+    `acknowledgement_timeout`: seconds until the consumer asks for redelivery of a message that the
+    application received and neither acknowledged nor negatively acknowledged. 0, the default, is never.
+    Moments are rounded up to `acknowledgement_timeout_tick`s: never early, late by at most two ticks. The
+    tick may not be longer than the timeout. `acknowledgement_timeout_backoff`: a delay that is added to the
+    timeout, by redelivery count.
+    `dead_letter`: the policy for messages that were redelivered too often and go to another topic; None for
+    no such policy.
+    `retry`: True lets the application consume messages later: they wait in a topic that the consumer
+    subscribes to as well. Without `dead_letter` a message may wait so up to 16 times.
     `initial_position`: used when the subscription does not exist yet.
     `durable`: False makes a subscription that vanishes with its last consumer.
     `start_message_id`: where a non-durable subscription begins; the message itself is skipped unless
     `start_message_id_inclusive`. `start_message_rollback`: instead of an id, seconds: it begins with
     the first message published since so long ago; the broker counts whole ones.
     `priority_level`: 0 is served first (Shared and Failover).
-    `properties`: what the broker shows of the consumer beside its name.
-    `subscription_properties`: what the broker keeps with the subscription, if it comes into being now.
+    `properties`: text that the broker shows of the consumer beside its name.
+    `subscription_properties`: text that the broker keeps with the subscription, if it creates it now.
     `replicate_subscription_state`: ask the broker to keep the subscription's position in step in the other
     clusters that the namespace is replicated to.
     `read_compacted`: of what the broker has compacted, get only the last message of each key, and everything
     after that; on Exclusive and Failover subscriptions of persistent topics (rule SUBT-12).
-    `key_shared`: which keys this consumer asks for, on a Key_Shared subscription only; None leaves it to the
+    `key_shared`: the keys that this consumer asks for, on a Key_Shared subscription only; None for the
     broker's defaults.
 
-    What counts for several topics and partitioned topics only:
+    These options count for several topics and partitioned topics only:
 
     `max_total_receiver_queue_size`: divided by the number of a topic's partitions it limits
     `receiver_queue_size` of each, which is at least 1 (rule FLOW-16); 1 to 10 000 000.
     `partitions_update_interval`: seconds between two questions whether there are more partitions, 0.001 and
     more; None never asks.
 
-    Messages that come in chunks:
+    These options count for messages in chunks:
 
-    `max_pending_chunked_messages`: incomplete ones kept at a time, 1 to 10 000; for one more the oldest is
-    dropped, one that cannot be completed any more rather than another. `acknowledge_dropped_chunks`: its
-    chunks are acknowledged then, and it is lost; without, they stay unacknowledged and come again when the
-    consumer reconnects.
+    `max_pending_chunked_messages`: incomplete messages kept at a time, 1 to 10 000. For one more the consumer
+    drops the oldest, but first a message that cannot be completed any more. `acknowledge_dropped_chunks`:
+    the consumer acknowledges the chunks of a dropped message, which is then lost. Without this option the
+    chunks stay unacknowledged, and the broker redelivers them when the consumer reconnects.
     `max_chunked_message_size`: bytes, compressed and not; larger ones stay unacknowledged. Together with the
     number above it bounds the memory for incomplete messages.
     `incomplete_chunked_message_timeout`: seconds after which the chunks of a message that is not complete are

@@ -1,4 +1,4 @@
-"""`KeySharedPolicy`: which keys a consumer of a Key_Shared subscription asks for (rule SUBT-08)."""
+"""`KeySharedPolicy`: the keys that a consumer of a Key_Shared subscription asks for (rule SUBT-08)."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -7,7 +7,7 @@ from ..errors import InvalidConfiguration
 from .checks import instance
 
 HASH_RANGE = 65_536
-"""How many hashes there are: a range lies between 0 and one less."""
+"""Number of hashes: a range lies between 0 and one less."""
 
 MAX_RANGES = 10_000
 """Ranges of one consumer: with room to spare they fit into one SUBSCRIBE."""
@@ -15,14 +15,14 @@ MAX_RANGES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class KeySharedPolicy:
-    """How the keys of a Key_Shared subscription are shared out; all its consumers need the same kind.
+    """The division of a Key_Shared subscription's keys; all its consumers need the same kind.
 
-    `ranges`: None lets the broker divide the hashes of keys among the consumers that are there. Otherwise
-    the hashes that this consumer takes, as pairs of first and last, both included, from 0 to 65535. They may
-    not overlap, neither each other (`InvalidConfiguration`) nor those of another consumer (the broker refuses
-    with `ConsumerAssignError`). Messages whose hash nobody has taken wait.
-    `allow_out_of_order`: when keys move to another consumer, the broker does not hold them back until what
-    the former one has got of them is acknowledged.
+    `ranges`: None lets the broker divide the hashes of keys among the present consumers. Otherwise the
+    hashes that this consumer takes, as pairs of first and last, both included, from 0 to 65535. They may not
+    overlap each other (`InvalidConfiguration`) or the ranges of another consumer (the broker refuses with
+    `ConsumerAssignError`). Messages whose hash no consumer has taken wait.
+    `allow_out_of_order`: when keys move to another consumer, the broker delivers their messages at once. It
+    does not wait until the former consumer's messages of these keys are acknowledged.
     """
 
     ranges: tuple[tuple[int, int], ...] | None = None

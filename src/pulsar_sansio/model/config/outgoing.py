@@ -1,4 +1,4 @@
-"""What an application gives to be sent: `OutgoingMessage`, a payload and what goes with it."""
+"""`OutgoingMessage`: a message that an application sends, its payload and its metadata."""
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -31,16 +31,17 @@ def _time(name: str, given: object) -> int:
 
 
 class OutgoingMessage:
-    """A message to send: payload and what goes with it.
+    """A message to send: its payload and its metadata.
 
     `key`: text for routing, compaction and key-shared dispatch; bytes travel, and are routed, as their Base64
     text, and `has_base64_key` tells them from text. `ordering_key`: bytes that replace the key
     for key-shared dispatch. `event_time`: the application's own time. `sequence_id`: the
     application's own id; it is sent as given and does not move the producer's counter (rule PROD-38).
-    `deliver_at`: the time before which a shared subscription does not get it.
+    `deliver_at`: the time before which the broker does not deliver it to a shared subscription.
     Times are datetimes with a time zone, or milliseconds since 1970; the attributes are milliseconds.
-    `replicate_to`: names of the clusters it is replicated to, `NO_REPLICATION` for none but its own; empty
-    for what the namespace says. Messages of different ones do not share a batch, which has but one list.
+    `replicate_to`: names of the clusters that the broker replicates it to; `NO_REPLICATION` for none but its
+    own; empty for the namespace's setting. A batch has one list, so messages with different lists do not
+    share a batch.
     A `payload` of None is a null value (a tombstone), which compaction takes as "delete this key". A
     bytearray or memoryview is copied at once, so the application may change it afterwards.
 

@@ -15,14 +15,14 @@ _DOMAINS = ("persistent", "non-persistent")
 
 
 class TopicDomain(Enum):
-    """Which topics of a namespace a pattern is about (rule PATTERN-09)."""
+    """The topics of a namespace that a pattern is about (rule PATTERN-09)."""
 
     PERSISTENT = "persistent"
     NON_PERSISTENT = "non_persistent"
     ALL = "all"
 
     def has(self, name: TopicName) -> bool:
-        """Whether that topic is of this domain."""
+        """Return True if that topic is of this domain."""
         return self is TopicDomain.ALL or name.persistent == (self is TopicDomain.PERSISTENT)
 
 
@@ -32,10 +32,10 @@ class TopicsPattern:
 
     `pattern`: `tenant/namespace/` and a regular expression for the topic's own part, with or without
     `persistent://` before, or that expression alone for the namespace `public/default`. The expression has to
-    match in full. `domain`: persistent topics, non-persistent ones or both; None for what the pattern begins
-    with, persistent where that is nothing.
-    `discovery_interval`: seconds between two questions which topics there are, 0.001 and more; a broker that
-    can also says so by itself at once. None never asks.
+    match in full. `domain`: persistent topics, non-persistent ones or both. None takes the domain that the
+    pattern begins with, and persistent topics where it begins with none.
+    `discovery_interval`: seconds between two requests for the list of topics, 0.001 and more; None never
+    asks. A broker that can tell of new topics by itself also does so at once.
 
     Raises `InvalidConfiguration`.
     """
@@ -74,7 +74,8 @@ class TopicsPattern:
 
     @classmethod
     def of(cls, pattern: re.Pattern[str]) -> "TopicsPattern":
-        """The same, compiled by Python. Raises `InvalidConfiguration` for what RE2 does not know."""
+        """Make it of a pattern compiled by Python. Raises `InvalidConfiguration` for syntax that RE2 does not
+        know."""
         if not isinstance(pattern.pattern, str):
             raise InvalidConfiguration(f"pattern: of text, not {pattern.pattern!r}")
         flags = "".join(letter for flag, letter in _FLAGS.items() if pattern.flags & flag)
@@ -101,7 +102,7 @@ class TopicsPattern:
 
     @property
     def expression(self) -> str:
-        """What whole names are matched with, `tenant/namespace/` included."""
+        """The expression that whole names are matched with, `tenant/namespace/` included."""
         rest = without_domain(self.pattern)
         return rest if rest.count("/") >= 2 else f"public/default/{rest}"
 
@@ -112,7 +113,7 @@ class TopicsPattern:
         return f"{domain}://{self.expression}"
 
     def matches(self, name: TopicName) -> bool:
-        """Whether it means that topic, or the one it is a partition of."""
+        """Return True if the pattern matches that topic, or the topic that it is a partition of."""
         return (
             name.namespace_name == self.namespace
             and self.topics_of.has(name)

@@ -1,4 +1,4 @@
-"""What a producer is told: `ProducerSpec`, how it batches, and what its options choose from."""
+"""`ProducerSpec`: the options of a producer, its batching policy, and the enums that they choose from."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,23 +23,26 @@ class CompressionType(IntEnum):
 
 
 class ProducerAccessMode(Enum):
-    """Who else may send to the topic while this producer does (exchanges of PRODUCER; rules BROKER-33 to
-    BROKER-36)."""
+    """The access of other producers to the topic while this producer is open (exchanges of PRODUCER; rules
+    BROKER-33 to BROKER-36)."""
 
     SHARED = "shared"
     EXCLUSIVE = "exclusive"
-    """Nobody; opening fails with `ProducerFenced` where somebody is there already."""
+    """No other producer may send; opening fails with `ProducerFenced` where another producer is open
+    already."""
     WAIT_FOR_EXCLUSIVE = "wait_for_exclusive"
-    """Nobody; opening waits, for ever, until it is this producer's turn. Messages given early wait with it:
-    `send_timeout` counts from then on. A Pulsar lets one that was given up have its turn for a moment; an
-    exclusive producer that is opened just then is refused once with `ProducerFenced`."""
+    """No other producer may send; opening waits without a limit until it is this producer's turn. Messages
+    sent early wait with it: `send_timeout` counts from its turn on. A Pulsar broker gives a producer that
+    stopped waiting its turn for a moment. It refuses an exclusive producer that is opened just then, once,
+    with `ProducerFenced`."""
     EXCLUSIVE_WITH_FENCING = "exclusive_with_fencing"
-    """Nobody; whoever is there already or waits is sent away for good. Brokers since 2.11."""
+    """No other producer may send; the broker fences open and waiting producers for good. Brokers since
+    2.11."""
 
 
 class RoutingMode(Enum):
-    """Where a message of a partitioned topic goes (rules ROUTE-01 to ROUTE-05). In both modes a message with
-    a key goes where its key's hash says."""
+    """The choice of a partition for each message (rules ROUTE-01 to ROUTE-05). In both modes the hash of a
+    message's key chooses the partition, where it has a key."""
 
     ROUND_ROBIN = "round_robin"
     """Without a key: all partitions in turn. A producer that batches stays with one for ten times the
@@ -49,19 +52,19 @@ class RoutingMode(Enum):
 
 
 class HashingScheme(Enum):
-    """How a key becomes a number; its remainder by the number of partitions is the partition (ROUTE-08)."""
+    """The hash of a key; its remainder by the number of partitions is the partition (ROUTE-08)."""
 
     JAVA_STRING = "java_string"
     """The default of the Java client: `String.hashCode`, over UTF-16."""
     MURMUR3_32 = "murmur3_32"
-    """The same in every client that has it."""
+    """This hash is the same in every client that has it."""
     BOOST = "boost"
-    """What the official C++ and Python clients do when nothing else is said, in 64-bit builds."""
+    """The default of the official C++ and Python clients, in 64-bit builds."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchingPolicy:
-    """When an open batch is sent: at whichever of the three limits comes first.
+    """Three limits of an open batch; the producer sends it when the first limit is reached.
 
     `max_messages` 1 to 100 000; `max_bytes` 1 to 64 MiB, counting payloads (rule BATCH-03);
     `max_delay` in seconds, 0 (send as soon as the adapter next writes) to 60.
@@ -85,7 +88,7 @@ class BatchingPolicy:
 
 
 CustomRouter: TypeAlias = Callable[[OutgoingMessage, int], int]
-"""Given a message and the number of partitions, the index of one of them."""
+"""A function that takes a message and the number of partitions and returns the index of one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,26 +103,26 @@ class ProducerSpec:
     `initial_sequence_id`: the last sequence id already used; the first message gets the next one
     (rule PROD-04). None continues from what the broker knows.
     `compression`: codec of every payload; a batch is compressed as a whole (rule BATCH-06).
-    `properties`: what the broker shows of the producer beside its name (rule PROD-09).
+    `properties`: text that the broker shows of the producer beside its name (rule PROD-09).
     `chunking`: send a message that is larger than the broker accepts in chunks, each an entry by itself; only
     without batching and on a persistent topic. `chunk_max_message_size`: bytes of payload in one chunk, 1 and
     more, where that is less than what the broker accepts; None for as much as fits.
-    `access_mode`: whether others may send to the topic. A producer that loses exclusive access, to one that
-    fences it or while it was away, ends for good with `ProducerFenced`.
+    `access_mode`: the access of other producers to the topic. A producer that loses exclusive access, to one
+    that fences it or while it was disconnected, ends for good with `ProducerFenced`.
     `initial_subscription`: a subscription that the topic gets, from its beginning, if it has none of that
     name.
     `interceptors`: see `ProducerInterceptor`; called in this order for every message.
 
-    What counts for partitioned topics only:
+    These options count for partitioned topics only:
 
     `routing`: a `RoutingMode`, or a function that is given the message, as an `OutgoingMessage`, and the
     number of partitions, and gives the partition's index; it may be asked about one message more than once.
-    `hashing`: where keys go. Producers that share keys should share it.
+    `hashing`: the hash that chooses the partition of a key. Producers that share keys should share it.
     `lazy_start`: open the producer of a partition when its first message comes; one of them, where a message
     without a key would go now, is opened at once. Only with shared access.
     `max_pending_messages_across_partitions`: divided by the number of partitions it limits
     `max_pending_messages` of each (rule PART-02), 1 to 10 000 000.
-    `partitions_update_interval`: seconds between two questions whether there are more partitions, 0.001 and
+    `partitions_update_interval`: seconds between two requests for the number of partitions, 0.001 and
     more; None never asks.
     """
 

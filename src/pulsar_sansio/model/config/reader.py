@@ -1,4 +1,4 @@
-"""What a reader is told: `ReaderSpec`; and `ReadingSpec`, the consumer that it is made of."""
+"""`ReaderSpec`: the options of a reader; and `ReadingSpec`, the consumer that it is made of."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,17 +11,17 @@ from .key_shared import check_ranges
 from .topics import names_of
 
 Start = MessageId | int | Mapping[str, MessageId]
-"""Where a reader begins: behind a message; with the first message published at a time (milliseconds since
-1970) or later; or, for each topic by its full name, behind a message, and at the earliest of what is not
-named."""
+"""The place at which a reader begins: behind a message; or with the first message published at a time
+(milliseconds since 1970) or later; or behind one message for each topic, by its full name. A topic that is
+not named is read from its earliest message."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingSpec(ConsumerSpec):
-    """A consumer that reads: its subscription is gone with it, and what is handed out is acknowledged by
-    itself. `positions`: for each topic by its full name the message behind which it begins; `start_time`:
-    instead, the first message published then (milliseconds since 1970) or later; the others: see
-    `ReaderSpec`."""
+    """A consumer that reads: its subscription ends with it, and it acknowledges by itself the messages that
+    the application receives. `positions`: for each topic by its full name the message behind which it begins.
+    `start_time`: instead, the first message published then (milliseconds since 1970) or later. For the other
+    options see `ReaderSpec`."""
 
     positions: Mapping[str, MessageId] = field(default_factory=dict)
     start_time: int | None = None
@@ -38,18 +38,19 @@ class ReaderSpec:
     `start`, with the first message published since so long ago: seconds, the broker counts whole ones.
     `name`: of the reader, shown by the broker; None makes a random one.
     `subscription`: its name; None makes one up that begins with `subscription_prefix`.
-    `read_compacted`: of what is compacted, only the last message of each key.
+    `read_compacted`: get only the last message of each key from the compacted part of the topic.
     `key_hash_ranges`: only the messages whose key has a hash in one of these ranges, as in
     `KeySharedPolicy.ranges`; several readers share a topic so. The broker looks at whole batches: producers
     have to batch by key (`BatchingPolicy.by_key`).
-    `raw_batches`: batches are handed out as they came, in one piece, for who takes them apart better, or does
-    not need all of it: the items of `Messages` are `ReceivedBatch`s whose `entry.batch` is an `RawBatch`.
-    What the compactor has taken out of a batch is still in it. Batches and messages that inflate to more than
-    32 times what they took on the wire stay compressed until they are looked at, so what waits has no more.
-    Who looks finds out whether they are malformed (`FrameError`, `DecompressionFailed`).
+    `raw_batches`: the application gets each batch in one piece. This serves an application that takes batches
+    apart better by itself, or does not need all of a batch. The items of `Messages` are `ReceivedBatch`s
+    whose `entry.batch` is an `RawBatch`. Messages that the compactor has taken out of a batch are still in
+    it. Batches and messages that inflate to more than 32 times their size on the wire stay compressed until
+    the application reads them. A waiting one so takes at most 32 times its size on the wire. Reading a
+    malformed one raises `FrameError` or `DecompressionFailed`.
 
-    The others are those of `ConsumerSpec`. Of partitions that come while it reads everything is read,
-    wherever it began.
+    The other options are those of `ConsumerSpec`. The reader reads new partitions, added while it reads, from
+    their first message, wherever it began.
     """
 
     topic: str | tuple[str, ...]
@@ -93,7 +94,8 @@ class ReaderSpec:
         self.reading("name")
 
     def _check_whose(self, start: MessageId) -> None:
-        """An id is of one topic, or of one partition."""
+        """Refuse an id for several topics or another partition: an id is of one topic, or of one
+        partition."""
         names = names_of(self.topic)
         if start in (EARLIEST, LATEST) or (len(names) == 1 and start.partition in (-1, names[0].partition)):
             return
@@ -102,8 +104,8 @@ class ReaderSpec:
         )
 
     def reading(self, made_up: str) -> ReadingSpec:
-        """The consumer to make of it; `made_up`: letters for the name of its subscription. Raises
-        `InvalidConfiguration`."""
+        """Return the spec of the reader's consumer; `made_up`: letters for the name of its subscription.
+        Raises `InvalidConfiguration`."""
         start = self.start
         place = start if isinstance(start, MessageId) else EARLIEST
         return ReadingSpec(

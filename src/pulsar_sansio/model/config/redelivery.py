@@ -1,5 +1,5 @@
-"""What a consumer is told about messages that have to come again: how long they wait for it, how often they
-may, and where they go then."""
+"""Options for messages that the broker redelivers: the delay of a redelivery, the limit of redeliveries, and
+the topic that takes the messages beyond it."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from ..topic_name import TopicName
 from .checks import duration, integer, nanoseconds_of, optional_text
 
 MAX_RECONSUMED = 16
-"""How often a message is consumed later where no `DeadLetterPolicy` says it, as in the Java client."""
+"""Times that a message is consumed later where no `DeadLetterPolicy` sets it, as in the Java client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +48,16 @@ class RedeliveryBackoff:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterPolicy:
-    """What becomes of messages that cannot be processed (rules DLQ-01 to DLQ-09, RETRY-03).
+    """The limits and topics for messages that cannot be processed (rules DLQ-01 to DLQ-09, RETRY-03).
 
-    `max_redeliver_count`: 1 and more. A message that comes with a greater redelivery count, or was to be
-    consumed later more often than that, goes to the dead-letter topic. Only Shared and Key_Shared
+    `max_redeliver_count`: 1 and more. A message goes to the dead-letter topic when it is delivered with a
+    greater redelivery count, or was to be consumed later more often than that. Only Shared and Key_Shared
     subscriptions count redeliveries.
     `topic`: the dead-letter topic; None for `<topic>-<subscription>-DLQ`.
-    `retry_topic`: where messages wait that are consumed later (`retry=True`); None for
+    `retry_topic`: the topic of messages that are consumed later (`retry=True`); None for
     `<topic>-<subscription>-RETRY`.
-    `initial_subscription`: a subscription that the dead-letter topic gets when it is made, so that nothing is
-    lost that comes before somebody subscribes.
+    `initial_subscription`: a subscription that the dead-letter topic gets when it is made. It keeps the
+    messages that are sent there before a consumer subscribes.
     """
 
     max_redeliver_count: int
@@ -73,8 +73,8 @@ class DeadLetterPolicy:
         optional_text("dead_letter.initial_subscription", self.initial_subscription)
 
     def named(self, topic: TopicName, subscription: str) -> "DeadLetterPolicy":
-        """With the names of both topics: the defaults are those of `topic`, whichever partition it is
-        (DLQ-02, RETRY-02)."""
+        """Return the policy with the names of both topics. The defaults derive from `topic`, whichever
+        partition it is (DLQ-02, RETRY-02)."""
         return DeadLetterPolicy(
             self.max_redeliver_count,
             str(TopicName.parse(self.topic or f"{topic.base}-{subscription}-DLQ")),

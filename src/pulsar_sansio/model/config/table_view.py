@@ -1,4 +1,4 @@
-"""What a table view is told: `TableViewSpec`."""
+"""`TableViewSpec`: the options of a table view."""
 
 from dataclasses import dataclass
 
@@ -12,13 +12,13 @@ from .topics import names_of
 class TableViewSpec:
     """Options of a table view: the last value of every key of a topic, in memory.
 
-    `topic`: a name or several; what is compacted of it is read compacted.
+    `topic`: a name or several; the compacted part of each is read compacted.
     `name`: of its reader, shown by the broker; None makes a random one. `subscription_prefix`: with which the
     made-up name of its subscription begins.
     `receiver_queue_size`: messages granted to the broker at a time, 1 to 1 000 000.
     `max_size`: bytes of all keys and values together; a table that grows beyond it ends with
     `TableViewTooLarge`.
-    `partitions_update_interval`: seconds between two questions whether there are more partitions, 0.001 and
+    `partitions_update_interval`: seconds between two requests for the number of partitions, 0.001 and
     more; None never asks again.
     """
 
@@ -35,7 +35,7 @@ class TableViewSpec:
         self.reader()
 
     def reader(self) -> ReaderSpec:
-        """What it reads with. Raises `InvalidConfiguration`."""
+        """Return the spec of the table view's reader. Raises `InvalidConfiguration`."""
         return ReaderSpec(
             self.topic,
             EARLIEST,

@@ -1,4 +1,4 @@
-"""What topics one consumer may have."""
+"""The topics that one consumer may have."""
 
 from ..errors import InvalidConfiguration
 from ..topic_name import TopicName
@@ -6,18 +6,18 @@ from .pattern import TopicsPattern
 
 
 def names_of(topic: str | tuple[str, ...] | TopicsPattern) -> tuple[TopicName, ...]:
-    """Of the topics that were named; a pattern names none. Raises `InvalidTopicName`."""
+    """Return the names of the named topics; a pattern names none. Raises `InvalidTopicName`."""
     if isinstance(topic, TopicsPattern):
         return ()
     return tuple(map(TopicName.parse, topic if isinstance(topic, tuple) else (topic,)))
 
 
 def check_topics(topic: str | tuple[str, ...] | TopicsPattern, receiver_queue_size: int) -> None:
-    """Of several: at least one, all valid, none of them twice, be it as a partition (rule MULTI-08; that they
-    lie in one namespace is asked by no present client any more).
+    """Check several topics: at least one, all valid, none of them twice, not even as a partition (rule
+    MULTI-08). No present client requires any more that they lie in one namespace.
 
-    A queue of size 0, which asks for a message when somebody wants one, cannot know of which topic
-    (MULTI-03). Raises `InvalidConfiguration`, `InvalidTopicName`.
+    A consumer with a queue of size 0 asks for a message when the application wants one. It cannot know which
+    topic to ask (MULTI-03). Raises `InvalidConfiguration`, `InvalidTopicName`.
     """
     names = names_of(topic)
     if isinstance(topic, str):
