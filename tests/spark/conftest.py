@@ -23,11 +23,11 @@ _numbers = count()
 
 
 def spark_settings(folder: Path) -> dict[str, str]:
-    """What a small session for tests needs; a test that starts a driver of its own takes the same.
+    """The settings of a small session for tests; a test that starts a driver of its own takes the same.
 
-    `folder` is for what Spark writes beside the data. Two slots, and four attempts of each task: without the
-    second number a task that fails once fails the job. What makes a JVM fast in the long run is left out: it
-    takes longer than these tests do.
+    `folder` is for what Spark writes beside the data. The master has two slots, and four attempts of each
+    task: without the second number a task that fails once fails the job. Options that make a JVM fast in the
+    long run are left out: that takes longer than these tests do.
     """
     return {
         "spark.master": "local[2,4]",

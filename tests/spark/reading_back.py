@@ -1,4 +1,4 @@
-"""What is in a topic, read with the client of `pulsar_trio`: an eye that shares nothing with the package."""
+"""Read a topic's messages with the client of `pulsar_trio`, which shares nothing with the package."""
 
 import trio
 
@@ -38,7 +38,7 @@ def values_of(broker: SparkBroker, topic: str) -> list[bytes]:
 
 
 def entries_of(broker: SparkBroker, topic: str) -> list[int]:
-    """How many messages each entry has."""
+    """Return the number of messages in each entry."""
     found: dict[tuple[int, int, int], int] = {}
     for message in messages_of(broker, topic):
         place = (message.message_id.partition, *message.message_id[:2])

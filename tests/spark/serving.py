@@ -1,4 +1,5 @@
-"""A link that somebody else serves while a test waits: it answers the broker's probes, and is no dead one."""
+"""Serve a link in the background while a test waits, so that it answers the broker's probes and is not taken
+for dead."""
 
 import threading
 import time

@@ -100,7 +100,7 @@ def test_redrive(
 def test_what_goes_wrong_is_one_line(
     spark: SparkSession, our_broker: SparkBroker, topic: str, tmp_path: Path
 ) -> None:
-    """What a command says of an error that came through Spark, with its traces."""
+    """A command prints the first line of an error that came through Spark with its traces."""
     with pytest.raises(Exception, match="TopicNotFound") as caught:
         archive(spark, {"service.url": our_broker.url, "topic": topic}, str(tmp_path / "archive"))
     said = _first_line(caught.value)

@@ -183,7 +183,7 @@ def test_nobody_listens() -> None:
 
 @pytest.mark.unwatched(why="what is written is nothing")
 def test_a_peer_that_reads_slowly() -> None:
-    """What it does not take waits, and nothing else does: the machine goes on."""
+    """Bytes that the peer does not take wait; nothing else waits, and the machine goes on."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         taken: list[int] = []

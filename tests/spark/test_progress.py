@@ -1,4 +1,4 @@
-"""How far a query is behind its topics, from what Spark reports; and the page that shows it."""
+"""A query's lag behind its topics, from what Spark reports; and the page that shows it."""
 
 import json
 from typing import Any
@@ -37,7 +37,7 @@ def progress(
     [
         ((3, 9), (3, 9), 0, True),
         ((3, 9), (3, 14), 5, True),
-        ((3, 9), (5, 4), 5, False),  # what is left of ledger 3 nobody knows
+        ((3, 9), (5, 4), 5, False),  # what is left of ledger 3 is not known
         ((-1, -1), (3, 4), 5, False),
         ((4, 0), (3, 4), 0, True),  # what was asked before is older than what was read
     ],
@@ -64,7 +64,7 @@ def test_a_version_from_the_future_is_refused() -> None:
 
 
 class Start:
-    """What starts a query: it fails so often."""
+    """A function that starts a query, and fails `failures` times."""
 
     def __init__(self, failures: int, says: str) -> None:
         self.failures = failures

@@ -1,4 +1,4 @@
-"""What the adapter's tests share: a broker and a client of it."""
+"""Fixtures that the adapter's tests share: a broker and a client of it."""
 
 from collections.abc import AsyncIterator
 

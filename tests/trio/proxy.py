@@ -9,14 +9,14 @@ from pulsar_trio import EmbeddedBroker, open_broker
 
 
 class Proxy:
-    """`broker.url` leads through the proxy, and the broker sends nobody around it."""
+    """A proxy before a broker: `broker.url` leads through it, and the broker sends no client around it."""
 
     def __init__(self, port: int) -> None:
         self.port = port
         self.broker: EmbeddedBroker
         self.connections = 0
         self.tamper: Callable[[bytes], bytes] = lambda data: data
-        """What becomes of bytes on their way to the client."""
+        """The change that the proxy makes to bytes on their way to the client."""
         self._scopes: set[trio.CancelScope] = set()
         self._gate = trio.Event()
         self._gate.set()

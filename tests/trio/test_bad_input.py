@@ -203,7 +203,7 @@ async def fails_clearly(url: str, words: str) -> None:
         with pytest.raises(PulsarError, match=words) as raised:
             await call()
         assert raised.value.retryable
-        assert 0.2 < trio.current_time() - began < 20  # and not the 30 that it is where nobody says so
+        assert 0.2 < trio.current_time() - began < 20  # and not 30, the default
 
     with trio.fail_after(PATIENCE):
         async with open_client(url, **HASTY) as client, trio.open_nursery() as nursery:  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""How much is asked for: a queue of size 0, pausing, a queue that scales."""
+"""A consumer's requests for messages: a queue of size 0, pausing, a queue that scales."""
 
 import pytest
 import trio

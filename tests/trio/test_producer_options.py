@@ -1,4 +1,4 @@
-"""What a producer may be told: waiting or failing, memory, interceptors, delays; and what it counts."""
+"""A producer's options and counts: waiting or failing, memory, interceptors, delays."""
 
 import time
 from typing import Any

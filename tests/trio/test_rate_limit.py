@@ -1,4 +1,4 @@
-"""How many records are written when the same thing goes wrong again and again."""
+"""The adapter limits how many records it writes when the same thing goes wrong again and again."""
 
 from pulsar_trio.rate_limit import INTERVAL, MOST, RateLimit
 

@@ -15,11 +15,11 @@ from tests.trio.waiting import until
 
 PRODUCERS = 3
 MESSAGES = 150
-"""Of each producer."""
+"""The number of messages that each producer sends."""
 
 
 class Storm:
-    """What was confirmed and what was received, by producer."""
+    """The messages that were confirmed and those that were received, by producer."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)

@@ -1,4 +1,4 @@
-"""What an application says of a message, or does not say in time."""
+"""An application acknowledges or negatively acknowledges a message, or does neither in time."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Waiting in tests for what nobody announces."""
+"""Waiting in tests for events that no call announces."""
 
 from collections.abc import Callable
 

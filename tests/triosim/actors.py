@@ -40,7 +40,7 @@ PAUSE = 0.03
 
 
 def excused(error: PulsarError) -> None:
-    """What calls may raise in bad weather passes; a bug of the library does not."""
+    """Pass over errors that calls may raise in bad weather; raise those that are bugs of the library."""
     if isinstance(error, InternalError):
         raise error
 

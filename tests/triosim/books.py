@@ -1,6 +1,6 @@
-"""What applications were told, and what therefore must be in the log: the oracle of these runs.
+"""The oracle of these runs: what applications were told, and what therefore must be in the log.
 
-Fed by the applications' calls only. It knows nothing of the library but its public objects.
+Only the applications' calls feed it. It knows nothing of the library but its public objects.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -133,7 +133,7 @@ class ProducerBook:
 
 
 class SubscriptionBook:
-    """What a subscription's consumers received."""
+    """The messages that a subscription's consumers received."""
 
     def __init__(self, books: "Books", subscription: Subscription) -> None:
         self.books = books
@@ -239,7 +239,7 @@ class Books:
         return sent
 
     def settled(self, sent: Sent) -> bool:
-        """Whether a receipt is done. What it says must be what it said before."""
+        """Return whether a receipt is done. Its result must be the same as before."""
         receipt = sent.receipt
         assert receipt is not None
         if not receipt.done():
@@ -254,7 +254,7 @@ class Books:
         return True
 
     def came_to(self, sent: Sent, result: MessageId | PulsarError) -> None:
-        """What a message came to, every time somebody is told."""
+        """Note the result of a message, each time an application is told of it."""
         if sent.result is None:
             sent.result = result
             self.confirmed += isinstance(result, MessageId)
@@ -262,7 +262,7 @@ class Books:
             self.fail("INV-P1", f"{sent} was settled as {sent.result!r}, and then as {result!r}")
 
     def check_idle(self) -> None:
-        """Nothing can run before time goes on: so nobody waits for what is there."""
+        """Check that no task waits for what is there; nothing can run before time goes on."""
         for book in self.producers:
             book.check_idle()
         for entry in self.consumers:

@@ -1,4 +1,4 @@
-"""What one seed makes of a run: sizes, limits, options, weather."""
+"""The profile that one seed makes for a run: sizes, limits, options, weather."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -336,7 +336,7 @@ async def nothing_is_fetched_in_advance(stage: Stage) -> None:
 
 
 async def tasks_collect_each_in_its_time(stage: Stage) -> None:
-    """Of two tasks that collect, the second one does not wait longer than the policy says."""
+    """The second of two tasks that collect does not wait longer than the policy allows."""
     policy = BatchReceivePolicy(max_messages=5, timeout=0.5)
     async with (
         stage.client() as client,
@@ -429,7 +429,7 @@ async def several_topics(stage: Stage) -> None:
 
 
 async def dates_are_those_of_the_wall_clock(stage: Stage) -> None:
-    """What client and broker date has the time of day, also after a while in which nothing happened."""
+    """Client and broker date things by the time of day, also after a while in which nothing happened."""
     letters = DeadLetterPolicy(max_redeliver_count=1, topic="dead")
     async with (
         stage.client() as client,

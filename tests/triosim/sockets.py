@@ -254,7 +254,7 @@ class Net:
         self.stream = stream
         self.capacity = capacity
         self.short_permille = stream.choice([0, 50, 500])
-        """How often the system takes or gives less than it could."""
+        """The share of calls, in thousandths, in which the system takes or gives less than it could."""
         self.spurious_permille = stream.choice([0, 20])
         self.open: list[MemorySocket] = []
         self.network = Network(self.clock, stream, trace, conditions, _no_monitor, _no_garbage)

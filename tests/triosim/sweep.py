@@ -1,8 +1,9 @@
-"""Close and cancel at every step: one small run, held again and again and disturbed once each time.
+"""Close and cancel at every step: one small run, repeated and disturbed once each time.
 
-`world` draws when somebody closes or is cancelled; here it is at step 1, 2, 3 … of all tasks together, until
-the run is over. What was disturbed begins anew, and everything has to come to the same end as ever: each
-message settled once, none lost, nobody left waiting, no task and no socket left behind.
+`world` draws the moment of a close or a cancellation. A sweep takes step 1, 2, 3 … of all tasks together,
+until the run is over. The disturbed application begins anew, and everything has to come to the same end as
+ever. Each message is settled once and none is lost. No task is left waiting, and no task and no socket is
+left behind.
 
     python -m tests.triosim --sweep [--kind "close client"] [--seed 0] [--every 1] [--step K --trace]
 """
@@ -47,7 +48,7 @@ class Disturbed(World):
         self.kind = kind
         self.step = step
         self.hit = False
-        """Whether there was somebody to do it to."""
+        """True once the run has found a target to close or cancel."""
         self.length = 0
         """Steps from the first application's beginning to the last one's end."""
         self._moment = trio.Event()
@@ -128,13 +129,13 @@ KINDS = (*CLOSINGS, *CANCELLATIONS)
 
 @dataclass(slots=True)
 class Swept:
-    """What a sweep came to."""
+    """The results of a sweep."""
 
     steps: int = 0
-    """Of the run that nobody disturbs."""
+    """The steps of the undisturbed run."""
     runs: int = 0
     hits: int = 0
-    """Runs in which there was somebody to close or cancel."""
+    """Runs in which there was a target to close or cancel."""
     failures: tuple[str, ...] = ()
 
 

@@ -52,7 +52,7 @@ def test_the_same_seed_is_the_same_run_in_another_process() -> None:
 
 
 async def _receive_and_then_wait(self: Consumer) -> Message:
-    """Takes the message before its last checkpoint: cancelled there, the message is nobody's."""
+    """Take the message before the last checkpoint: a task cancelled there loses the message."""
     while (message := self._next()) is None:
         await self._wait()
     self._pass_on()
@@ -61,7 +61,8 @@ async def _receive_and_then_wait(self: Consumer) -> Message:
 
 
 async def _wake_up_and_then_wait(self: Consumer) -> None:
-    """A woken task may be cancelled before it has taken anything, and nobody else is woken for it."""
+    """Wait after waking: a task cancelled there has taken nothing, and no other task is woken in its
+    place."""
     if self._draining:
         raise trio.EndOfChannel
     await self._arrived.park()

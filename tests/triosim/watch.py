@@ -1,7 +1,7 @@
-"""What passes at the machines: every byte given out arrives in order and unchanged, and keeps the rules.
+"""Watch the bytes at the machines: each byte written arrives in order and unchanged, and keeps the rules.
 
-The machines of client and broker are watched where they meet the adapter, so that what the adapter does to
-bytes on their way to the socket is part of what is judged.
+The machines of client and broker are watched where they meet the adapter. So the checks also cover what the
+adapter does to bytes on their way to the socket.
 """
 
 from collections.abc import Callable, Sequence

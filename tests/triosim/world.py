@@ -51,7 +51,7 @@ PROBE = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What became of one seed. `failure` is empty when it passed."""
+    """The result of one seed. `failure` is empty when it passed."""
 
     seed: int
     failure: str
@@ -92,9 +92,9 @@ class World:
         self.clients: list[tuple[Client, trio.CancelScope]] = []
         """Those that are open, and what cancels their blocks."""
         self.sessions: dict[Producing | Consuming, trio.CancelScope] = {}
-        """What cancels the block of each application's producer or consumer."""
+        """The scopes that cancel the block of each application's producer or consumer."""
         self.calls: dict[str, trio.CancelScope] = {}
-        """What cancels the call in which a task is."""
+        """The scopes that cancel the call in which a task is."""
         self._broker_driver: BrokerDriver | None = None
         """The one that runs."""
         self._scope = trio.CancelScope()
@@ -221,7 +221,8 @@ class World:
 
     @contextmanager
     def _instead(self) -> Iterator[None]:
-        """What pulsar_trio takes from the system: connections, waiting for them, and the time of day."""
+        """Replace what pulsar_trio takes from the system: connections, waiting for them, and the time of
+        day."""
         real_readable, real_writable = trio.lowlevel.wait_readable, trio.lowlevel.wait_writable
 
         async def connect(address: Address, timeout: float) -> MemorySocket:
@@ -333,7 +334,7 @@ class World:
 
     @asynccontextmanager
     async def _open(self, options: dict[str, Any], scope: trio.CancelScope) -> AsyncIterator[Client]:
-        """However the block is left, nothing of the client is left after it."""
+        """Open a client; nothing of the client is left after the block, however the block ends."""
         opened: list[Client] = []
         left_in_peace = False
         try:
@@ -446,8 +447,8 @@ class World:
     # --- the end ----------------------------------------------------------------------------------------
 
     async def _drain(self) -> None:
-        """Until everything is produced, received and acknowledged: a message that was taken from the
-        machine and given to nobody shows here, because nobody closes a consumer any more."""
+        """Wait until everything is produced, received and acknowledged. A message that was taken from the
+        machine and given to no application shows here, because no consumer is closed any more."""
         with trio.move_on_after(DRAIN):
             for application in self.producing:
                 await application.done.wait()
@@ -480,7 +481,8 @@ class World:
         return int(found[subscription]["backlog"]) if subscription in found else 1
 
     def _strangers(self, topic: str) -> bool:
-        """Whether the broker has other producers and consumers on a topic than applications have."""
+        """Return whether the broker has more producers and consumers on a topic than the applications
+        have."""
         found = self.broker.stats(f"persistent://public/default/{topic}")
         producers = sum(book.topic == topic for book in self.books.producers)
         if len(found["publishers"]) > producers:

@@ -56,7 +56,7 @@ def built(*items: Any, schema: Any = SCHEMA) -> Any:
 
 
 def row(message: Message) -> dict[str, Any]:
-    """What the columns are to say, by the message's own account. Times are numbers."""
+    """Return the columns that the message itself calls for. Times are numbers."""
     header: Any = message.entry.header
     sequence_id = message.sequence_id
     return {

@@ -1,4 +1,5 @@
-"""What counts as taken away from a task, by which ledgers there are and what was read of them."""
+"""The reader decides by the ledgers there are, and by what it read of them, what was taken away from a
+task."""
 
 from typing import cast
 

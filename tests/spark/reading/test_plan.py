@@ -184,7 +184,7 @@ def test_what_is_lost_truth_table() -> None:
     for start, begins, complete, lost in [
         ((10, 50), (10, -1), [], False),  # its ledger is still the first
         ((10, 50), (9, 99), [], False),  # or one later
-        ((10, 50), (11, -1), [], True),  # gone, and nobody saw its end
+        ((10, 50), (11, -1), [], True),  # gone, and no look saw its end
         ((10, 50), (11, -1), [(10, 50)], False),  # gone, and that was its end
         ((10, 50), (11, -1), [(10, 51)], True),  # gone with one entry more
         (NOTHING, (11, -1), [], False),  # nothing was read, so nothing is expected

@@ -209,7 +209,7 @@ def trim(broker: SparkBroker, topic: str, gone: Position) -> None:
 
 
 def part_of(broker: SparkBroker, wanted: Range, **options: str) -> Iterator[Any]:
-    """What a task of a query with these options does."""
+    """Read one range as a task of a query with these options does."""
     given = {"service.url": broker.url, "topic": wanted.topic, "batchRows": "1", **options}
     return read_part(parse_read(given, Use.BATCH_READ), VALUES, Part((wanted,)))
 
@@ -420,7 +420,7 @@ def test_what_cannot_be_read_is_no_success(
 def cut(link: Link) -> None:
     """As if the network had done it."""
     for sock in link._sockets.values():
-        with suppress(OSError):  # it is down already, and nobody has looked since
+        with suppress(OSError):  # it is down already, and the link has not looked since
             sock.shutdown(socket.SHUT_RDWR)
 
 

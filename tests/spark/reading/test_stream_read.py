@@ -48,7 +48,7 @@ class Runs:
         return patiently(started)
 
     def run(self, **options: Any) -> StreamingQuery:
-        """What is there now."""
+        """Run a query over what is in the topic now."""
 
         def done() -> StreamingQuery:
             query = self._start(available_now=True, **options)
@@ -186,7 +186,7 @@ def test_retention_that_overtook_the_query(
     fill(real_broker, topic, range(10, 20))
     first = ledgers(real_broker, topic)[0]
     admin.unload(topic)
-    fill(real_broker, topic, range(20, 30))  # in a new ledger; nobody holds the old one
+    fill(real_broker, topic, range(20, 30))  # in a new ledger; no cursor holds the old one
     deadline = time.monotonic() + TIMEOUT
     while first in ledgers(real_broker, topic):
         assert time.monotonic() < deadline
@@ -246,7 +246,7 @@ def test_secrets_stand_in_no_log(
 
 @contextmanager
 def log_file(spark: SparkSession, path: Path) -> Iterator[Path]:
-    """What Spark logs while the block lasts, INFO and worse."""
+    """Collect what Spark logs while the block lasts, INFO and worse."""
     log4j = spark._jvm.org.apache.logging.log4j
     context = log4j.core.LoggerContext.getContext(False)
     builder = log4j.core.appender.FileAppender.newBuilder()

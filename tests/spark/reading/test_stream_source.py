@@ -168,7 +168,8 @@ def test_a_micro_batch_that_is_done_again_is_the_same(
 
 @pytest.mark.parametrize("start", ["latest", "time"])
 def test_the_pin_batch(our_broker: SparkBroker, topic: str, checkpoint: Checkpoint, start: str) -> None:
-    """What comes between the first look at a topic and a crash of the first micro-batch is not lost."""
+    """No message is lost that arrives between the first look at a topic and a crash of the first
+    micro-batch."""
     numbers = Numbers(our_broker, topic)
     numbers.send(10)
     time.sleep(0.01)
@@ -338,7 +339,7 @@ def test_a_topic_that_came_and_went_before_its_first_micro_batch_is_done_again(
         ),  # the ledger was there when the topic went on to the next
         ([(1, 9), (1, 12), (2, 3)], "a look", True),  # and had three entries more
         ([(1, 9), (1, 9), (2, 3)], "no look", False),  # it was not, but its end had just been seen
-        ([(1, 9), (2, 3)], "a restart", True),  # nobody had looked
+        ([(1, 9), (2, 3)], "a restart", True),  # no query had looked
     ],
 )
 def test_when_a_ledger_that_is_gone_is_a_loss(
@@ -423,7 +424,7 @@ def test_the_subscription_is_acknowledged_and_kept(
     numbers.send(10)
     query.step()
     until(lambda: backlog() == 1)  # Spark commits a micro-batch when it begins the next
-    with (  # a query that nobody serves does not answer the broker, which then lets others in
+    with (  # a query without a served link does not answer the broker, which then lets others in
         served(query.reader._run._link),
         pytest.raises(SubscriptionBusy, match=f"subscription kept of {topic} is in use"),
     ):

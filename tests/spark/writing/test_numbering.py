@@ -99,7 +99,8 @@ def test_no_entry_is_larger_than_allowed(sizes: list[int], extra: set[int]) -> N
 
 @given(SIZES, EXTRA, st.integers(-1, 60))
 def test_no_entry_straddles_what_the_broker_knew(sizes: list[int], earlier: set[int], known: int) -> None:
-    """Whatever attempts before had as extra cuts, and wherever the broker's knowledge ends."""
+    """No entry straddles that limit, whatever extra cuts earlier attempts had and wherever the broker's
+    knowledge ends."""
     cuts = sorted({0, len(sizes)} | boundaries(sizes, earlier | {known + 1}, []))
     assert not any(start <= known < stop - 1 for start, stop in pairwise(cuts))
 

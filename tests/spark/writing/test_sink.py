@@ -310,7 +310,7 @@ def stored(broker: SparkBroker, topic: str) -> int:
 def test_a_broker_that_is_killed_in_the_middle_of_a_batch(
     spark: SparkSession, real_broker: RealBroker, deduplicated_topic: str, tmp_path: Path
 ) -> None:
-    """The query goes on where it was; nobody starts it again."""
+    """The query goes on where it was; the test does not start it again."""
     files(tmp_path / "in", batches=2, rows=15_000)
     keep(real_broker, deduplicated_topic)
     options = {"topic": deduplicated_topic, "batchMaxMessages": "50", "maxInFlight": "500"}

@@ -174,7 +174,8 @@ class Reader:
 
 
 async def test_a_slow_reader_is_not_sent_everything_at_once() -> None:
-    """What the broker holds for a peer that does not read is bounded; dispatch goes on when it reads."""
+    """The broker holds a bounded number of bytes for a peer that does not read. It dispatches again when the
+    peer reads."""
     count, size, bound = 250, 20_000, 200_000
     topic = "persistent://public/default/t"
     async with open_broker(max_unsent_bytes=bound) as broker, open_client(broker.url) as client:

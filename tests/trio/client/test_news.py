@@ -1,4 +1,4 @@
-"""What the adapter logs: lost connections, failed attempts, what is back, and what makes nothing move."""
+"""The adapter logs lost connections, failed attempts, recoveries and the reasons why nothing moves."""
 
 import logging
 from typing import Any
@@ -131,7 +131,7 @@ async def test_a_send_that_times_out_has_the_cause(log: pytest.LogCaptureFixture
 
 
 async def test_a_request_that_times_out_while_disconnected_has_the_cause() -> None:
-    """What a machine does not know is added here: why there is no connection."""
+    """The adapter adds a cause that the machine does not know: why there is no connection."""
     async with (
         open_broker() as broker,
         open_client(broker.url) as client,

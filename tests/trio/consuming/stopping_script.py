@@ -17,7 +17,8 @@ from tests.patience import PATIENCE
 
 
 async def left(client: Client, topic: str = "t") -> list[tuple[int, int]]:
-    """What the subscription delivers to a new consumer: numbers, and how often they were delivered before."""
+    """Return what the subscription delivers to a new consumer: numbers, and how often each was delivered
+    before."""
     async with client.subscribe(topic, "s", "shared") as consumer, client.create_producer("t") as producer:
         end = await producer.send(b"-1")
         found: list[tuple[int, int]] = []

@@ -57,7 +57,7 @@ async def filled(
 
 
 async def numbers_left(client: Client, topic: str = "t") -> list[int]:
-    """What the subscription delivers to a new consumer, before anything newer."""
+    """Return the numbers that the subscription delivers to a new consumer before any newer message."""
     async with client.subscribe(topic, "s", "shared") as consumer, client.create_producer(topic) as producer:
         end = await producer.send(b"-1")
         left: list[int] = []
@@ -140,7 +140,7 @@ async def test_receive_nowait(client: Client) -> None:
 
 @pytest.mark.parametrize("steps", range(14))
 async def test_a_cancelled_receive_loses_nothing(client: Client, steps: int) -> None:
-    """Whatever it is cancelled in: each message was received, or comes again; none is skipped."""
+    """Each message was received or is redelivered, wherever `receive` is cancelled; none is skipped."""
     received: list[int] = []
     async with client.subscribe("t", "s", "shared", initial_position="earliest") as consumer:
         async with trio.open_nursery() as nursery:
@@ -428,7 +428,7 @@ async def test_a_topic_that_is_deleted_breaks_its_consumer(broker: EmbeddedBroke
 
 
 async def send_encrypted(broker: EmbeddedBroker, topic: str, count: int) -> None:
-    """What a producer that encrypts sends; ours does not."""
+    """Send by hand what a producer that encrypts sends, because our producer does not encrypt."""
     kinds = proto.BaseCommand
     connect = proto.CommandConnect(client_version="test", protocol_version=21)
     producer = proto.CommandProducer(topic=topic, producer_id=0, request_id=0, encrypted=True)
@@ -467,7 +467,7 @@ async def test_encrypted_messages_are_not_delivered_and_somebody_hears_of_it(
 
 @pytest.mark.parametrize("batch_receive", [None, BatchReceivePolicy(timeout=30.0)])
 async def test_nothing_is_kept_of_calls_that_were_cancelled(batch_receive: BatchReceivePolicy | None) -> None:
-    """As when somebody tries again and again for a while, and the broker does not answer."""
+    """An application may try again and again for a while, when the broker does not answer."""
     async with open_proxy() as proxy, open_client(proxy.url) as client:
         async with client.subscribe("t", "s", batch_receive=batch_receive) as consumer:
             await fill(client, "t", 1)

@@ -31,7 +31,7 @@ DEAD = DeadLetterPolicy(10, "dead", "later", initial_subscription="s")
 
 
 class BadNumberError(Exception):
-    """What the handlers here fail with."""
+    """The error with which the handlers here fail."""
 
 
 class Failing:

@@ -69,7 +69,8 @@ async def test_nothing_is_handled_in_a_cancelled_scope(client: Client, concurren
 async def test_a_stopped_run_finishes_what_runs_and_takes_nothing_new(
     client: Client, kind: Kind, concurrency: int
 ) -> None:
-    """What was acknowledged is confirmed when `run` returns; the rest is redelivered as never tried."""
+    """Acknowledgements are confirmed when `run` returns; the other messages are redelivered as never
+    tried."""
     handlers, stop = Handlers(), trio.Event()
     async with client.subscribe(
         "t", "s", kind, initial_position="earliest", acknowledgement_group_time=60.0

@@ -17,7 +17,7 @@ FIRST, END = 100, 112
 
 
 class AnyProducer:
-    """What a page wants of its producer."""
+    """A producer with just the attributes that a page uses."""
 
     topic = "t"
 

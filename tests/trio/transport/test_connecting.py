@@ -37,14 +37,14 @@ class Names(trio.abc.HostnameResolver):
 
 @pytest.fixture
 def listening() -> Iterator[tuple[str, int]]:
-    """An address where somebody listens."""
+    """An address where a socket listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()
 
 
 @pytest.fixture
 def closed() -> tuple[str, int]:
-    """An address where nobody does."""
+    """An address where no socket listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         address: tuple[str, int] = server.getsockname()
     return address

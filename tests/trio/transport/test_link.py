@@ -87,7 +87,7 @@ async def test_everything_arrives_in_order(chunks: list[bytes], directly: bool) 
 
 
 async def test_nothing_is_taken_while_the_socket_is_full() -> None:
-    """What was not taken measures the socket, for whoever makes the bytes."""
+    """Bytes that the link has not taken tell their source how full the socket is."""
     async with ends() as pair:
         pair.to_write.extend([[b"x" * 1_000_000], [b"y"]])
         pair.link.transmit()
@@ -137,7 +137,7 @@ async def test_finishing_writes_what_is_left_before_the_end(monkeypatch: pytest.
 
 
 async def test_finishing_does_not_reset_what_the_peer_has_not_read() -> None:
-    """Bytes of the peer that nobody reads would turn the close into a reset."""
+    """A close would become a reset if the link left bytes of the peer unread."""
     async with ends() as pair:
         pair.may_read = False
         await pair.other.send_all(b"x" * 1000)

@@ -1,4 +1,5 @@
-"""Whatever is asked is answered, changes what it says or nothing, and never is a bug: random requests."""
+"""Random requests: the broker answers each one. It changes what its answer says or nothing, and shows no
+bug."""
 
 import json
 from collections.abc import Callable

@@ -59,7 +59,7 @@ async def exchange(broker: EmbeddedBroker, request: bytes) -> tuple[int, dict[st
 
 
 async def ended(stream: trio.SocketStream) -> bool:
-    """Whether the broker ends its side, and says nothing more."""
+    """Return whether the broker ends its side and sends nothing more."""
     with trio.fail_after(PATIENCE):
         return await stream.receive_some(1) == b""
 
@@ -239,7 +239,8 @@ async def test_half_a_request_and_gone(admin: EmbeddedBroker) -> None:
 
 
 async def test_slow_clients_are_let_go_in_time(autojump_clock: trio.testing.MockClock) -> None:
-    """Who says nothing is let go without a word, who says half a request is told why."""
+    """The broker closes the connection of a silent client without an answer; a client that sends half a
+    request gets status 408."""
     async with open_broker(http_port=0) as admin:
         async with connected(admin) as silent, connected(admin) as slow:
             await slow.send_all(b"GET " + TENANTS)
@@ -308,7 +309,7 @@ async def test_a_storm_of_nonsense_does_not_disturb_a_producer(admin: EmbeddedBr
 async def test_one_request_at_a_time_and_others_between(
     admin: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many ask at once, whoever else waits for his turn has it after each."""
+    """Other tasks that wait get their turn after each request, however many requests arrive at once."""
     happened: list[str] = []
 
     def slow(broker: Administrator, request: Request) -> Answer:

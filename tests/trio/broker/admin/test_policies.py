@@ -190,7 +190,7 @@ async def test_half_a_surrogate_pair_is_refused_and_the_broker_lives(broker: Emb
 
 
 async def test_a_namespace_made_with_what_cannot_be_kept(broker: EmbeddedBroker) -> None:
-    """What is as it always is here may be said; anything else is named and refused."""
+    """The broker accepts a policy that has its fixed value here; it names and refuses any other."""
     path = f"{NAMESPACES}/n"
     for policies in (
         {"schema_compatibility_strategy": "FULL"},

@@ -31,7 +31,7 @@ def ask(broker: EmbeddedBroker, method: str, target: str, body: object = None) -
 
 
 async def test_a_peek(broker: EmbeddedBroker) -> None:
-    """What the header says is in headers; the payload is what was sent."""
+    """The broker answers with the message's header in HTTP headers and the sent payload as the body."""
     assert ask(broker, "PUT", f"{TOPIC}/subscription/s", "earliest").status == 204
     async with open_client(broker.url) as client:
         async with client.create_producer(

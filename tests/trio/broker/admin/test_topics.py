@@ -14,7 +14,7 @@ def status(administrator: Administrator, method: str, path: str, body: bytes = b
 
 
 def state(administrator: Administrator) -> object:
-    """Of the first partition."""
+    """Return the state of the first partition."""
     return administrator.machine.topic_administration.internal_stats(
         "persistent://public/default/p-partition-0"
     )["state"]
