@@ -189,7 +189,7 @@ def test_consume_shows_keys_and_the_end_of_a_topic(broker: BrokerThread, command
 
 
 def test_consume_shows_what_is_no_text_and_goes_on(broker: BrokerThread, command: Command) -> None:
-    """As clients in other languages may write it: nobody would get past such a message."""
+    """Clients in other languages may write such a message; a command that failed would never get past it."""
 
     async def produce() -> None:
         async with open_client(broker.url) as client, client.create_producer("t") as producer:

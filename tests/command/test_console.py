@@ -1,4 +1,4 @@
-"""What is printed, without a process around it."""
+"""The console's output, without a process around it."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""How the command ends: by signals at any time, and with standard streams that are closed or full."""
+"""The command's end: by signals at any time, and with standard streams that are closed or full."""
 
 import json
 import os

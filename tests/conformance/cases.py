@@ -16,7 +16,8 @@ class Case(NamedTuple):
     tell: Tell
     """Writes the conversation."""
     blamed: tuple[Side, int] | None
-    """Who broke the rule in which frame, where that is not the sender of the last one."""
+    """The side that broke the rule and the number of its frame, where that is not the sender of the last
+    one."""
     also: tuple[str, ...]
     """Other rules that the same frame cannot help breaking."""
 

@@ -1,14 +1,14 @@
 """The checker over every test that drives a client or a broker: a plugin that `tests/conftest.py` adds.
 
-Listens at the machines themselves (`listening`), in the tests' own process and in those that they start
-(`processes`): a client answers for what it writes, given what it was given, and a broker likewise; what a
-test plays for the other side by hand may break any rule. Where the other side is a real broker or the
+The plugin listens at the machines themselves (`listening`), in the tests' own process and in those that they
+start (`processes`). A client answers for what it writes, given what it was given; so does a broker. A test
+that plays the other side by hand may break any rule there. Where the other side is a real broker or the
 official client, it answers for itself too.
 
-A test that passes and shows a violation fails. What a test does on purpose, behind the machine's back, it
-says: `@pytest.mark.breaks("WIRE-21", why="the version in CONNECTED is a lie")`. One that measures what the
-checker would change says `@pytest.mark.unwatched(why="memory is measured")`. A process that outlives a test,
-a worker of Spark say, is heard in the next one, too.
+A test that passes and shows a violation fails. A test marks what it does on purpose, behind the machine's
+back: `@pytest.mark.breaks("WIRE-21", why="the version in CONNECTED is a lie")`. A test that measures what the
+checker would change is marked `@pytest.mark.unwatched(why="memory is measured")`. A process that outlives a
+test, a worker of Spark say, is heard in the next test, too.
 """
 
 import json
@@ -38,9 +38,9 @@ REAL_PEERS = {"real", "official"}
 """Marks of tests whose other side is a program of its own."""
 
 OF_REAL_BROKERS = {"GAP-27", "INV-C14"}
-"""What a real Pulsar does: it looks at permits before it reads, and sends all that it has read. Messages are
-written by another thread than the one that answers CLOSE_CONSUMER, so some may come after that answer; they
-are delivered to another consumer too."""
+"""Rules that a real Pulsar breaks: it looks at permits before it reads, and sends all that it has read. One
+thread writes messages and another answers CLOSE_CONSUMER, so some messages may follow that answer. They are
+delivered to another consumer too."""
 
 _violations: list[tuple[Side, Violation]] = []
 """With the side whose machine was listened at."""
@@ -98,7 +98,7 @@ def found(excused: Collection[str], both_sides: bool) -> list[Violation]:
 
 
 def in_processes(folder: Path) -> list[tuple[Side, Violation]]:
-    """What processes that were started have written down since it was asked for last."""
+    """Return the violations that started processes have written down since the last call."""
     heard = []
     for file in sorted(folder.glob("*.jsonl")):
         taken = file.rename(file.with_suffix(".taken"))  # who writes on makes another

@@ -1,7 +1,7 @@
 """Listening at the machines of a process: a checker at every client and broker that it drives.
 
-A client answers for what it writes, given what it was given, and a broker likewise. Owns the methods that
-are replaced; what is done with a violation is the caller's affair. `everywhere` listens in the tests' own
+A client answers for what it writes, given what it was given; so does a broker. This module owns the methods
+that are replaced; the caller decides what to do with a violation. `everywhere` listens in the tests' own
 process, `processes/sitecustomize.py` in those that tests start.
 """
 
@@ -28,7 +28,8 @@ def _listen_at(machine: type[Any], me: Side, one_peer: bool, hear: Hear, is_on: 
     receive_data, data_to_send = machine.receive_data, machine.data_to_send
 
     def session(root: Any, link: int) -> Session:
-        """A client has one for all of its links; of a broker's links nobody knows whose they are."""
+        """Return the session of a link. A client has one for all of its links; a broker has one for each
+        link, as it cannot know which peer a link belongs to."""
         return sessions.setdefault(root, {}).setdefault(0 if one_peer else link, Session())
 
     def feed(root: Any, link: int, author: Side, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What looks wrong and is allowed: real peers do it, or frames have crossed on their way."""
+"""Frames that look wrong and are allowed: real peers send them, or frames have crossed on their way."""
 
 from collections.abc import Callable
 from typing import Any

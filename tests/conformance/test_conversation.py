@@ -1,4 +1,4 @@
-"""What a conversation owns: cutting, order, blame, selection, memory; and that no bytes can upset it."""
+"""A conversation's own work: cutting, order, blame, selection, memory; and that no bytes can upset it."""
 
 from random import Random
 
@@ -79,7 +79,7 @@ def test_every_rule_says_its_fact_in_one_sentence() -> None:
 
 
 def test_nobody_answers_for_what_the_other_side_made_unreadable() -> None:
-    """How many permits a spoilt entry has cost is anybody's guess."""
+    """The checker cannot know how many permits a spoilt entry has cost."""
     script = Script()
     script.connect()
     script.consumer(permits=4)

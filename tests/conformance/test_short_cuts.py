@@ -1,4 +1,4 @@
-"""What the checker does not ask would have found nothing: the short cuts agree with the long way."""
+"""The checker's short cuts agree with the long way: checks that it skips would have found nothing."""
 
 import pytest
 

@@ -1,8 +1,8 @@
-"""What a frame says, as plain values that two conversations can be compared by.
+"""The contents of a frame, as plain values by which two conversations can be compared.
 
 A frame is read with protobuf alone, not with the code under test: the fields that are present, and what a
-payload holds once it is unpacked. What one side chose freely (ids, ledger numbers, names, times) is wrapped
-in `Chosen`, to be matched with what the other side chose for the same thing.
+payload holds once it is unpacked. Values that one side chose freely (ids, ledger numbers, names, times) are
+wrapped in `Chosen`. They are matched with what the other side chose for the same thing.
 """
 
 import zlib
@@ -154,7 +154,7 @@ def members(payload: bytes, count: int) -> list[Any]:
 
 
 class Matching:
-    """Which of ours stands for which of theirs: one for one, for each kind of thing."""
+    """A matching of our values with theirs: one for one, for each kind of thing."""
 
     def __init__(self) -> None:
         self._ours: dict[tuple[Any, ...], Any] = {}

@@ -59,7 +59,7 @@ def recording(name: str) -> list[Frame]:
 
 
 class Comparison:
-    """What differs, and which rows of the table it needed."""
+    """The differences of two conversations, and the rows of the table that the comparison needed."""
 
     def __init__(self, name: str, ours: list[Frame]) -> None:
         self.rows = [row for row in allowed() if row.conversations.fullmatch(name)]

@@ -1,4 +1,4 @@
-"""What all scenarios share: the recorded programs' options, and how one is played and compared."""
+"""Helpers that all scenarios share: the recorded programs' options; playing a scenario and comparing it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -53,12 +53,12 @@ class Stage:
         """Connection numbers in the order of opening, by link; the broker has the same link numbers."""
         self._streams: dict[tuple[int, bool], bytes] = {}
         self.said: list[Any] = []
-        """What the client told its application."""
+        """Everything that the client told its application."""
 
     # --- time and bytes ---
 
     def pump(self) -> None:
-        """Until nobody has anything to say."""
+        """Carry outputs until neither client nor broker has any."""
         while self._client_outputs() or self._broker_outputs():
             pass
 
@@ -236,7 +236,7 @@ class PlayedProducer:
         return ticket
 
     def result(self, ticket: int) -> MessageId:
-        """Of a message; raises why it was not taken."""
+        """Return a message's id; raise the error for which it was not taken."""
         settled = self.stage.until(lambda: self._look(ticket))
         if isinstance(settled, PulsarError):
             raise settled
@@ -284,7 +284,7 @@ class PlayedConsumer:
         return message
 
     def receive_now(self) -> Message | None:
-        """What has arrived, or None."""
+        """Return the next message that has arrived, or None."""
         message = self.stage.client.receive(self.stage.now, self.handle)
         self.stage.pump()
         return message

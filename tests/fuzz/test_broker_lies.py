@@ -88,7 +88,7 @@ def message(payload: bytes, entry_id: int = 0, **fields: Any) -> bytes:
 
 
 def feed_unread(script: Script, link: int, data: bytes) -> None:
-    """Bytes arrive, and nobody takes what the client writes."""
+    """Feed bytes to the client, and leave what it writes unread."""
     script.client.receive_data(script.now, link, data)
 
 
@@ -114,7 +114,7 @@ def is_alive(script: Script, link: int) -> bool:
 
 
 def validation_error(script: Script, link: int) -> int | None:
-    """Of the one ACK by which the client tells that it cannot use an entry."""
+    """Return the validation error of the one ACK by which the client tells that it cannot use an entry."""
     [ack] = [command for kind, command in script.commands(link) if kind == Command.ACK]
     assert isinstance(ack, Ack)
     return ack.validation_error
@@ -131,7 +131,7 @@ def test_a_frame_over_the_limit_ends_the_link_before_any_of_it_is_there(size: in
 
 
 def test_a_limit_beyond_belief_is_not_believed() -> None:
-    """What a broker announces is what a client may have to hold, and to inflate a payload to."""
+    """A client may have to hold, and inflate a payload to, as many bytes as a broker announces."""
     script = Script(max_announced_message_size=LIMIT)
     script.client.open_producer(script.now, PRODUCER)
     link = script.ready_link(max_message_size=2**31 - 1)
@@ -214,7 +214,7 @@ def test_a_batch_that_lies_about_its_number_of_messages(count: int) -> None:
 @pytest.mark.parametrize("said", ["little", "limit", "everything", "more than anything"])
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
 def test_a_bomb_goes_off_within_the_limit(codec: int, said: str) -> None:
-    """Whatever the codec, whatever is said: never more than one message of the greatest size comes out."""
+    """Never more than one message of the greatest size comes out, whatever the codec and the size stated."""
     script, link, consumer = subscribed()
     data = bomb(codec)[: LIMIT + 5000]
     sizes = {"little": 10, "limit": LIMIT, "everything": 4 * MIB, "more than anything": 2**32 - 1}
@@ -664,7 +664,8 @@ def test_as_many_partitions_as_are_allowed() -> None:
 @pytest.mark.parametrize("deep", [200, 3000])
 @pytest.mark.parametrize("wire_type", [LENGTH, START_GROUP])
 def test_messages_inside_messages_without_end(wire_type: int, deep: int) -> None:
-    """In a position, where the schema allows it, and in a field that nobody knows: no stack is exhausted."""
+    """Messages nest in a position, where the schema allows it, and in an unknown field: no stack is
+    exhausted."""
     nested = b""
     for _ in range(deep):
         if wire_type == LENGTH:

@@ -37,7 +37,7 @@ def pairs(count: int, size: int) -> list[proto.KeyValue]:
 
 
 def goes_on(world: World) -> bool:
-    """Somebody else can do what he likes."""
+    """Return whether another client can still produce and consume."""
     other = world.connect()
     other.producer("persistent://public/default/other")
     other.subscribe(topic="persistent://public/default/other")
@@ -296,7 +296,8 @@ HEAVY: dict[str, tuple[Callable[[int], bytes], int]] = {
 
 @pytest.mark.parametrize("frame", HEAVY)
 def test_one_frame_does_not_stop_the_broker(frame: str) -> None:
-    """What it does is in proportion to the frame's bytes, on a topic with as many messages and consumers."""
+    """The broker's work is in proportion to the frame's bytes, on a topic with as many messages and
+    consumers."""
     make, size = HEAVY[frame]
 
     def heavy(size: int) -> Callable[[], object]:
@@ -352,7 +353,7 @@ def test_a_pattern_that_goes_back_over_and_over_costs_nothing(pattern: str, matc
     ],
 )
 def test_many_consumers_come_and_go(kind: SubType, topic: str) -> None:
-    """Nobody is sorted anew, and no list made anew, for each that comes or goes."""
+    """The broker sorts no consumers anew, and makes no list anew, for each that comes or goes."""
 
     def of_consumers(count: int) -> Callable[[], object]:
         world = World()

@@ -1,4 +1,4 @@
-"""What hostile peers once did to a broker or a client: one test each, as small as it could be made."""
+"""Attacks by which hostile peers once harmed a broker or a client: one test each, as small as possible."""
 
 from collections.abc import Callable
 

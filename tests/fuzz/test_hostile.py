@@ -45,7 +45,8 @@ Command = proto.BaseCommand
 
 @pytest.mark.slow
 def test_mutations_are_met_and_not_all_are_refused() -> None:
-    """Of every kind some get through the frame, to where commands are handled; of some kinds all do."""
+    """Some mutations of every kind get through the frame, to where commands are handled; of some kinds all
+    do."""
     draws = Draws.of_seed(1)
     taken = dict.fromkeys(MUTATIONS, 0)
     refused = dict.fromkeys(MUTATIONS, 0)

@@ -93,7 +93,7 @@ def test_what_else_is_wrong_with_one() -> None:
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+b", "(.*a){20}b", ".*.*.*.*x"])
 def test_a_name_is_looked_at_once_whatever_the_pattern(pattern: str) -> None:
-    """What takes Python's matcher years."""
+    """These patterns take Python's matcher years."""
     matches = matcher(pattern)
     assert not matches("a" * 10_000 + "!")
 

@@ -38,7 +38,7 @@ async def test_its_consumer_finds_every_key_in_our_producers_partition(
 
 
 async def test_its_producer_puts_a_key_where_ours_does(broker: OurBroker, topic: str) -> None:
-    """What it does when nothing is said is `boost` here."""
+    """The official client's default hashing is `boost` here."""
     await broker.create_partitioned_topic(topic, 7)
 
     def theirs() -> dict[str, int]:

@@ -83,7 +83,7 @@ async def test_seek(broker: OurBroker, topic: str, options: dict[str, Any]) -> N
 
 @both
 async def test_compacted(broker: OurBroker, topic: str, options: dict[str, Any]) -> None:
-    """Of a batch that compaction has rewritten it shows the messages that were taken out, as empty ones."""
+    """The official client shows the messages that compaction took out of a rewritten batch, as empty ones."""
 
     def fill() -> None:
         with official_client(broker.url) as client:

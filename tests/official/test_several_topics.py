@@ -23,7 +23,8 @@ def received(consumer: Any, count: int) -> list[tuple[str, bytes]]:
 
 
 async def test_its_consumer_of_a_list_and_of_a_pattern(broker: OurBroker, topic: str) -> None:
-    """What one has acknowledged the other, of the same subscription, does not get."""
+    """A message that one client acknowledged is not delivered to the other client of the same
+    subscription."""
     names = [f"{topic}-{index}" for index in range(3)]
     for name in names:
         await broker.create_topic(name)

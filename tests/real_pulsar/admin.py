@@ -1,6 +1,6 @@
-"""What an administrator does to a real Pulsar, over its HTTP interface (`http.client`, nothing else).
+"""Administration of a real Pulsar over its HTTP interface (`http.client`, nothing else).
 
-Owns the paths and what a status means. Blocking; under trio call it by `trio.to_thread.run_sync`.
+Owns the paths and what a status means. Calls block; under trio call them by `trio.to_thread.run_sync`.
 """
 
 import http.client
@@ -85,9 +85,9 @@ class Admin:
     # --- the ground ----------------------------------------------------------------------------------
 
     def request(self, method: str, path: str, body: object = None, *, timeout: float = 30.0) -> Any:
-        """One request; the answer's JSON, its text where it is none, None where it is empty.
+        """Make one request; return the answer's JSON, its text where it is none, None where it is empty.
 
-        Raises `AdminError` for a status that is no success, `OSError` where nobody answers in `timeout`
+        Raises `AdminError` for a status that is no success, `OSError` where no answer comes in `timeout`
         seconds.
         """
         status, answer = self.exchange(method, path, body, timeout=timeout)

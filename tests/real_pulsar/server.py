@@ -31,7 +31,8 @@ STOP_TIMEOUT = 15.0
 """Seconds between SIGTERM and SIGKILL."""
 
 START_ATTEMPTS = 8
-"""Of one `start()`, because of the livelock that `_livelocked` tells: one start in four after SIGKILL."""
+"""The attempts of one `start()`: one start in four after SIGKILL ends in the livelock that `_livelocked`
+detects."""
 
 _START_SOON = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 """Not the compiler that makes it fast in the long run, nor threads for garbage: with these a start takes 9
@@ -181,12 +182,12 @@ class RealPulsar:
         return not self._livelocked()
 
     def _livelocked(self) -> bool:
-        """Whether this start went wrong in Pulsar's own way.
+        """Return whether this start went wrong in Pulsar's own way.
 
         The metadata store of a standalone keeps the bookie's registration over a SIGKILL. The next bookie
-        finds it, deletes it and registers; if it then hears of that deletion, it takes it for a loss of its
-        own registration, deletes and registers again, hears of that, and so for ever, and no ledger can be
-        made. A healthy start has at most two such lines.
+        finds it, deletes it and registers. If the bookie then hears of that deletion, it takes it for a loss
+        of its own registration. It deletes and registers again, hears of that, and so for ever; no ledger can
+        be made. A healthy start has at most two such lines.
         """
         assert self.folder is not None
         return (self.folder / "log").read_text(errors="replace").count(" was invalidated") > 20

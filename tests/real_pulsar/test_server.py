@@ -38,7 +38,7 @@ def test_it_ends_when_its_starter_is_killed() -> None:
 
 
 def alive(process: int) -> bool:
-    """Whether there is such a process and it has not ended yet."""
+    """Return whether there is such a process and it has not ended yet."""
     try:
         os.kill(process, 0)
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"

@@ -1,4 +1,4 @@
-"""What the suite needs of a broker, whichever it is: a URL, an administrator, and an end by force."""
+"""The suite's needs of any broker: a URL, an administrator, and an end by force."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

@@ -33,8 +33,8 @@ async def receive_and_acknowledge(consumer: Consumer, count: int) -> list[Messag
 
 
 async def rest(consumer: Consumer, quiet: float = QUIET) -> list[Message]:
-    """Whatever comes until `quiet` seconds pass without a message: to show that nothing does. What has to
-    come is awaited, however long that takes: `receive`, `gather`."""
+    """Collect messages until `quiet` seconds pass without one: to show that none arrives. A test awaits the
+    messages that must arrive, however long that takes, with `receive` and `gather`."""
     messages: list[Message] = []
     while True:
         with trio.move_on_after(quiet) as scope:
@@ -107,4 +107,4 @@ async def kill_and_start(line: Line, topic: str) -> None:
 
 
 Interruption = Callable[[Line, str], Awaitable[None]]
-"""How a topic goes away and comes back while it is in use."""
+"""A way in which a topic goes away and comes back while it is in use."""

@@ -42,7 +42,7 @@ class Line:
                 async with broker, trio.open_nursery() as nursery:
                     nursery.start_soon(_pump, client, broker, scope)
                     nursery.start_soon(_pump, broker, client, scope)
-            except OSError:  # nobody is there: the broker has been killed
+            except OSError:  # no broker is there: it has been killed
                 pass
             finally:
                 self._connections.discard(scope)

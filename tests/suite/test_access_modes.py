@@ -1,4 +1,4 @@
-"""Who may send to a topic (rules BROKER-33 to BROKER-36), as a producer finds out."""
+"""Access modes: a producer finds out whether it may send to a topic (rules BROKER-33 to BROKER-36)."""
 
 import pytest
 import trio

@@ -1,4 +1,4 @@
-"""What is remembered of acknowledgements when a consumer, its connection or its topic goes and comes back."""
+"""The broker remembers acknowledgements when a consumer, its connection or its topic goes and comes back."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack

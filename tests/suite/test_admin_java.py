@@ -59,7 +59,7 @@ delete = []
 delete namespaces = []
 delete tenant = false
 """.splitlines()
-"""What the program prints; T is its tenant."""
+"""The lines that the program prints; T is its tenant."""
 
 
 @pytest.mark.real

@@ -78,10 +78,10 @@ LEFT_OUT = {
     *("avgMessagesPerEntry", "nonContiguousDeletedMessagesRangesSerializedSize", "lastLedgerSwitchTimestamp"),
     *("drainingHashesCount", "drainingHashesClearedTotal", "drainingHashesUnackedMessages"),
 }
-"""What our broker does not measure."""
+"""Names of statistics that our broker does not measure."""
 
 IN_OUR_WORDS = {"backlog", "available_permits", "unacked", "priorityLevel", "keyHashRanges"}
-"""What only ours has."""
+"""Names of statistics that only our broker has."""
 
 
 def check_names(broker: BrokerUnderTest, found: dict[str, Any], expected: set[str]) -> None:

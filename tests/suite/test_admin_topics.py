@@ -212,7 +212,7 @@ async def test_a_topic_in_use_is_deleted_only_by_force(
         assert refused == (412, "Topic has 2 connected producers/consumers")
 
     async def deleted() -> bool:
-        """Who has just left may still be counted."""
+        """Try to delete; the broker may still count a consumer or producer that has just left."""
         answer = await broker.request("DELETE", path)
         assert answer == (204, None) or answer[0] == 412
         return bool(answer[0] == 204)
@@ -226,7 +226,8 @@ async def test_a_topic_in_use_is_deleted_only_by_force(
 async def test_deduplication_is_switched_on_and_off(
     broker: BrokerUnderTest, client: Client, local_name: str
 ) -> None:
-    """Of a namespace in use: what has been sent already is stored again without it, and not with it."""
+    """Deduplication of a namespace in use: messages sent again are stored again without it, and are not
+    stored again with it."""
     namespace = f"/admin/v2/namespaces/public/{local_name}"
     assert await broker.request("PUT", namespace) == (204, None)
     topic = f"persistent://public/{local_name}/t"
@@ -371,7 +372,7 @@ async def test_messages_that_are_too_old_for_a_subscription(
     assert answer == (204, None)
     await trio.sleep(1.0)
     assert await left() == [[3, 4], [0, 1, 2, 3, 4]]
-    async with client.subscribe(topic, "one"):  # somebody is nearly done anyhow
+    async with client.subscribe(topic, "one"):  # the subscription is nearly done anyhow
         assert (await broker.request("POST", f"{one}/expireMessages/600"))[0] == 409
     assert await broker.request("POST", f"{path}/all_subscription/expireMessages/1") == (204, None)
     await trio.sleep(0.2)
@@ -397,7 +398,8 @@ async def test_messages_expire_up_to_one_of_them(broker: BrokerUnderTest, client
 
 
 async def test_a_batch_expires_as_a_whole(broker: BrokerUnderTest, client: Client, topic: str) -> None:
-    """Whichever of its messages is named, also one that it has not; what the topic has not is refused."""
+    """A batch expires as a whole, whichever message id of it is named, even one that it does not have. The
+    broker refuses an id that the topic does not have."""
     path = topic_path(topic)
     batching = BatchingPolicy(max_messages=4, max_delay=10.0)
     for number, index in enumerate((0, 2, 3, 9)):

@@ -32,7 +32,7 @@ KINDS = ["shared", "key_shared"]
 
 
 class Handling:
-    """What a handler was given. It fails for `BAD`, and takes `seconds` for the others."""
+    """A handler that counts its messages. It fails for `BAD`, and takes `seconds` for the others."""
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.seconds = seconds

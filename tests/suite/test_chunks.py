@@ -71,8 +71,8 @@ async def test_given_back_it_comes_again_whole(client: Client, topic: str) -> No
 async def test_a_cut_in_the_middle_of_many_chunks_loses_nothing(
     client_on_line: Client, line: Line, topic: str
 ) -> None:
-    """Of a Shared subscription a real Pulsar now and then goes on giving the chunks of a message, all of its
-    copies, to the consumer that has gone: nobody gets them."""
+    """Chunks reach a new consumer. The subscription is not Shared: there a real Pulsar now and then goes on
+    giving all copies of a message's chunks to the consumer that has gone, and no consumer gets them."""
     client = client_on_line
     async with (
         client.subscribe(topic, "sub", kind="exclusive") as consumer,
@@ -95,7 +95,7 @@ async def test_a_cut_in_the_middle_of_many_chunks_loses_nothing(
 
 
 async def test_of_a_shared_subscription_one_consumer_gets_a_message_whole(client: Client, topic: str) -> None:
-    """Whoever leaves without having acknowledged leaves all of it to the other."""
+    """A consumer that leaves without having acknowledged leaves all of the message to the other consumer."""
     payloads = [b"%02d" % number * 2500 for number in range(20)]
     async with (
         client.subscribe(topic, "sub", kind="shared", receiver_queue_size=20) as stays,
@@ -171,7 +171,7 @@ async def test_what_is_never_complete_is_let_go_when_its_time_is_over(
 async def test_for_one_message_more_than_is_kept_the_oldest_goes(
     broker: BrokerUnderTest, client: Client, topic: str
 ) -> None:
-    """Whether it comes again is for the application to say."""
+    """The application decides whether a dropped message is redelivered."""
     everything = [chunk(of, index, 3) for index in range(3) for of in "abc"]
     async with client.subscribe(
         topic, "sub", max_pending_chunked_messages=2, acknowledge_dropped_chunks=True

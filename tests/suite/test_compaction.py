@@ -63,7 +63,7 @@ async def test_the_last_message_of_every_key(
 
 
 async def test_the_last_messages_are_gone(broker: BrokerUnderTest, client: Client, topic: str) -> None:
-    """Who reads to the end does not wait for one that compaction has taken away."""
+    """A reader that reads to the end does not wait for a message that compaction has removed."""
     async with client.create_producer(
         topic, batching=BatchingPolicy(max_messages=3, max_delay=1.0)
     ) as producer:

@@ -1,4 +1,4 @@
-"""What a consumer may be told when it subscribes, on both brokers, beyond what has tests of its own."""
+"""A consumer's options when it subscribes, on both brokers, beyond those that have tests of their own."""
 
 from collections.abc import Sequence
 

@@ -58,7 +58,7 @@ async def test_a_dropped_message_is_confirmed_without_a_place(client: Client, to
 async def test_every_message_once_over_an_interruption(
     line: Line, client_on_line: Client, topic: str, interrupt: Interruption
 ) -> None:
-    """What is sent again because its receipt was lost is not stored again."""
+    """The broker does not store a message again that the client sends again because its receipt was lost."""
     client = client_on_line
     async with client.create_producer(topic, name="p", send_timeout=0) as producer:
         receipts = [await producer.enqueue(payload) for payload in payloads(500)]

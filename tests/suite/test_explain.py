@@ -1,4 +1,4 @@
-"""Why nothing moves: what the client says of it against each broker."""
+"""The client explains, against each broker, why nothing moves."""
 
 import logging
 

@@ -20,7 +20,7 @@ STAMPING = {
         for what in ("BrokerTimestamp", "Index")
     ),
 }
-"""What makes a Pulsar tell clients of index and broker publish time."""
+"""The settings that make a Pulsar tell clients of index and broker publish time."""
 
 
 @pytest.mark.parametrize("batching", [True, False], ids=["batched", "unbatched"])

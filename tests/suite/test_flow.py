@@ -1,4 +1,4 @@
-"""How much a consumer asks for, and of what: queue sizes, pausing, ranges of keys (FLOW-13, FLOW-06)."""
+"""A consumer's requests for messages: queue sizes, pausing, ranges of keys (FLOW-13, FLOW-06)."""
 
 import pytest
 import trio

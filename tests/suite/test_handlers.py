@@ -129,7 +129,8 @@ class Handler:
 
 @pytest.mark.parametrize("kind", ["shared", "key_shared", "exclusive", "failover"])
 async def test_a_stopped_run_leaves_the_rest_as_never_tried(client: Client, topic: str, kind: Kind) -> None:
-    """What was acknowledged is confirmed; what had arrived is delivered to the next consumer, not counted."""
+    """Acknowledgements are confirmed; messages that had arrived are delivered to the next consumer, not
+    counted."""
     handler = Handler(10)
     async with client.subscribe(topic, "sub", kind, acknowledgement_group_time=60.0) as consumer:
         async with client.create_producer(topic, batching=None) as producer:

@@ -17,7 +17,7 @@ from tests.suite.helpers import payloads, receive, receive_and_acknowledge, rest
 
 
 async def test_what_comes_too_often_goes_to_the_dead_letters(client: Client, topic: str) -> None:
-    """Rules DLQ-03, DLQ-04. Nobody has subscribed to them yet, and nothing is lost."""
+    """Rules DLQ-03, DLQ-04. No consumer has subscribed to the dead letters yet, and none is lost."""
     policy = DeadLetterPolicy(2, initial_subscription="kept")
     async with (
         client.subscribe(

@@ -1,4 +1,4 @@
-"""What an application gets wrong with a consumer: each is one clear error, at once, and nothing is lost."""
+"""An application's mistakes with a consumer: each is one clear error, at once, and nothing is lost."""
 
 import re
 from collections.abc import Callable

@@ -20,7 +20,8 @@ PARTITIONS_OF_KEYS = {
     "murmur3_32": [2, 1, 1, 2, 1, 1, 1, 2, 1],
     "boost": [0, 0, 1, 2, 1, 1, 0, 2, 2],
 }
-"""Of `key-0` to `key-8` among 3: boost and the first six of java_string as recorded clients put them."""
+"""The partitions of `key-0` to `key-8` among 3. Recorded clients put boost and the first six of java_string
+so."""
 
 
 Stored: TypeAlias = dict[int, list[tuple[str | None, bytes | None]]]

@@ -37,7 +37,7 @@ async def has(consumer: Consumer, *names: str) -> None:
 async def test_topics_that_match_are_consumed_those_that_come_too(
     broker: BrokerUnderTest, client: Client, topic: str
 ) -> None:
-    """The broker says at once what comes and what goes: nobody waits for a minute."""
+    """The broker reports new and deleted topics at once: the consumer does not wait for a minute."""
     await broker.create_topic(f"{topic}-old")
     await broker.create_topic(f"{topic}other")
     pattern = TopicsPattern(f"persistent://{NAMESPACE}/{pattern_of(topic)}")

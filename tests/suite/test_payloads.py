@@ -1,4 +1,4 @@
-"""What is sent is what is received: codecs, batches and everything around a payload, both ways."""
+"""A consumer receives exactly what was sent, both ways: codecs, batches and everything around a payload."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a broker refuses, and as which error it arrives."""
+"""A broker's refusals, and the error as which each arrives."""
 
 import pytest
 import trio

@@ -1,5 +1,6 @@
-"""Entries that nobody can read: the broker is told so, and does not deliver them again; what lies between and
-behind them is delivered (rules CONS-26 to CONS-29, CONS-35).
+"""Entries that no consumer can read: the client tells the broker, which does not redeliver them.
+
+Messages between and behind such entries are delivered (rules CONS-26 to CONS-29, CONS-35).
 """
 
 from typing import Any

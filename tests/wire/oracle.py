@@ -184,7 +184,7 @@ def _packed(cls: type[Any], number: int, data: bytes) -> tuple[int, bytes]:
 
 
 def read(cls: type[Any], data: bytes) -> Any:
-    """What protobuf reads from `data`; None when it is malformed or a required field is missing."""
+    """Read `data` with protobuf; return None when it is malformed or a required field is missing."""
     message: Message = cls()
     try:
         message.MergeFromString(data)
@@ -211,7 +211,7 @@ def optional(message: Any, name: str) -> Any:
 
 
 def damaged(cls: type[Any]) -> st.SearchStrategy[bytes]:
-    """Bytes that were a message until somebody cut, changed, dropped or doubled something."""
+    """Bytes of a message in which something was cut, changed, dropped or doubled."""
     return _seeded(lambda random: _damaged(random, cls))
 
 

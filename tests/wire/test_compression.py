@@ -1,4 +1,4 @@
-"""The five codecs: what comes out is what went in, and nobody makes us allocate more than we allow."""
+"""The five codecs: what comes out is what went in, and no peer makes us allocate more than we allow."""
 
 import sys
 import tracemalloc

@@ -363,7 +363,8 @@ HOT: dict[str, tuple[int, int, bytes, tuple[int, bytes] | None]] = {
 def test_a_field_of_a_later_version_may_stand_at_the_end_of_the_frame(
     name: str, unknown: str, inside: bool
 ) -> None:
-    """Whatever its type, and whatever follows; `inside`: of the message id."""
+    """The decoder accepts an unknown field, whatever its type and whatever follows; `inside`: a field of the
+    message id."""
     kind, number, body, position = HOT[name]
     if position:
         tag, fields = position

@@ -1,6 +1,6 @@
-"""What Python imports first in every process that a test starts: a checker at the machines of that process.
+"""A checker at the machines of every process that a test starts: Python imports this module first.
 
-Tests put this folder on PYTHONPATH and name another one in `HEARD`, where each process writes down what it
+Tests put this folder on PYTHONPATH and name another one in `HEARD`. There each process writes down what it
 hears, at once, as it may be killed at any moment. Without that name, or in a Python that lacks the project,
 nothing happens.
 """

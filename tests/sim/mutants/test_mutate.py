@@ -36,7 +36,7 @@ def mutant_of(target: mutate_judges.Target, text: str) -> Mutant:
 
 
 def test_a_mutant_is_planted_in_a_fork_alone() -> None:
-    """What holds a function calls the mutant, too; the process that forks has the code as it is."""
+    """A reference to the function calls the mutant, too; the process that forks has the code as it is."""
     add = Sum(10).add
     mutant = mutant_of(TARGET, f"{SAMPLE}.counting Sum.add comparison: if self.total + number > self.limit:")
 

@@ -1,4 +1,4 @@
-"""What simulated worlds reached: recorded where it happens, without a trace in the machines or in the run."""
+"""Coverage of simulated worlds: recorded where it happens, without a trace in the machines or in the run."""
 
 import pickle
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ draws."""
 
 @pytest.fixture(scope="module")
 def observed() -> tuple[Coverage, list[str]]:
-    """What a few worlds reached, and their hashes."""
+    """Return the coverage of a few worlds, and their hashes."""
     coverage = Coverage()
     hashes = []
     with Recorder() as recorder:

@@ -28,7 +28,7 @@ EXAMPLE = HeatMap(
 
 
 def cells(picture: Element) -> dict[str, Element]:
-    """What is said when a cell is pointed at -> the cell."""
+    """Map the text that a cell shows when pointed at -> the cell."""
     found = {}
     for box in picture.iter("rect"):
         title = box.find("title")

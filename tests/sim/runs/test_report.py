@@ -14,7 +14,7 @@ HOSTILE = "<script>alert('&')</script>"
 
 
 class Page(HTMLParser):
-    """What a browser makes of it."""
+    """A page as a browser parses it."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

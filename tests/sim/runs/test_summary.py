@@ -1,4 +1,4 @@
-"""What a campaign says in lines: little at a glance, and all of it where that is asked for."""
+"""A campaign's summary in lines: little at a glance, and all of it where that is asked for."""
 
 from pulsar_sim import Campaign, Outcome, SeedReport
 from pulsar_sim.faults.catalogue import FAULTS

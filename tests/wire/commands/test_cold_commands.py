@@ -1,4 +1,5 @@
-"""Commands that protobuf parses: what protobuf lets pass, and nobody should get."""
+"""Commands that protobuf parses: the decoder refuses values that protobuf lets pass and no caller should
+get."""
 
 from typing import Any
 

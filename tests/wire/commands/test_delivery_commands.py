@@ -176,7 +176,7 @@ def test_more_consumers_than_are_remembered() -> None:
 
 
 def bytes_kept_of(number: int, body: Callable[[int], bytes]) -> int:
-    """How much memory decoding ten commands of 100 KB leaves behind."""
+    """Return the bytes of memory that decoding ten commands of 100 KB leaves behind."""
     decode(frame_command(number, body(0)))
     tracemalloc.start()
     try:

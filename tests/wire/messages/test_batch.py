@@ -25,7 +25,7 @@ from tests.wire.messages.test_metadata import check
 
 
 def read_batch(data: bytes, count: int) -> list[tuple[Any, bytes]] | None:
-    """What protobuf makes of a batch, member by member; None when it is malformed."""
+    """Read a batch with protobuf, member by member; return None when it is malformed."""
     members = []
     position = 0
     for _ in range(count):

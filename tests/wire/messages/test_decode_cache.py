@@ -1,4 +1,4 @@
-"""What decoders remember is bounded, and whether they do changes nothing."""
+"""Decoders remember a bounded amount, and whether they remember changes no result."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is mutated: each statement is there for one fate."""
+"""Code to mutate: each statement is there for one fate."""
 
 LIMIT = 10
 
@@ -12,7 +12,7 @@ class Sum:
         self.refused = 0
 
     def add(self, number: int) -> bool:
-        """Whether there was room."""
+        """Add a number; return whether there was room."""
         if self.total + number > self.limit:
             self.refused += 1
             return False
