@@ -259,8 +259,9 @@ class Link:
     # --- topics ----------------------------------------------------------------------------------
 
     def partitions(self, topic: str, timeout: float = 30.0) -> int:
-        """Return the topic's number of partitions, 0 where it is not partitioned. Raises `TopicNotFound`, where the
-        broker says so: not all do."""
+        """Return the topic's number of partitions, 0 where it is not partitioned.
+
+        Raises `TopicNotFound` where the broker says so: not all brokers do."""
         result: int = self.call(
             lambda now: self.client.partitions(now, topic), timeout, f"the partitions of {topic}"
         )

@@ -1,7 +1,7 @@
 """The batches of a query as a page to look at: how fast, and how far behind.
 
 One file that needs no other. Everything is put together as a tree of elements, so that no text can be taken
-for markup. It draws what Spark reported; it has no clock and asks nobody.
+for markup. It draws what Spark reported; it has no clock and asks no broker.
 """
 
 from collections.abc import Sequence

@@ -212,7 +212,9 @@ def _value(row: Option, text: str) -> object:
 
 
 def _unknown(name: str, use: Use) -> Exception:
-    """Return the error that says why no row has this name for this use. The value is not quoted: it may be a secret."""
+    """Return the error that says why no row has this name for this use.
+
+    The value is not quoted: it may be a secret."""
     lowered = name.lower()
     if lowered == "path":
         return UnknownOption("a path was given, and topics have none; name the topic with option topic")

@@ -144,7 +144,7 @@ class PulsarReader(DataSourceReader):
         return list(divide(topics, self._options, wanted, {name: ends[name] for name in wanted}))
 
     def narrow(self, topics: Topics, starts: Offsets, ends: Offsets) -> tuple[Offsets, Offsets]:
-        """What filters leave of it, where there are any."""
+        """Return the part of the offsets that the filters leave; all of it without filters."""
         return starts, ends
 
     def read(self, partition: Any) -> Iterator[Any]:
@@ -155,7 +155,7 @@ class PulsarReader(DataSourceReader):
 
 
 def read_part(options: ReadOptions, schema: Any, part: Any) -> Iterator[Any]:
-    """What a task does: its ranges as record batches, one after the other. Spark makes a task
+    """Read the ranges of one task as record batches, one after the other. Spark makes a task
     of its own where there are none."""
     if not isinstance(part, Part):
         return

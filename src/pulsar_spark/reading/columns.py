@@ -1,8 +1,7 @@
-"""What a row of a Pulsar topic is made of, and messages made into record batches of exactly the columns asked
-for.
+"""This module makes record batches from messages, with exactly the columns that a query asks for.
 
-`ALL_COLUMNS` is the table: names and types as Spark sees them. A `Builder` takes what a reader of raw_batches
-batches hands out; runs of messages that look alike become columns without being looked at one by one
+`ALL_COLUMNS` is the table: names and types as Spark sees them. A `Builder` takes the items of
+a reader with `raw_batches`. Runs of messages that look alike become columns without being looked at one by one
 (`shapes`), all others go message by message. What stands once in an entry is noted once and spread over the
 rows at the end.
 
@@ -161,7 +160,7 @@ class _Key(Bytes):
 
 
 def _key(message: Message) -> bytes | None:
-    """What is said to be Base64 and is not goes as the text that it is."""
+    """Return the key in bytes; a key that claims to be Base64 and is not stays the text that it is."""
     try:
         return message.key_bytes
     except ValueError:
@@ -201,7 +200,7 @@ class _MessageIdColumn(Bytes):
 
 
 _NO_SIZE = encode_message_id(MessageId(0, 0))[-2:]
-"""What an id ends with that is of no batch: its size, 0."""
+"""The last bytes of an id outside of a batch: its batch size, 0."""
 
 
 def _length_end(index: int) -> int:
@@ -220,8 +219,9 @@ def _length_start(index: int) -> int:
 
 @lru_cache(maxsize=64)
 def _id_suffixes(partition: int, size: int, first: int) -> Any:
-    """What the ids of a batch of that size end with, behind ledger and entry: of all its indexes, from
-    `first` on, that are written in as many bytes as that one."""
+    """Return the last bytes of the ids of a batch of that size, behind ledger and entry.
+
+    There is one row for each index from `first` on that takes as many bytes as `first`."""
     count = min(size, _length_end(first)) - first
     whole = MessageId(0, 0, partition, first, size)
     sample, other = (
@@ -372,9 +372,9 @@ class Builder:
         }
         self._entries: list[Any] = []
         self._counts: list[int] = []
-        """How many rows each of the entries has."""
+        """The number of rows of each entry."""
         self._shape: Shape | None = None
-        """Of the last run."""
+        """The shape of the last run."""
         self._wants_properties = "__messageProperties" in schema.names
         self._wants_key = "__key" in schema.names
         self._wants_header = not {"__key", "__orderingKey", "__messageProperties"}.isdisjoint(schema.names)
@@ -402,7 +402,7 @@ class Builder:
             self._added(message.entry, 1, len(message.data) + self._header_size(message))
 
     def _header_size(self, message: Message) -> int:
-        """Of what may be large in a header, where it becomes part of a column."""
+        """Return the bytes of the header's fields that may be large, where a column needs them."""
         if not self._wants_header:
             return 0
         properties = sum(len(name) + len(value) for name, value in message.header.properties)
@@ -438,7 +438,7 @@ class Builder:
             batch.divided()  # which says what is wrong with it
 
     def _is_odd(self, run: Run) -> bool:
-        """Whether some column cannot be made of it as a whole."""
+        """True if some column cannot be made of the run as a whole."""
         shape = run.shape
         if self._wants_key and shape.key_is_base64 and shape.key is not None:
             return True
@@ -485,7 +485,7 @@ class Builder:
 
 
 def _checked(array: Any, field: Any) -> Any:
-    """Text is UTF-8, or nobody gets it; and nothing is null in a column that Spark takes for one without."""
+    """Return the array. Raises `BadColumn` for text that is not UTF-8, and for a null in a NOT NULL column."""
     if array.null_count and not field.nullable:
         raise BadColumn(f"column {field.name!r}: it is asked for as NOT NULL, and a message has none")
     if field.name in MAYBE_TEXT and field.type == pa.string():

@@ -150,7 +150,7 @@ class Wanted:
 
     @property
     def moves(self) -> bool:
-        """Whether it means another position at another time, so that it has to be written down before use."""
+        """True if it means another position at another time, so that it has to be written down before use."""
         return any(
             not isinstance(where, BehindEntry) and where is not Place.EARLIEST
             for where in (self.general, *self.topics.values(), *self.partitions.values())

@@ -1,4 +1,4 @@
-"""Whether retention overtook a task: ledgers of its range were taken away between its plan and its reading.
+"""This module detects that retention overtook a task: the broker removed ledgers between plan and reading.
 
 A broker says nothing when it removes ledgers under a reader: the reader goes on with what is left. But
 ledgers go as a whole and from the oldest on, and entries come in order, so there is something to ask about
@@ -38,7 +38,7 @@ class Watch:
             self._look_at(start[0])
 
     def enter(self, ledger: int, reached: Position) -> None:
-        """What comes behind `reached` is of another ledger."""
+        """Note that the next entry behind `reached` is of another ledger; report a loss between them."""
         if reached != NOTHING:
             self._check(reached, ledger)
         self._look_at(ledger)

@@ -16,7 +16,7 @@ from .shapes import Run, Slice
 _FIRST_SIZE = 64 * 1024
 
 MOST_BYTES = 2**31 - 1
-"""Of all texts or bytes of a column: Spark's columns have offsets of 32 bits."""
+"""The most bytes of all texts in a column: Spark's columns have offsets of 32 bits."""
 
 
 class Bytes:

@@ -1,4 +1,4 @@
-"""What a micro-batch takes, and how it is divided among tasks: pure functions of positions.
+"""This module plans a micro-batch and divides it among tasks, in pure functions of positions.
 
 The same ranges give the same plan, whenever and wherever it is made: a batch that is done again has the
 same tasks with the same rows. What is known of a topic is its `Extent`: which entries lie behind a position.
@@ -25,11 +25,11 @@ class Run:
 
 
 Extent = Sequence[Run]
-"""What lies behind one position and up to another, in order."""
+"""The entries behind one position and up to another, in order."""
 
 
 def entries(extent: Extent) -> int:
-    """How many entries that is."""
+    """Return the number of entries of an extent."""
     return sum(len(run) for run in extent)
 
 
@@ -73,7 +73,7 @@ def admit(
 
     `extents`: what lies between, for every topic that has something there. `weights`: what an entry of a
     topic takes of the budget; 1 where it is not said. Topics share the budget in proportion to what they
-    have, and each that has something gives at least one entry, so that nobody waits for ever.
+    have. Each topic with a backlog gives at least one entry, so that no topic waits for ever.
     """
     end = forward(start, last)
     backlogs = {name: entries(extents[name]) for name in end if extents.get(name)}
@@ -92,7 +92,7 @@ def admit(
 
 
 def ranges(start: Mapping[str, Position], end: Mapping[str, Position]) -> list[Range]:
-    """What lies between two offsets. A topic that `end` does not have, or where it goes back, has nothing."""
+    """Return the ranges between two offsets. A topic that `end` does not have, or where it goes back, has nothing."""
     return [
         Range(name, start.get(name, NOTHING), end[name])
         for name in sorted(end)
@@ -121,7 +121,7 @@ def split(whole: Sequence[Range], extents: Mapping[str, Extent], least: int) -> 
 
 
 def _shares(counts: Sequence[int], least: int) -> list[int]:
-    """How many parts each gets, at least one, so that all together are `least` and the longest is short."""
+    """Give each range a number of parts, at least one. All together are `least`, and the longest is short."""
     pieces = [1] * len(counts)
     longest = [(-count, index) for index, count in enumerate(counts)]
     heapq.heapify(longest)
@@ -153,7 +153,7 @@ def pack(parts: Sequence[Range], most: int, extents: Mapping[str, Extent]) -> li
 
 
 def size(of: Range, extent: Extent) -> int:
-    """How many entries a range has: as its extent says, and without one as the positions do in one ledger."""
+    """Count the entries of a range by its extent; without one, by its positions if they share a ledger."""
     known = entries(clip(extent, of.start, of.end))
     if known or of.start[0] != of.end[0]:
         return known
@@ -186,11 +186,11 @@ def lost_by_deletion(start: Mapping[str, Position], topics: Iterable[str]) -> li
 def lost_by_retention(
     topic: str, start: Position, begins: Position, complete: Iterable[Position]
 ) -> Lost | None:
-    """Whether what is behind `start` was taken away. `begins`: behind which the topic now begins. `complete`:
-    the last entries of ledgers, as far as somebody saw them: behind those nothing is missing.
+    """Return the loss if retention removed entries behind `start`; None if it removed none.
 
-    A ledger that is gone does not say how many entries it had. If nobody saw its end, something may be lost,
-    and that is what is said: to pass over it in silence would be the worse mistake.
+    `begins`: the position behind which the topic now begins. `complete`: the known last entries of ledgers.
+    Behind those nothing is missing. A ledger that is gone does not say how many entries it had. If its end
+    is unknown, something may be lost, and the function reports a loss: silence would be the worse mistake.
     """
     if start == NOTHING or begins == NOTHING or start[0] >= begins[0] or start in complete:
         return None

@@ -4,18 +4,19 @@ batches.
 The end is decided by position. Positions of messages that never come (markers of transactions, what
 compaction or retention has removed, an empty ledger) cannot be waited for, so one of these ends it:
 
-* an entry at the end or behind it has come; what is behind it is dropped;
-* the broker says that the topic has no message behind what has come, chunks of incomplete messages included,
-  or that everything up to the end is acknowledged: the reader acknowledges what it has handed out, and the
-  broker what it does not deliver. It is asked when nothing came for a while.
+* An entry at the end or behind it has come. The reader drops what is behind the end.
+* The broker says that the topic has no message behind the last one delivered. Chunks of incomplete messages
+  count as delivered.
+* The broker says that everything up to the end is acknowledged. The reader acknowledges the messages it has
+  delivered, and the broker those that it does not deliver. The reader asks when nothing came for a while.
 
 Otherwise it fails when nothing happens for too long: it never ends early. A message that came in chunks
 belongs to the range that its last chunk is in. Where the first ones lie before the range, the reader begins
 again, further back, and passes over what is none of its business.
 
-Connections that are lost are the core's affair: it goes on behind the last message that was handed out.
-Nothing is read while nobody asks for the next batch. It refuses to know what becomes of the batches, and how
-ranges are made.
+The core restores lost connections and goes on behind the last message that it delivered. The reader reads
+nothing until the caller asks for the next batch. It does not know what becomes of the batches, nor how ranges
+are made.
 """
 
 import logging
@@ -86,7 +87,7 @@ def read_ranges(
     least `batch_rows` rows or `batch_bytes` bytes but for the last; one may end a range and begin the next.
 
     `timeout_s`: seconds without any progress. `receiver_queue`: messages that the broker may send ahead.
-    `watch`: makes what looks out for ledgers that are taken away meanwhile; without it nobody does.
+    `watch`: makes the `Watch` that detects ledgers removed meanwhile; without it no loss is detected.
 
     Raises `RangeReadTimeout`, `UnreadableMessages` for what is damaged, encrypted or too large, `BadColumn`,
     `RecordBatchTooLarge`, and the `PulsarError`s of a topic that cannot be read.
@@ -189,7 +190,7 @@ class _RangeReader:
         self._counters = client.arrival_counters(reading.handle)
 
     def _next(self) -> Messages | None:
-        """What has come; None where it is known that nothing will."""
+        """Wait for messages and return them; None where it is known that none will come."""
         client = self._link.client
         deadline = time.monotonic() + self._timeout
         pause = FIRST_PROBE
@@ -210,7 +211,7 @@ class _RangeReader:
             self._look_back()
 
     def _has_come(self, reading: Reading) -> bool | None:
-        """Whether there is something to do. Raises what it has failed with."""
+        """True if there is something to do, else None. Raises the error that the reader failed with."""
         if reading.over is not None:
             raise reading.over
         self._check_unreadable()
@@ -239,7 +240,7 @@ class _RangeReader:
             ) from error
 
     def _nothing_left(self, reading: Reading) -> bool:
-        """Whether the broker says that nothing of the range is still to come. It cannot while it is not
+        """True if the broker says that nothing of the range is still to come. It cannot say so while it is not
         connected."""
         try:
             answer: LastPosition = reading.where(min(self._timeout, 30.0))
@@ -260,8 +261,8 @@ class _RangeReader:
         )
 
     def _check_unreadable(self) -> None:
-        """What did not become a message, and was none of the broker's own entries, is not passed over. What
-        lies outside of the range is none of its business."""
+        """Raise `UnreadableMessages` if an entry of the range did not become a message. The broker's own entries
+        and entries outside of the range do not count."""
         counters = self._counters
         span = counters.unreadable
         if span is None or span[1] <= self._range.start or span[0] > self._range.end:
@@ -276,12 +277,12 @@ class _RangeReader:
     # --- chunks ----------------------------------------------------------------------------------
 
     def _is_cut(self) -> bool:
-        """Whether a chunk of this range has come whose message began before what was read."""
+        """True if a chunk of this range has come whose message began before the first entry read."""
         orphan = self._counters.last_orphan
         return orphan is not None and orphan > self._reached and self._steps_back <= len(_LOOK_BACK) + 1
 
     def _look_back(self) -> None:
-        """Begin again, further back. What has come and was not taken comes again."""
+        """Begin again, further back. The broker redelivers the messages that came and were not taken."""
         assert self._reading is not None
         step = self._steps_back
         self._steps_back += 1
@@ -331,7 +332,7 @@ def _changes(item: Any, before: Position) -> Iterator[tuple[Position, int]]:
 
 
 def _up_to(item: Any, end: Position) -> Any:
-    """Of an item that goes beyond the end, what is not; None where nothing is."""
+    """Return the part of an item up to the end; None where there is none."""
     if isinstance(item, ReceivedBatch):
         return None
     if isinstance(item, ReceivedSingles):

@@ -2,8 +2,8 @@
 
 A member is the size of its header, the header (SingleMessageMetadata) and the payload. What producers write
 in one go mostly has one *shape*: the same fields in the same order, each as long as in the member before;
-only what stands in them differs. The header of the first member says what the shape is, and a mask says which
-bits of it have to be the same in the others: then they are rows of a table, and every field is a slice of it.
+only the contents differ. The header of the first member gives the shape, and a mask gives the bits that have
+to be the same in the others. Then the members are rows of a table, and every field is a slice of it.
 
 This module finds such runs. What has no shape that it knows, or is alone, it leaves to others.
 """
@@ -29,7 +29,7 @@ _MOST_HEADER = 1024
 
 @dataclass(slots=True)
 class Shape:
-    """What headers of one run have in common."""
+    """The properties that all headers of one run share."""
 
     header: int
     """Bytes in front of the payload."""
@@ -38,7 +38,7 @@ class Shape:
     mask: Any = None
     """The bits of the header that all have in common, `tiled` times (uint8)."""
     common: bytes = b""
-    """What these bits are, as often."""
+    """The values of these bits, repeated `tiled` times."""
     tiled: int = 1
     sequence_id: Slice | None = None
     event_time: Slice | None = None
@@ -127,7 +127,7 @@ def find_run(data: Any, position: int, most: int, last: Shape | None) -> Run | N
 
 
 def _alike(shape: Shape, data: Any, position: int, count: int) -> int:
-    """How many of so many members from `position` on have the shape, one after the other."""
+    """Count the members from `position` on that have the shape, one after the other; at most `count`."""
     size = shape.header
     tiled = shape.tiled
     for first in range(0, count, tiled):
@@ -228,7 +228,7 @@ def _tagged(header: bytes, tag: int, at: int) -> tuple[int, int]:
 
 
 def _free(header: bytes, mask: bytearray, start: int, size: int) -> int:
-    """What stands there may differ; gives where it ends."""
+    """Let these bytes differ between members; return where they end."""
     end = start + size
     if end > len(header):
         raise IndexError

@@ -4,11 +4,11 @@ The driver keeps one `PulsarStreamReader` in a process of its own for as long as
 notice. Where the query is, Spark says with every call: nothing here has to survive. Tasks get a copy of which
 only `read` is called.
 
-Two things Spark does not do are done here. It does not write down where a query began before the first
-micro-batch is through: so a start that depends on the moment (`latest`, a time) is first given out as the
-end of an empty micro-batch, the pin batch, and stands in the checkpoint before any message is read. And it
-commits a micro-batch only when it builds the next: so the subscription is acknowledged by itself after a
-while in which nothing came.
+This module does two things that Spark does not do. Spark does not write down where a query began before the
+first micro-batch is through. So a start that depends on the moment (`latest`, a time) is first the end of an
+empty micro-batch, the pin batch. It stands in the checkpoint before any message is read. Second, Spark commits
+a micro-batch only when it builds the next. So the driver acknowledges by itself after a while without
+messages.
 """
 
 import time
@@ -36,7 +36,7 @@ LOSS_CHECK = 10.0
 
 CLOSE = 5.0
 """Seconds between two questions where a topic ends that are as good as one: what ended a ledger at the first
-was its last entry where the ledger is gone at the second. Else nobody can say."""
+was its last entry where the ledger is gone at the second. Otherwise the last entry is unknown."""
 
 SAMPLE_AGE = 10.0
 """Seconds for which one entry of a topic stands for how many messages and bytes its entries have."""
@@ -89,14 +89,14 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_part(self._options, self._schema, partition)
 
     def stop(self) -> None:
-        """Spark ends the process without asking; whoever else drives this lets go of the broker."""
+        """Close the broker's connections. Spark does not call this: it ends the process."""
         if self._driver is not None:
             self._driver.close()
             self._driver = None
 
 
 class _Driver:
-    """What the driver knows of a running query; all of it can be found out again."""
+    """The driver's state of a running query; the driver can find all of it out again."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
@@ -107,13 +107,13 @@ class _Driver:
         self.lasts: Offsets = {}
         """Where topics ended when the broker was asked last."""
         self._missing: list[str] = []
-        """What was not there then."""
+        """The topics that did not exist then."""
         self._asked_at = float("-inf")
         self._frozen = False
         """Trigger.AvailableNow: `lasts` stays as it is."""
         self._initial: Offsets | None = None
         self._pinned = True
-        """Whether the beginning is written down, or does not depend on the moment."""
+        """True if the beginning is written down, or does not depend on the moment."""
         self._checked_at: dict[str, float] = {}
         """By topic: when it was looked at for what is lost."""
         self._samples: dict[str, tuple[float, float, float]] = {}

@@ -1,4 +1,4 @@
-"""What a query reads, as the broker tells it: which topics there are, where they end, what is in them.
+"""This module asks the broker which topics a query reads, where they end, and what is in them.
 
 The driver's side of reading, in blocking calls on a `Link`. It answers questions and decides nothing: how far
 a micro-batch goes and what counts as lost is `plan`'s. Everything comes over the protocol itself; there is no
@@ -75,7 +75,7 @@ class Topics:
 
     def discover(self) -> list[str]:
         """Every topic partition, and topic without partitions, in order. A name that does not exist is among
-        them as it is: whoever asks where it ends is told."""
+        them as it is: `lasts` reports it as missing."""
         if self._options.topics_pattern is None:
             topics = list(self._options.topics)
         else:
@@ -108,7 +108,7 @@ class Topics:
         missing: list[str] = []
         for begin in range(0, len(names), WATCHED):
             some = names[begin : begin + WATCHED]
-            for name in some:  # all at once: whoever is asked later is there when the first one is
+            for name in some:  # all at once: the later readers are ready when the first one is
                 self._watch(name)
             for name in some:
                 try:
@@ -152,7 +152,7 @@ class Topics:
         return last_of(watched.where(self._timeout))
 
     def forget(self, name: str) -> None:
-        """Nobody asks for this topic any more."""
+        """Close everything that was opened for this topic."""
         self._runs.pop(name, None)
         for kept in (self._watched, self._holds):
             gone = kept.pop(name, None)
@@ -215,7 +215,7 @@ class Topics:
 
     def hold(self, name: str) -> Hold:
         """The query's own subscription of this topic, opened once; made at the beginning if there is none.
-        Raises `SubscriptionBusy` where somebody else has it."""
+        Raises `SubscriptionBusy` where another consumer holds it."""
         held = self._holds.get(name)
         if held is None or held.over is not None:
             assert self._options.subscription is not None
@@ -233,9 +233,9 @@ class Topics:
         self._try(acknowledge, f"acknowledging {name}")
 
     def held(self, name: str, start: Position, begins: Position) -> bool:
-        """Whether nothing behind `start` is gone, though its ledger is and the topic begins at `begins` now.
-        So it is where the query's own subscription did not get beyond `start`: that was the ledger's end,
-        which is noted."""
+        """True if nothing behind `start` is gone, though its ledger is and the topic begins at `begins` now.
+        That holds where the query's own subscription did not get beyond `start`. Then `start` was the
+        ledger's end, and the method notes it."""
         mark_delete = self._try(
             lambda: self.hold(name).mark_delete(self._timeout), f"the place of the subscription of {name}"
         )
@@ -279,7 +279,7 @@ class Topics:
 
     def note_end(self, name: str, before: Position, last: Position, *, watched: bool) -> None:
         """The topic ended at `before` and ends at `last` now. Where that is another ledger, look at how the
-        one before ended, as long as it is there: once it is gone, nobody can tell whether all of it was read.
+        one before ended, as long as it is there: once it is gone, no call tells whether all of it was read.
         `watched`: where it is gone already, `before` is taken for its end."""
         if before == NOTHING or before[0] >= last[0]:
             return
@@ -319,8 +319,8 @@ class Topics:
         return self._try(lambda: self._look_at(name, number, end), f"ledger {number} of {name}")
 
     def weight(self, name: str, start: Position) -> tuple[int, int]:
-        """Of the first entry behind `start`: its messages, and the bytes of their payloads. (1, 0) where none
-        comes."""
+        """Return the number of messages in the first entry behind `start`, and the bytes of their payloads.
+        Return (1, 0) where none comes."""
         begin = EARLIEST if start == NOTHING else MessageId(*start)
         with self._link.reading(
             name, begin, timeout=self._timeout, receiver_queue_size=1, **self._naming()

@@ -1,4 +1,4 @@
-"""How the rows of a write are named, numbered, routed and cut into entries: all that exactly once rests on.
+"""This module names, numbers, routes and cuts the rows of a write into entries: exactly once rests on it.
 
 Pure: no Spark, no Arrow, no sockets. A task that is run again computes the same names, the same numbers and
 the same cuts from the same rows, so the broker can tell what it has from what it lacks (docs/spark.md,
@@ -7,7 +7,7 @@ the same cuts from the same rows, so the broker can tell what it has from what i
 * The producer's name says whose rows they are: the query or write, and the sink's partition.
 * The sequence id of a row is the batch's number, then the row's index among those of its task that go to the
   same topic partition. Ids never go back: a later batch's are all higher.
-* The broker judges an entry by its lowest sequence id and drops it as a whole. So the cuts depend on the rows
+* The broker compares an entry's lowest sequence id and drops a known entry as a whole. So the cuts depend on the rows
   alone, never on time, and no entry has ids on both sides of what the broker knew when the producer was
   opened.
 """
@@ -28,7 +28,7 @@ MAX_BATCH: Final = (1 << 63 - INDEX_BITS) - 1
 """The last batch that there are ids for: one every second for 68 years."""
 
 NO_ID: Final = -1
-"""What a broker reports for a name that it knows nothing of."""
+"""A broker reports this id for a producer name that it does not know."""
 
 
 def producer_name(prefix: str, owner: str, sink_partition: int) -> str:
@@ -80,7 +80,7 @@ class Cutter:
     """The index of the next row to come."""
     _messages: int = 0
     _bytes: int = 0
-    """Of the entry that is open, as if there were no extra cuts."""
+    """The bytes of the open entry, as if there were no extra cuts."""
 
     def cut(self, sizes: Sequence[int]) -> list[int]:
         """Take the next rows, of these sizes in bytes; the offsets among them before which an entry ends.

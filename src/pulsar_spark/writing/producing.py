@@ -1,8 +1,8 @@
 """`TaskProducer`: the rows of one task become entries of topics, each confirmed before the task is done.
 
-It owns the producers of the task, one for each topic partition, and drives them through a `Link`: opening
-(and waiting while another producer has the name), sending entry by entry as `numbering` cuts them, the limit
-of what may be unconfirmed, and the end, which is reached only with a receipt for every row.
+It owns the producers of the task, one for each topic partition, and drives them through a `Link`. It opens
+them, and waits while another producer has the name. It sends entry by entry as `numbering` cuts them, and
+limits what may be unconfirmed. It ends only with a receipt for every row.
 
 For exactly once it also finds out, on the wire, whether the broker deduplicates. A broker that does reports
 the last sequence id of a name when the name is opened again. So where a name is unknown, the first row goes
@@ -72,7 +72,7 @@ class Numbered:
 
 @dataclass(frozen=True)
 class Limits:
-    """How a task sends. Durations are seconds."""
+    """The limits of a task that sends. Durations are seconds."""
 
     batch_messages: int = 1000
     batch_bytes: int = 128 * 2**10
@@ -85,7 +85,7 @@ class Limits:
 
 @dataclass
 class Written:
-    """What a task has written. `known`: rows that the broker had already, from an earlier attempt."""
+    """The totals of what a task has written. `known`: rows that the broker had already, from an earlier attempt."""
 
     rows: int = 0
     bytes: int = 0
@@ -103,7 +103,7 @@ class Entry:
     lowest: int
 
     def known_in_part(self, known: int) -> bool:
-        """Whether a broker that knows ids up to this one knows some of its own: it would drop it whole."""
+        """True if a broker that knows ids up to `known` knows some rows of the entry: it would drop it whole."""
         return self.lowest <= known < self.lowest + self.rows - 1
 
 
@@ -116,7 +116,7 @@ class Destination:
         self.waiting_sizes: list[int] = []
         self.in_flight: deque[Entry] = deque()
         self.unchecked = False
-        """Whether the broker deduplicates is not known yet."""
+        """True while it is not known whether the broker deduplicates."""
         self.last_known = NO_ID
         """The last sequence id that the broker reported."""
         self.error: PulsarError | None = None
@@ -150,7 +150,7 @@ class Destination:
         link.listen(self._handle, self.hear)
 
     def opened(self) -> bool:
-        """Whether the producer is there, or has failed."""
+        """True if the producer is there, or has failed."""
         return self._ready is not None or self.error is not None
 
     def joined(self) -> None:
@@ -459,7 +459,7 @@ class TaskProducer:
 
 
 def deduplication_off(topic: str) -> str:
-    """What is wrong, and how it is put right."""
+    """Return a text that says what is wrong and how the user puts it right."""
     name = topic.rpartition("-partition-")[0] or topic
     namespace = "/".join(name.split("://", 1)[-1].split("/")[:2])
     return (

@@ -37,7 +37,7 @@ QUERY_PROPERTY = "sql.streaming.queryId"
 
 @dataclass
 class TaskWritten(WriterCommitMessage):
-    """What one task has written. `known`: rows that the broker had already from an earlier attempt."""
+    """The totals of what one task has written. `known`: rows that the broker had already from an earlier attempt."""
 
     partition: int
     rows: int
@@ -46,7 +46,7 @@ class TaskWritten(WriterCommitMessage):
 
 
 class Writing:
-    """What both sinks have. `options` are checked, and so are the columns."""
+    """The base of both sinks. `options` are checked, and so are the columns."""
 
     def __init__(self, options: WriteOptions) -> None:
         self.options = options
@@ -96,7 +96,7 @@ class Writing:
         )
 
     def producer(self, link: Link, numbered: Numbered | None) -> TaskProducer:
-        """What sends the rows of one task."""
+        """Make the producer that sends the rows of one task."""
         options = self.options
         limits = Limits(
             options.batch_max_messages,
@@ -133,7 +133,7 @@ class PulsarBatchWriter(Writing, DataSourceArrowWriter):
 
 
 def batch_writer(options: WriteOptions, schema: Any, overwrite: bool) -> PulsarBatchWriter:
-    """What `DataSource.writer` returns. Raises an `OptionError` or `InvalidRows` for what cannot be
+    """Make the writer that `DataSource.writer` returns. Raises an `OptionError` or `InvalidRows` for what cannot be
     written."""
     return checked(PulsarBatchWriter, options, schema, overwrite)
 
@@ -153,7 +153,7 @@ def checked(
 
 
 def partitions_of(link: Link, timeout: float, topic: str) -> int:
-    """How many partitions a topic has, 0 for none. Raises `WriteFailed`."""
+    """Return the topic's number of partitions, 0 for none. Raises `WriteFailed`."""
     try:
         return link.partitions(topic, timeout)
     except (PulsarError, LinkTimeout) as error:

@@ -23,5 +23,5 @@ class PulsarStreamWriter(Writing, DataSourceStreamArrowWriter):
 
 
 def stream_writer(options: WriteOptions, schema: Any, overwrite: bool) -> PulsarStreamWriter:
-    """What `DataSource.streamWriter` returns; raises likewise."""
+    """Make the writer that `DataSource.streamWriter` returns. Raises the errors of `checked`."""
     return checked(PulsarStreamWriter, options, schema, overwrite)

@@ -1,4 +1,4 @@
-"""Which columns a DataFrame may have that is written to Pulsar, and of which types.
+"""This module checks the columns of a DataFrame that is written to Pulsar, and their types.
 
 Pure: Spark's types come in as the texts of its DDL. What a column becomes is in `rows`.
 """
@@ -18,7 +18,7 @@ WRITTEN: Final[dict[str, tuple[str, ...]]] = {
     "__messageProperties": ("map<string,string>",),
     "__orderingKey": ("binary",),
 }
-"""What makes a message. `value` has to be there; a null value is a null message, which deletes its key where
+"""The columns that make a message, and their types. `value` has to be there; a null value is a null message, which deletes its key where
 the topic is compacted."""
 
 GIVEN: Final = frozenset(
@@ -38,7 +38,7 @@ GIVEN: Final = frozenset(
         "__redeliveryCount",
     }
 )
-"""What a message that was read has from broker and producer. Ignored: what was read can be written."""
+"""Columns of a read message that broker and producer set. The sink ignores them: read rows can be written."""
 
 
 def check_columns(
