@@ -1,4 +1,4 @@
-"""Which mutants are tried: some of many, drawn by a seed over the lines that worlds reach.
+"""The draw of the mutants to try: some of many, by a seed over the lines that worlds reach.
 
 Each line has the same chance, however many mutants it has. The same seed draws the same mutants in every
 process, and a larger number begins with those of a smaller one.

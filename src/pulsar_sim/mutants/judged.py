@@ -1,4 +1,4 @@
-"""What became of mutants, and the sums by module.
+"""The fate of each mutant, and the sums by module.
 
 Owns the fates and the percentages. An equivalent mutant counts nowhere but in its own column: nothing can
 notice it. A mutant that is marked equivalent and noticed all the same counts as noticed.

@@ -107,7 +107,7 @@ _TURNED: dict[type[ast.operator], type[ast.operator]] = {ast.Add: ast.Sub, ast.S
 
 
 def _counts(node: ast.expr) -> bool:
-    """Whether plus and minus can be numbers: text, bytes, lists and tuples are only joined."""
+    """Tell whether plus and minus can be of numbers: text, bytes, lists and tuples are only joined."""
     joined = (ast.JoinedStr, ast.List, ast.Tuple, ast.ListComp)
     return not (
         isinstance(node, joined) or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes))

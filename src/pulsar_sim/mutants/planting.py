@@ -36,7 +36,7 @@ def plant(mutant: Mutant) -> None:
 
 @dataclass(slots=True)
 class Probes:
-    """Which statements were begun, by module; one byte for each."""
+    """The statements that were begun, by module; one byte for each."""
 
     modules: dict[str, bytearray] = field(default_factory=dict)
 
@@ -50,7 +50,7 @@ class Probes:
                 _exchange(module, source.probed())
 
     def taken(self) -> dict[str, bytes]:
-        """What was begun since the last time."""
+        """Return the statements begun since the last call, and forget them."""
         found = {name: bytes(each) for name, each in self.modules.items() if any(each)}
         for each in self.modules.values():
             each[:] = bytes(len(each))

@@ -1,4 +1,4 @@
-"""Which statements each world (or each test) runs.
+"""The statements that each world (or each test) runs.
 
 Owns the sets, as whole numbers with one bit for each statement. They say which mutants can be noticed at all,
 and by which worlds; so a mutant in a line that one world in a hundred reaches is tried in those worlds alone.
@@ -15,7 +15,8 @@ def bits_of(reached: bytes) -> int:
 
 @dataclass(slots=True)
 class Reach:
-    """What was run: world (or test) -> module -> bits of the statements. The order is that of the worlds."""
+    """The statements that were run: world (or test) -> module -> bits of the statements. The order is that of
+    the worlds."""
 
     worlds: dict[str, dict[str, int]] = field(default_factory=dict)
 

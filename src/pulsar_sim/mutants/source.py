@@ -54,7 +54,7 @@ class Source:
 
     @property
     def statements(self) -> int:
-        """How many statements its functions have."""
+        """The number of statements in its functions."""
         return sum(1 for _ in _statements(ast.parse(self.text)))
 
     def mutants(self) -> list[Mutant]:
@@ -126,8 +126,8 @@ class _Place:
         return _Place(function, ancestors, getattr(node, "lineno", self.line), statement)
 
     def shown(self, change: Change) -> tuple[str, str]:
-        """What names the change, before and after: the head of the statement, or so much of it as is not too
-        long."""
+        """Return the names of the change, before and after. Each is the head of the statement, or as much of
+        it as is not too long."""
         whole: ast.AST | None = None
         if not (isinstance(change.holder, list) and isinstance(change.holder[0], ast.stmt)):
             whole = next((each for each in self.ancestors if len(_text(each)) <= SHOWN), None)
@@ -185,7 +185,8 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def _makes_no_sense(node: ast.AST) -> bool:
-    """Whether a node and all in it is passed over: it is no code, or its result is only read by people."""
+    """Tell whether a node and all in it is passed over: it is no code, or its result is only read by
+    people."""
     match node:
         case ast.Assert() | ast.Import() | ast.ImportFrom() | ast.JoinedStr():
             return True

@@ -30,7 +30,7 @@ def negative_acknowledgement_by_id_acknowledges(patches: Patches) -> None:
 
 @bug("BUG-035", caught_by=("INV-N5", "INV-C4", "INV-C19"), needs=[needs.batches, needs.kept])
 def acknowledgements_of_a_batch_overwrite_each_other(patches: Patches) -> None:
-    """Of two acknowledgements in one batch at about the same time, one is lost."""
+    """The client loses one of two acknowledgements made in one batch at about the same time."""
 
     def acknowledge(original: Any, self: Any, index: int) -> bool:
         in_order = self.in_order
@@ -97,7 +97,8 @@ def set_of_what_is_left_upside_down(patches: Patches) -> None:
     needs=[needs.index_acknowledgement_of_batches],
 )
 def parts_of_a_batch_lost_when_it_comes_again(patches: Patches) -> None:
-    """Of a batch that is delivered again, what was left out counts as not acknowledged."""
+    """When a batch is delivered again, the client counts messages that the broker left out as not
+    acknowledged."""
 
     def batch(original: Any, self: Any, place: Any, *arguments: Any) -> Any:
         record = original(self, place, *arguments)
@@ -120,7 +121,8 @@ def unread_messages_taken_for_duplicates(patches: Patches) -> None:
 
 @bug("BUG-007", caught_by=("INV-C4", "INV-C3", "INV-N5", "INV-C1"), needs=[needs.grouped, needs.batches])
 def unread_parts_taken_for_duplicates(patches: Patches) -> None:
-    """Of a batch whose acknowledgements wait, what comes again is taken for acknowledged whole."""
+    """When a batch whose acknowledgements wait is redelivered, the client takes the whole batch for
+    acknowledged."""
 
     def batch(original: Any, self: Any, place: Any, *arguments: Any) -> Any:
         waits = place in self._parts
@@ -157,7 +159,8 @@ def cumulative_mark_survives_its_connection(patches: Patches) -> None:
 
 @bug("BUG-034", caught_by=("INV-C3", "INV-N5", "INV-C1"), needs=[needs.cumulative])
 def what_is_below_the_cumulative_mark_is_a_duplicate(patches: Patches) -> None:
-    """What comes again below the last cumulative acknowledgement is dropped, whatever became of that."""
+    """The client drops messages redelivered below the last cumulative acknowledgement, whatever became of
+    that acknowledgement."""
 
     def covers(original: Any, self: Any, place: Any) -> bool:
         sent = self._sent
@@ -211,7 +214,7 @@ def a_batch_that_is_whole_by_now_has_an_empty_set(patches: Patches) -> None:
 
 @bug("BUG-040", caught_by=("INV-N5", "INV-C4"), needs=[needs.detaches])
 def acknowledgements_while_detached_lost(patches: Patches) -> None:
-    """What waits when the connection is lost is thrown away."""
+    """The client throws away acknowledgements that wait when the connection is lost."""
 
     def detach(original: Any, self: Any, cause: Any) -> None:
         original(self, cause)
@@ -280,7 +283,8 @@ def confirmed_before_it_is(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-N5", "INV-C4"), needs=[needs.receipts, needs.detaches])
 def unconfirmed_acknowledgements_forgotten(patches: Patches) -> None:
-    """What was sent and not confirmed when the connection was lost is not sent again."""
+    """The client does not send again acknowledgements that were sent and not confirmed when the connection
+    was lost."""
     patches.replace(AckTracker, "put_back", nothing)
 
 
@@ -303,7 +307,7 @@ def an_acknowledgement_that_fails_ends_the_connection(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-N5", "INV-N1"), needs=[needs.receipts, needs.detaches])
 def confirmation_never_comes(patches: Patches) -> None:
-    """Who waits for a confirmation that was lost with its connection waits for ever."""
+    """An application waits for ever for a confirmation that was lost with its connection."""
 
     def attach(original: Any, self: Any, connection: Any) -> None:
         flushes, self._flushes = self._flushes, []

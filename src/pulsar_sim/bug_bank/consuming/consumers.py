@@ -168,7 +168,8 @@ def queue_cleared_again_after_a_reconnect(patches: Patches) -> None:
 
 @bug("BUG-001", caught_by=("INV-C3", "INV-C6"), needs=[needs.detaches])
 def queue_kept_over_a_reconnect(patches: Patches) -> None:
-    """What was queued is delivered as well as what the broker sends again because of the reconnect."""
+    """The consumer delivers queued messages as well as the copies that the broker sends again because of the
+    reconnect."""
 
     def open_command(original: Any, self: Any, *arguments: Any) -> Any:
         queue = self._queue
@@ -213,7 +214,7 @@ def nobody_told_of_what_came_first(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-N5", "INV-P2"), needs=[needs.redeliver_all])
 def nobody_told_after_the_queue_was_cleared(patches: Patches) -> None:
-    """Once the queue was emptied by a redelivery, nobody is told that messages are there."""
+    """Once a redelivery has emptied the queue, the application is not told that messages are there."""
 
     def clear(original: Any, self: Any) -> None:
         original(self)
@@ -289,8 +290,9 @@ def keys_lost(patches: Patches) -> None:
 
 @bug("BUG-012", caught_by=("INV-C3", "INV-C4"), needs=[needs.redeliver_all, needs.in_order])
 def outdated_messages_delivered(patches: Patches) -> None:
-    """What was on its way when everything was asked for again is delivered, and what comes before it later:
-    a cumulative acknowledgement between the two acknowledges what nobody has seen."""
+    """The consumer delivers messages that were on their way when it asked for everything again. Earlier
+    messages are delivered later. A cumulative acknowledgement between the two acknowledges messages that the
+    application has not seen."""
 
     def receive(original: Any, self: Any, command: Any, epoch: int, limit: int) -> None:
         original(self, command, 0, limit)
@@ -325,7 +327,8 @@ def epoch_of_a_consumer_that_is_not_active(patches: Patches) -> None:
 
 @bug("BUG-019", caught_by=("INV-C9", "INV-N5", "INV-C1"), needs=[needs.nacks])
 def redelivery_never_asked_for(patches: Patches) -> None:
-    """What was negatively acknowledged is not asked for; on this connection it never comes again."""
+    """The client does not ask for negatively acknowledged messages; on this connection they are never
+    redelivered."""
     patches.replace(Redelivery, "_negative_due", nothing)
 
 

@@ -32,7 +32,8 @@ def pausing_stops_nothing(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-N5", "INV-C6"), needs=[needs.pauses])
 def nothing_is_asked_for_after_a_pause(patches: Patches) -> None:
-    """Who goes on reports only what leaves the queue from then on; with an empty queue that is nothing."""
+    """A consumer that resumes reports only messages that leave the queue from then on; with an empty queue
+    there are none."""
 
     def resume(self: Any) -> None:
         self.paused = False
@@ -56,7 +57,8 @@ def what_leaves_the_queue_during_a_pause_is_lost(patches: Patches) -> None:
 
 @bug("BUG-072", caught_by=("INV-N5",), needs=[needs.zero_queues, needs.detaches])
 def who_waits_is_forgotten_with_the_connection(patches: Patches) -> None:
-    """Somebody waits for a message when the connection is lost; on the next one nothing is asked for."""
+    """The application waits for a message when the connection is lost; on the next connection the client asks
+    for nothing."""
 
     def attach(self: Any, grant: Any) -> None:
         self._grant = grant
@@ -66,7 +68,7 @@ def who_waits_is_forgotten_with_the_connection(patches: Patches) -> None:
 
 @bug("BUG-072", caught_by=("INV-N5",), needs=[needs.zero_queues, needs.redeliver_all])
 def a_wish_is_used_up_by_what_nobody_gets(patches: Patches) -> None:
-    """What is dropped on arrival counts as the message that somebody waits for."""
+    """A message dropped on arrival counts as the message that the application waits for."""
 
     def receive(original: Any, self: Any, messages: int) -> None:
         self.wanted = False
@@ -77,7 +79,8 @@ def a_wish_is_used_up_by_what_nobody_gets(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C13",), needs=[needs.zero_queues])
 def prefetched_all_the_same(patches: Patches) -> None:
-    """Who has got a message is sent the next one before he wants it."""
+    """After the application gets a message, the client asks for the next one before the application wants
+    it."""
 
     def add(original: Any, self: Any, message: Any) -> None:
         original(self, message)

@@ -46,7 +46,7 @@ def what_was_acknowledged_of_a_batch_is_copied(patches: Patches) -> None:
 
 @bug("BUG-057", caught_by=("INV-C10",), needs=[needs.dead_letters])
 def dead_letters_are_delivered_as_well(patches: Patches) -> None:
-    """What is copied gets into the queue all the same."""
+    """Messages that are copied get into the queue all the same."""
 
     def add_batch(original: Any, self: Any, batch: Any) -> None:
         original(self, batch)
@@ -99,7 +99,7 @@ def dead_letters_lose_what_is_said_of_them(patches: Patches) -> None:
 
 @bug("BUG-059", caught_by=("INV-C10", "INV-C4", "INV-N5"), needs=[needs.dead_letters, needs.batches])
 def only_the_first_of_a_batch_is_copied(patches: Patches) -> None:
-    """Of a batch one message is copied, and the batch is acknowledged."""
+    """The consumer copies one message of a batch, and acknowledges the batch."""
 
     def dead_letter(original: Any, self: Any, messages: Any) -> None:
         original(self, messages[:1])
@@ -127,7 +127,7 @@ def dead_letters_are_never_acknowledged(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C10",), needs=[needs.dead_letters])
 def a_dead_letter_one_delivery_too_early(patches: Patches) -> None:
-    """What has come as often as it may is copied already."""
+    """The consumer copies a message that has been delivered exactly as often as it may be."""
 
     def init(original: Any, self: Any, queue: Any, letters: Any) -> None:
         original(self, queue, letters)
@@ -165,7 +165,7 @@ def how_often_it_was_put_off_is_counted_anew(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C10",), needs=[group_needs.retries])
 def put_off_without_end(patches: Patches) -> None:
-    """What was put off as often as it may goes to the retry topic once more."""
+    """A message that was already reconsumed later as often as it may be goes to the retry topic once more."""
 
     def later(original: Any, self: Any, *arguments: Any) -> None:
         policy = self.policy
@@ -265,7 +265,8 @@ def what_is_put_off_comes_at_once(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C10",), needs=[group_needs.retries_often])
 def a_copy_of_a_copy_is_of_the_copy(patches: Patches) -> None:
-    """What is put off for the second time says that it is from the topic where it waited."""
+    """A message that is reconsumed later for the second time names the topic where it waited as its
+    origin."""
 
     def origin(original: Any, message: Any, topic: str, subscription: str) -> Any:
         told = original(message, topic, subscription)

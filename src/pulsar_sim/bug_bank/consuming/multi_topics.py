@@ -35,8 +35,8 @@ from ..preconditions import reading as reading_needs
     needs=[group_needs.told_of_topics, group_needs.appears, needs.reconnects],
 )
 def a_topic_of_the_time_between_is_never_known(patches: Patches) -> None:
-    """What came into being between the loss of a watcher and its next registration is not looked for: the
-    list that comes with the answer is ignored, and nobody asks for another."""
+    """The client does not look for topics created between the loss of a watcher and its next registration. It
+    ignores the list that comes with the answer, and does not ask for another."""
     patches.replace(PatternTopics, "on_watched", nothing)
     patches.replace(PatternTopics, "on_watched_list", nothing)
 
@@ -47,8 +47,8 @@ def a_topic_of_the_time_between_is_never_known(patches: Patches) -> None:
     needs=[group_needs.polls, group_needs.appears, needs.fault("watch_update_lost")],
 )
 def who_is_told_never_asks(patches: Patches) -> None:
-    """Whoever is told of topics that come and go does not ask any more which there are: what a broker failed
-    to say is never known."""
+    """A client that is told of topics that come and go does not ask any more which topics there are. It never
+    learns of changes that a broker failed to announce."""
 
     def ask_again(original: Any, self: Any) -> None:
         if self._watch is not None and type(self._watch.state).__name__ == "Watching":
@@ -61,14 +61,14 @@ def who_is_told_never_asks(patches: Patches) -> None:
 
 @bug("BUG-031", caught_by=("INV-C16", "INV-N4"), needs=[group_needs.named_twice])
 def a_topic_that_is_named_twice_has_two_consumers(patches: Patches) -> None:
-    """Nobody looks whether a list of topics names one twice."""
+    """The client does not check whether a list of topics names one twice."""
     patches.replace(consumer_config, "check_topics", nothing)
 
 
 @bug("BUG-074", caught_by=("INV-N5", "INV-C6"), needs=[group_needs.groups_halt, group_needs.comes_late])
 def new_topics_stay_paused(patches: Patches) -> None:
-    """Who goes on after a pause says so to the topics that are there; those that join later are opened as
-    they were while it was paused."""
+    """A consumer that resumes after a pause tells the topics that are there. Topics that join later are
+    opened as they were while it was paused."""
 
     def resume(self: Any) -> None:
         for member in self.by_topic.values():
@@ -79,7 +79,7 @@ def new_topics_stay_paused(patches: Patches) -> None:
 
 @bug("BUG-105", caught_by=("INV-N9",), needs=[group_needs.watches_alone])
 def who_only_watches_is_idle(patches: Patches) -> None:
-    """A connection that nobody has but who watches topics is ended as one that is not used."""
+    """A connection used only by a watcher of topics is ended as one that is not used."""
 
     def is_idle(original: Any, self: Any) -> bool:
         watchers, self.watchers = self.watchers, {}
@@ -113,8 +113,8 @@ def topics_are_asked_for_until_it_fails(patches: Patches) -> None:
     needs=[group_needs.told_of_topics, group_needs.comes_late],
 )
 def a_refused_question_for_topics_is_not_put_again(patches: Patches) -> None:
-    """Who waits for a topic that could not be subscribed, and has no interval, asks which topics there are.
-    When that is refused he does not ask again."""
+    """A consumer waits for a topic that could not be subscribed, has no interval, and asks which topics there
+    are. When that is refused, it does not ask again."""
 
     def not_listed(self: Any, _error: Any) -> None:
         self._query = None
@@ -132,8 +132,8 @@ def consumers_do_not_notice_growth(patches: Patches) -> None:
     "own", caught_by=("INV-C3", "INV-C7", "INV-C15", "INV-C18", "INV-N5"), needs=[reading_needs.reads_growing]
 )
 def what_is_in_a_new_partition_already_is_not_read(patches: Patches) -> None:
-    """Of a partition that comes while somebody reads he gets what is sent from the moment on at which his
-    client finds it."""
+    """When a partition is added during reading, the reader gets only messages sent after its client finds the
+    partition."""
 
     def new_partitions(
         original: Any, self: Any, topic: Any, indexes: Any, wire_id: Any = None, late: bool = False
@@ -243,7 +243,7 @@ def brokers_forget_to_tell(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-N11", "INV-N4"), needs=[group_needs.told_of_topics, group_needs.comes_late])
 def a_watcher_is_not_closed(patches: Patches) -> None:
-    """Of a consumer that is closed the watcher stays: it goes on to be told."""
+    """The watcher of a closed consumer stays: the broker goes on to notify it."""
     patches.replace(TopicListWatcher, "close", nothing)
 
 
@@ -252,7 +252,8 @@ def a_watcher_is_not_closed(patches: Patches) -> None:
 
 @bug("BUG-050", caught_by=("INV-C16", "INV-N5"), needs=[group_needs.vanishes])
 def who_has_left_stays_on_the_list(patches: Patches) -> None:
-    """What is said of messages of a topic that has left is said to its consumer, which is closed."""
+    """Acknowledgements and other calls for messages of a topic that has left go to its consumer, which is
+    closed."""
 
     def strike(self: Any, member: Any) -> None:
         self._queue.remove(member.consumer.queue)
@@ -329,7 +330,7 @@ def a_cumulative_acknowledgement_goes_to_all(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C9", "INV-N5", "INV-C1"), needs=[group_needs.groups_nack])
 def only_the_first_topic_hears_of_refusals(patches: Patches) -> None:
-    """A negative acknowledgement is passed on to the topic that is first by name, or to nobody."""
+    """A negative acknowledgement is passed on to the topic that is first by name, or to no topic."""
 
     def negative_acknowledge(self: Any, what: Any) -> None:
         first = min(self._members, default=None)
@@ -406,7 +407,7 @@ def a_seek_moves_the_first_topic_only(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C7", "INV-C4", "INV-C15", "INV-C3"), needs=[group_needs.tours])
 def the_first_answer_is_everybodys(patches: Patches) -> None:
-    """What was asked of all topics is answered when the first has answered."""
+    """A question to all topics is answered when the first topic has answered."""
 
     def answered(original: Any, self: Any, name: str, outcome: Any) -> None:
         asked = self._asked.get(outcome.request)
@@ -419,7 +420,7 @@ def the_first_answer_is_everybodys(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C15",), needs=[group_needs.tours])
 def more_only_where_all_have_more(patches: Patches) -> None:
-    """Whether there is more is said to be so only where every topic has more."""
+    """The client says that there is more only where every topic has more."""
     from pulsar_sansio.client.multi_topics import commands as topics_commands
 
     patches.replace(topics_commands, "anything", lambda results: all(results.values()))

@@ -23,7 +23,7 @@ from ..preconditions import reading as reading_needs
 
 @bug("BUG-060", caught_by=("INV-C7", "INV-C3", "INV-C4", "INV-C6"), needs=[reading_needs.roams])
 def what_was_queued_survives_a_seek(patches: Patches) -> None:
-    """What was in the queue when the subscription was moved is handed out all the same."""
+    """Messages in the queue when the subscription was moved are delivered all the same."""
 
     def open_command(original: Any, self: Any, *arguments: Any) -> Any:
         queue = self._queue
@@ -55,7 +55,8 @@ def a_seek_is_done_when_it_is_answered(patches: Patches) -> None:
 
 @bug("BUG-061", caught_by=("INV-C7", "INV-N5"), needs=[reading_needs.roams])
 def a_seek_that_is_answered_first_never_ends(patches: Patches) -> None:
-    """The answer to SEEK comes before the consumer is attached again, and nobody looks for it then."""
+    """The answer to SEEK comes before the consumer is attached again, and the client does not look for it
+    then."""
 
     def attach(original: Any, self: Any, connection: Any) -> None:
         if self.current is not None and self._answered:
@@ -108,7 +109,7 @@ def a_seek_that_was_lost_is_done(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C4", "INV-C7", "INV-N5"), needs=[reading_needs.roams_and_acknowledges])
 def acknowledgements_survive_a_seek(patches: Patches) -> None:
-    """What was acknowledged and not sent is sent after the seek: the cursor goes where it was."""
+    """Acknowledgements made and not sent before a seek are sent after it: the cursor goes where it was."""
 
     patches.replace(AckGrouping, "drop", nothing)
 
@@ -128,7 +129,7 @@ def a_seek_into_a_batch_goes_to_its_beginning(patches: Patches) -> None:
 
 @bug("BUG-065", caught_by=("INV-C7", "INV-C3", "INV-N5", "INV-C11"), needs=[reading_needs.roams_among_chunks])
 def an_inclusive_start_at_a_message_in_chunks(patches: Patches) -> None:
-    """Who goes to a message in chunks begins with its last chunk, and never gets it."""
+    """A consumer that seeks to a message in chunks begins with its last chunk, and never gets the message."""
 
     def command(original: Any, wire_id: int, request_id: int, target: Any) -> Any:
         if isinstance(target, MessageId):
@@ -150,7 +151,7 @@ def every_seek_is_inclusive(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C7",), needs=[reading_needs.roams])
 def seeks_overtake_each_other(patches: Patches) -> None:
-    """Of several seeks that wait the last one is done first."""
+    """When several seeks wait, the client does the last one first."""
 
     def begin(original: Any, self: Any) -> None:
         if len(self.waiting) > 1:
@@ -162,7 +163,7 @@ def seeks_overtake_each_other(patches: Patches) -> None:
 
 @bug("BUG-067", caught_by=("INV-C6", "INV-N5"), needs=[reading_needs.roams])
 def messages_before_the_start_keep_their_permits(patches: Patches) -> None:
-    """What is dropped because it lies before the place that was sought gives no permits back."""
+    """A message that is dropped because it lies before the place that was sought gives no permits back."""
 
     def skip(self: Any, place: Any) -> None:
         self.counters.before_start += 1
@@ -178,7 +179,8 @@ def messages_before_the_start_keep_their_permits(patches: Patches) -> None:
 
 @bug("BUG-028", caught_by=("INV-C3", "INV-C7"), needs=[reading_needs.reads, needs.detaches])
 def an_inclusive_reader_reads_the_last_one_again(patches: Patches) -> None:
-    """Who began with a message itself begins after a reconnect with the last one that it was handed."""
+    """A reader that began with a message itself begins after a reconnect with the last message delivered to
+    it."""
 
     def resume_after(original: Any, self: Any, last: Any, *since: Any) -> None:
         inclusive = self.inclusive
@@ -226,7 +228,7 @@ def a_reader_begins_anew(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C3", "INV-C7", "INV-C18"), needs=[reading_needs.reads_partitions, needs.detaches])
 def only_the_first_partition_goes_on(patches: Patches) -> None:
-    """Of a reader of several partitions the others begin anew after a reconnect."""
+    """After a reconnect of a reader of several partitions, all partitions but the first begin anew."""
 
     def resume_after(original: Any, self: Any, last: Any, *since: Any) -> None:
         if self._source.partition <= 0:
@@ -266,7 +268,7 @@ def a_reader_acknowledges_what_it_was_not_asked_for(patches: Patches) -> None:
 
 @bug("BUG-063", caught_by=("INV-C15",), needs=[reading_needs.asks])
 def there_is_more_as_before_the_seek(patches: Patches) -> None:
-    """What was known of the last message, and of the one handed out, survives a seek."""
+    """The client's knowledge of the last message, and of the one last delivered, survives a seek."""
 
     def moved(original: Any, self: Any, target: Any, inclusive: bool) -> None:
         last, known = self._queue.last_delivered, self._known_last
@@ -289,7 +291,7 @@ def the_end_counts_as_more(patches: Patches) -> None:
 
 @bug("BUG-063", caught_by=("INV-C15",), needs=[reading_needs.asks])
 def nothing_more_than_what_is_queued(patches: Patches) -> None:
-    """Nobody asks the broker: what is not in the queue is not there."""
+    """The client does not ask the broker: a message that is not in the queue does not exist for it."""
 
     def is_more(self: Any, answer: Any) -> bool:
         return bool(self._queue.available)
@@ -324,7 +326,8 @@ def a_refused_question_is_asked_again_at_once(patches: Patches) -> None:
 
 @bug("BUG-108", caught_by=("INV-C15",), needs=[reading_needs.asks, needs.detaches])
 def questions_are_lost_with_the_connection(patches: Patches) -> None:
-    """Who asked for the last message is told nothing when the connection is lost before the answer."""
+    """An application that asked for the last message gets no answer when the connection is lost before the
+    answer."""
 
     def detach(original: Any, self: Any) -> None:
         original(self)

@@ -20,13 +20,13 @@ from ..preconditions import reading as reading_needs
 
 @bug("own", caught_by=("INV-C18",), needs=[reading_needs.tables])
 def a_table_is_ready_before_it_is_read(patches: Patches) -> None:
-    """A table view does not wait for what was there when somebody asked."""
+    """A table view does not wait for messages that were there when the application asked."""
     patches.replace(TableView, "_look", lambda self, what: self._done(what))
 
 
 @bug("own", caught_by=("INV-C18",), needs=[reading_needs.tables_of_partitions])
 def a_table_is_ready_with_the_first_partition(patches: Patches) -> None:
-    """Of several partitions one that is read to its end counts for all."""
+    """When one of several partitions is read to its end, the table view counts all as read."""
 
     def passed(original: Any, self: Any, item: Any) -> None:
         before = [(each, len(each.waits_for or ())) for each in self._catching_up]
@@ -54,7 +54,7 @@ def deleted_keys_stay_in_the_table(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C18",), needs=[reading_needs.tables])
 def the_first_value_of_a_batch_stays(patches: Patches) -> None:
-    """Of several values of a key that come together the first one is kept."""
+    """When several values of a key come together, the table view keeps the first one."""
 
     def put(original: Any, self: Any, items: Any, changes: Any) -> None:
         original(self, list(items)[::-1], changes)
@@ -64,7 +64,7 @@ def the_first_value_of_a_batch_stays(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C18",), needs=[reading_needs.tables])
 def the_last_change_is_not_told(patches: Patches) -> None:
-    """Of several changes that come together the last one is left out."""
+    """When several changes come together, the table view leaves out the last one."""
 
     def put(original: Any, self: Any, items: Any, changes: Any) -> None:
         original(self, items, changes)
@@ -76,7 +76,7 @@ def the_last_change_is_not_told(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C18",), needs=[reading_needs.tables])
 def changes_are_told_twice(patches: Patches) -> None:
-    """Whoever listens hears every change again."""
+    """The table view tells the application every change twice."""
 
     def read(original: Any, self: Any) -> None:
         emit = self._context.emit
@@ -153,7 +153,7 @@ def nobody_asks_for_what_is_left(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C2", "INV-C17", "INV-C3"), needs=[reading_needs.reads_compacted, needs.batches])
 def placeholders_are_delivered(patches: Patches) -> None:
-    """What compaction has taken out of a batch is handed out as an empty message."""
+    """A message that compaction has taken out of a batch is delivered as an empty message."""
 
     def without_skipped(original: Any, self: Any, batch: Any, place: Any, size: int, bits: int) -> int:
         before = self.counters.compacted_out
@@ -174,7 +174,8 @@ def placeholders_are_delivered(patches: Patches) -> None:
     "own", caught_by=("INV-C17", "INV-C18"), needs=[reading_needs.reads_compacted, reading_needs.compactions]
 )
 def compaction_takes_one_more(patches: Patches) -> None:
-    """Of every entry the first message that has to stay is taken away, too."""
+    """Compaction also takes away the first message that has to stay of every entry from which it takes
+    any."""
 
     def left_of(original: Any, entry: Any, winners: Any) -> Any:
         return original(entry, winners[1:] if len(winners) < entry.messages else winners)
@@ -188,7 +189,7 @@ def compaction_takes_one_more(patches: Patches) -> None:
     needs=[reading_needs.reads_compacted, reading_needs.compactions],
 )
 def the_first_after_the_horizon_is_passed_over(patches: Patches) -> None:
-    """Who has read what compaction has left goes on one entry too late."""
+    """A reader that has read everything that compaction has left goes on one entry too late."""
 
     def dispatch(original: Any, self: Any, dispatcher: Any, consumer: Any) -> None:
         original(self, dispatcher, consumer)

@@ -1,4 +1,5 @@
-"""Bugs of consumers that count the time: messages nobody judged, and delays that grow."""
+"""Bugs of consumers that count the time: messages that were neither acknowledged nor negatively acknowledged,
+and delays that grow."""
 
 from typing import Any
 
@@ -14,7 +15,8 @@ from ..preconditions import general as needs
 
 @bug("BUG-045", caught_by=("INV-C9",), needs=[needs.timeouts_when_shared, needs.nacks_when_shared])
 def refused_messages_time_out_as_well(patches: Patches) -> None:
-    """What is refused stays in the tracker of the acknowledgement timeout: it is asked for by either."""
+    """A negatively acknowledged message stays in the tracker of the acknowledgement timeout: both ask for it
+    again."""
     refusing = False
 
     def negative_acknowledge(original: Any, self: Any, places: Any, batches: Any) -> None:
@@ -98,7 +100,7 @@ def one_message_takes_its_batch_off_the_tracker(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C9",), needs=[needs.timeouts, needs.growing])
 def timeouts_do_not_grow(patches: Patches) -> None:
-    """What comes again and again is asked for as soon as what came once."""
+    """The client asks for a message delivered many times as soon as for one delivered once."""
 
     def expiry(original: Any, self: Any, redelivery_count: int) -> Any:
         return original(self, 0)
@@ -108,7 +110,8 @@ def timeouts_do_not_grow(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C9",), needs=[needs.nacks, needs.growing])
 def refusals_do_not_grow(patches: Patches) -> None:
-    """What is refused again and again is asked for as soon as what was refused once."""
+    """The client asks for a message negatively acknowledged many times as soon as for one negatively
+    acknowledged once."""
 
     def add(original: Any, self: Any, place: Any, redelivery_count: int, now: int) -> None:
         original(self, place, 0, now)
@@ -124,7 +127,7 @@ def passed_over_means_judged(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C9",), needs=[needs.nacks])
 def refusals_are_asked_for_much_too_late(patches: Patches) -> None:
-    """What is refused comes again, after thirty times its delay."""
+    """A negatively acknowledged message is redelivered after thirty times its delay."""
 
     def add(original: Any, self: Any, place: Any, redelivery_count: int, now: int) -> None:
         delay, _ = self._delays[min(redelivery_count, len(self._delays) - 1)]
@@ -135,7 +138,8 @@ def refusals_are_asked_for_much_too_late(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C9",), needs=[needs.forgets])
 def timeouts_four_times_as_long(patches: Patches) -> None:
-    """What nobody judges comes again, much later than was promised."""
+    """A message that is neither acknowledged nor negatively acknowledged is redelivered much later than was
+    promised."""
 
     def begin(original: Any, self: Any, context: Any, spec: Any) -> None:
         original(self, context, spec)
