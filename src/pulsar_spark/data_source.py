@@ -1,4 +1,4 @@
-"""The data source as Spark meets it: a name, a schema, and who reads and writes.
+"""The data source as Spark meets it: a name, a schema, readers and writers.
 
 It knows PySpark's interface and sends on: batch reads to `batch_source`, streams to `stream_source`, writes
 to `sink`. Spark makes an instance for every DataFrame, asks for the schema and keeps the instance pickled, so

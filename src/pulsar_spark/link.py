@@ -1,9 +1,9 @@
 """`Link`: the protocol core driven by blocking calls, in whatever process it is used: a Spark worker, the
 driver.
 
-There is no thread and no event loop. Whoever wants something calls, and the sockets are served until it is
-there or a deadline has passed; between two calls nothing is read, so a broker that sends faster than its data
-is used is held up by TCP. A `Link` belongs to one process and one thread: `open_link` keeps one for each
+There is no thread and no event loop. The caller calls, and the link serves the sockets until the answer is
+there or a deadline has passed. Between two calls it reads nothing, so TCP holds up a broker that sends faster
+than its data is used. A `Link` belongs to one process and one thread: `open_link` keeps one for each
 service URL and process, and makes a new one where the old one was left alone for too long for its
 connections to be alive still.
 

@@ -1,9 +1,8 @@
 """This module makes record batches from messages, with exactly the columns that a query asks for.
 
-`ALL_COLUMNS` is the table: names and types as Spark sees them. A `Builder` takes the items of
-a reader with `raw_batches`. Runs of messages that look alike become columns without being looked at one by one
-(`shapes`), all others go message by message. What stands once in an entry is noted once and spread over the
-rows at the end.
+`ALL_COLUMNS` is the table: names and types as Spark sees them. A `Builder` takes the items of a reader with
+`raw_batches`. It makes columns of runs of messages that look alike as a whole (`shapes`), and takes all
+others one by one. It notes a field of an entry once and spreads it over the rows at the end.
 
 It knows nothing of positions, ranges and Spark.
 """
@@ -485,7 +484,7 @@ class Builder:
 
 
 def _checked(array: Any, field: Any) -> Any:
-    """Return the array. Raises `BadColumn` for text that is not UTF-8, and for a null in a NOT NULL column."""
+    """Return the array. Raises `BadColumn` for text that is not UTF-8, and a null in a NOT NULL column."""
     if array.null_count and not field.nullable:
         raise BadColumn(f"column {field.name!r}: it is asked for as NOT NULL, and a message has none")
     if field.name in MAYBE_TEXT and field.type == pa.string():

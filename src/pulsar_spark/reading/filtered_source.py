@@ -44,7 +44,7 @@ class FilteredReader(PulsarReader):
                 yield each
 
     def _take(self, each: Filter) -> bool:
-        """Take a filter over; true if Spark need not apply it again."""
+        """Use a filter to narrow the read; true if Spark need not apply it again."""
         match each:
             case EqualTo(("__topic",), str() as name):
                 self._names = _both(self._names, {name})

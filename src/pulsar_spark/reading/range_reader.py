@@ -5,8 +5,8 @@ The end is decided by position. Positions of messages that never come (markers o
 compaction or retention has removed, an empty ledger) cannot be waited for, so one of these ends it:
 
 * An entry at the end or behind it has come. The reader drops what is behind the end.
-* The broker says that the topic has no message behind the last one delivered. Chunks of incomplete messages
-  count as delivered.
+* The broker says that the topic has no message behind the last entry that came. Chunks of incomplete
+  messages count.
 * The broker says that everything up to the end is acknowledged. The reader acknowledges the messages it has
   delivered, and the broker those that it does not deliver. The reader asks when nothing came for a while.
 
@@ -240,8 +240,9 @@ class _RangeReader:
             ) from error
 
     def _nothing_left(self, reading: Reading) -> bool:
-        """True if the broker says that nothing of the range is still to come. It cannot say so while it is not
-        connected."""
+        """True if the broker says that nothing of the range is still to come.
+
+        Without a connection it cannot say so, and the method returns False."""
         try:
             answer: LastPosition = reading.where(min(self._timeout, 30.0))
         except LinkTimeout:
@@ -261,8 +262,9 @@ class _RangeReader:
         )
 
     def _check_unreadable(self) -> None:
-        """Raise `UnreadableMessages` if an entry of the range did not become a message. The broker's own entries
-        and entries outside of the range do not count."""
+        """Raise `UnreadableMessages` if an entry of the range did not become a message.
+
+        The broker's own entries and entries outside of the range do not count."""
         counters = self._counters
         span = counters.unreadable
         if span is None or span[1] <= self._range.start or span[0] > self._range.end:

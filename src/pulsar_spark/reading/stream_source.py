@@ -6,8 +6,8 @@ only `read` is called.
 
 This module does two things that Spark does not do. Spark does not write down where a query began before the
 first micro-batch is through. So a start that depends on the moment (`latest`, a time) is first the end of an
-empty micro-batch, the pin batch. It stands in the checkpoint before any message is read. Second, Spark commits
-a micro-batch only when it builds the next. So the driver acknowledges by itself after a while without
+empty micro-batch, the pin batch. It stands in the checkpoint before any message is read. Second, Spark
+commits a micro-batch only when it builds the next. So the driver acknowledges by itself after a while without
 messages.
 """
 

@@ -7,9 +7,9 @@ the same cuts from the same rows, so the broker can tell what it has from what i
 * The producer's name says whose rows they are: the query or write, and the sink's partition.
 * The sequence id of a row is the batch's number, then the row's index among those of its task that go to the
   same topic partition. Ids never go back: a later batch's are all higher.
-* The broker compares an entry's lowest sequence id and drops a known entry as a whole. So the cuts depend on the rows
-  alone, never on time, and no entry has ids on both sides of what the broker knew when the producer was
-  opened.
+* The broker compares only the lowest sequence id of an entry, and drops the entry as a whole. So the cuts
+  depend on the rows alone, never on time. No entry has ids on both sides of what the broker knew when the
+  producer was opened.
 """
 
 from bisect import bisect_left

@@ -85,7 +85,7 @@ class Limits:
 
 @dataclass
 class Written:
-    """The totals of what a task has written. `known`: rows that the broker had already, from an earlier attempt."""
+    """The totals of one task. `known`: rows that the broker had already, from an earlier attempt."""
 
     rows: int = 0
     bytes: int = 0
@@ -103,7 +103,9 @@ class Entry:
     lowest: int
 
     def known_in_part(self, known: int) -> bool:
-        """True if a broker that knows ids up to `known` knows some rows of the entry: it would drop it whole."""
+        """True if a broker that knows ids up to `known` knows some of these rows, not all.
+
+        It would drop the entry whole."""
         return self.lowest <= known < self.lowest + self.rows - 1
 
 
@@ -276,7 +278,7 @@ class Destination:
             done += entry.rows
 
     def _came_back(self, known: int) -> PulsarError | None:
-        """Why rows would be lost if the producer, which was away, went on; None where they would not.
+        """Return the error if the broker would drop rows of a producer that came back; None if it would not.
 
         Ids that another attempt stored meanwhile may end inside an entry of this one: the broker would drop
         that entry whole. Then the task has to run again, with a cut there.
@@ -304,7 +306,7 @@ class Destination:
 
 
 class TakenOver(PulsarError):
-    """What a producer that was away comes back to is not what it left."""
+    """A producer was disconnected, and the broker's topic changed before it came back."""
 
     retryable = True
 
@@ -317,7 +319,7 @@ def taken_over(known: int) -> TakenOver:
 class TaskProducer:
     """The producers of one task. `numbered`: None for at least once.
 
-    Whoever uses it calls `send` for all rows, then `finish`; and `abandon` where anything was raised. Raises
+    The caller calls `send` for all rows, then `finish`; and `abandon` where anything was raised. Raises
     `ProducerBusy`, `DeduplicationOff` and `WriteFailed`.
     """
 

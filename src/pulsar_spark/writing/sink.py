@@ -37,7 +37,7 @@ QUERY_PROPERTY = "sql.streaming.queryId"
 
 @dataclass
 class TaskWritten(WriterCommitMessage):
-    """The totals of what one task has written. `known`: rows that the broker had already from an earlier attempt."""
+    """The totals of one task. `known`: rows that the broker had already from an earlier attempt."""
 
     partition: int
     rows: int
@@ -133,8 +133,9 @@ class PulsarBatchWriter(Writing, DataSourceArrowWriter):
 
 
 def batch_writer(options: WriteOptions, schema: Any, overwrite: bool) -> PulsarBatchWriter:
-    """Make the writer that `DataSource.writer` returns. Raises an `OptionError` or `InvalidRows` for what cannot be
-    written."""
+    """Make the writer that `DataSource.writer` returns.
+
+    Raises an `OptionError` or `InvalidRows` for what cannot be written."""
     return checked(PulsarBatchWriter, options, schema, overwrite)
 
 

@@ -18,8 +18,8 @@ WRITTEN: Final[dict[str, tuple[str, ...]]] = {
     "__messageProperties": ("map<string,string>",),
     "__orderingKey": ("binary",),
 }
-"""The columns that make a message, and their types. `value` has to be there; a null value is a null message, which deletes its key where
-the topic is compacted."""
+"""The columns that make a message, and their types. `value` has to be there. A null value is a null message,
+which deletes its key where the topic is compacted."""
 
 GIVEN: Final = frozenset(
     {
