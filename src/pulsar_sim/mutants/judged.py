@@ -29,7 +29,7 @@ class Judged:
     worlds: int = 0
     """Worlds that were run, the last one included."""
     tested: bool = False
-    """The unit tests have judged it, too."""
+    """The unit tests were run on it, too."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -1,4 +1,4 @@
-"""The simulator as a judge: worlds by name, broadest first, and how one of them fails.
+"""The simulator's trial of a mutant: worlds by name, broadest first, and how one of them fails.
 
 Owns the choice: the scenarios of the sweeps as they are, drawn worlds, then points of the sweeps. The names
 are texts, so that processes can hand them to each other and a report can name the one that failed.

@@ -1,4 +1,4 @@
-"""Bugs of acknowledgements: batches and their sets, cumulative ones, grouping, confirmation, what is lost."""
+"""Bugs of acknowledgements: batches and their sets, cumulative ones, grouping, confirmation, losses."""
 
 from typing import Any
 
@@ -82,7 +82,7 @@ def a_batch_is_never_complete(patches: Patches) -> None:
 
 @bug("BUG-039", caught_by=("INV-C4",), needs=[needs.index_acknowledgement_of_batches])
 def set_of_what_is_left_upside_down(patches: Patches) -> None:
-    """The set in an acknowledgement names what is done, and not what is left."""
+    """The set in an acknowledgement names the acknowledged messages, and not the open ones."""
     original = vars(BatchAcknowledgement)["open_bits"].fget
 
     def open_bits(self: Any) -> int:
@@ -141,8 +141,8 @@ def unread_parts_taken_for_duplicates(patches: Patches) -> None:
     "BUG-034", caught_by=("INV-C7", "INV-N5", "INV-C1", "INV-C4"), needs=[needs.cumulative, needs.last_reset]
 )
 def cumulative_mark_survives_its_connection(patches: Patches) -> None:
-    """A cumulative acknowledgement counts as sent before it is, also when its connection is lost: what comes
-    again below it is dropped as a duplicate."""
+    """A cumulative acknowledgement counts as sent before it is, also when its connection is lost. Messages
+    redelivered below it are dropped as duplicates."""
 
     def forget_sent(self: Any) -> None:
         if self._position is not None:
@@ -294,7 +294,8 @@ def unconfirmed_acknowledgements_forgotten(patches: Patches) -> None:
     needs=[needs.receipts, needs.fault("acknowledgement_refused")],
 )
 def an_acknowledgement_that_fails_ends_the_connection(patches: Patches) -> None:
-    """An acknowledgement that the broker refuses ends the connection that everybody else uses, too."""
+    """An acknowledgement that the broker refuses ends the connection, which other producers and consumers
+    use, too."""
 
     def answered(original: Any, self: Any, sent: Any, reply: Any) -> None:
         connection = sent.connection

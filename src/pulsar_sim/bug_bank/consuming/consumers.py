@@ -1,4 +1,4 @@
-"""Bugs of consumers: permits, what becomes of an arriving message, the queue, redelivery, closing."""
+"""Bugs of consumers: permits, the handling of an arriving message, the queue, redelivery, closing."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ T = proto.BaseCommand
 
 @bug("BUG-068", caught_by=("INV-C6", "INV-N5"), needs=[needs.redeliver_all])
 def permits_of_a_cleared_queue_lost(patches: Patches) -> None:
-    """Messages dropped from the queue because they come again give no permits back."""
+    """Messages dropped from the queue because they are redelivered give no permits back."""
 
     def clear(original: Any, self: Any) -> None:
         grant, self._permits._grant = self._permits._grant, None
@@ -150,7 +150,8 @@ def flow_dropped_when_something_waits_to_be_written(patches: Patches) -> None:
 
 @bug("BUG-001", caught_by=("INV-C3", "INV-C1", "INV-N5", "INV-C6"), needs=[needs.detaches])
 def queue_cleared_again_after_a_reconnect(patches: Patches) -> None:
-    """A second reconnect, already under way, clears the queue of the first: what was prefetched is gone."""
+    """A second reconnect, already under way, clears the queue of the first: the prefetched messages are
+    gone."""
 
     def on_opened(original: Any, self: Any, connection: Any, reply: Any) -> None:
         self.clear_again = self._ready
@@ -184,7 +185,8 @@ def queue_kept_over_a_reconnect(patches: Patches) -> None:
 
 @bug("BUG-002", caught_by=("INV-C3", "INV-C1", "INV-N5", "INV-C6"))
 def first_message_of_an_attachment_lost(patches: Patches) -> None:
-    """The consumer is registered a moment after the subscription is confirmed; what came with it is lost."""
+    """The consumer is registered a moment after the subscription is confirmed. A message that came with the
+    confirmation is lost."""
 
     def on_opened(original: Any, self: Any, connection: Any, reply: Any) -> None:
         self.registered = False
@@ -225,7 +227,8 @@ def nobody_told_after_the_queue_was_cleared(patches: Patches) -> None:
 
 @bug("BUG-005", caught_by=("INV-C3", "INV-C1", "INV-N5"))
 def message_lost_that_does_not_fit(patches: Patches) -> None:
-    """A message is taken off the queue to see whether it fits into what was asked for, and lost if not."""
+    """The client takes a message off the queue to see whether it fits into the limit of the request, and
+    loses it if not."""
 
     def take(original: Any, self: Any, limit: int) -> Any:
         taken = original(self, limit)
@@ -345,7 +348,7 @@ def ids_negatively_acknowledged_in_vain(patches: Patches) -> None:
 
 @bug("BUG-047", caught_by=("INV-C9",), needs=[needs.nacks_when_shared])
 def everything_asked_for_by_an_empty_list(patches: Patches) -> None:
-    """The list of what to deliver again is sent empty, which means everything."""
+    """The client sends an empty list of messages to redeliver, which means all messages."""
 
     def request(self: Any, connection: Any, places: Any) -> None:
         command = proto.CommandRedeliverUnacknowledgedMessages(consumer_id=self._wire_id)
@@ -384,13 +387,14 @@ def asked_for_again_and_again(patches: Patches) -> None:
 
 @bug("BUG-051", caught_by=("INV-C9",), needs=[needs.nacks_when_shared])
 def acknowledged_messages_asked_for_again(patches: Patches) -> None:
-    """A message that is acknowledged after it was refused stays in the list of what to ask for."""
+    """A message that is acknowledged after a negative acknowledgement stays in the list of messages to ask
+    for."""
     patches.replace(Redelivery, "acknowledged", nothing)
 
 
 @bug("BUG-049", caught_by=("INV-C9",), needs=[needs.nacks_in_order, needs.cumulative])
 def cumulatively_acknowledged_messages_asked_for_again(patches: Patches) -> None:
-    """A cumulative acknowledgement leaves what it covers in the list of what to ask for."""
+    """A cumulative acknowledgement leaves the messages that it covers in the list of messages to ask for."""
     patches.replace(Redelivery, "acknowledged_through", nothing)
 
 
@@ -406,7 +410,7 @@ def asked_for_again_and_still_in_the_queue(patches: Patches) -> None:
 
 @bug("BUG-004", caught_by=("INV-P2", "INV-C5", "INV-C1", "CHECK-57"))
 def close_unsubscribes(patches: Patches) -> None:
-    """Closing a consumer removes its subscription, and with it what the topic keeps for it."""
+    """Closing a consumer removes its subscription, and with it the messages that the topic keeps for it."""
 
     def close_command(self: Any, request_id: int) -> bytes:
         command = proto.CommandUnsubscribe(consumer_id=self.wire_id, request_id=request_id)
@@ -417,7 +421,7 @@ def close_unsubscribes(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C14",), needs=[needs.consumers_close])
 def messages_after_the_close(patches: Patches) -> None:
-    """A consumer that is being closed goes on handing out what is in its queue."""
+    """A consumer that is being closed goes on delivering the messages in its queue."""
 
     def stop(self: Any, error: object) -> None:
         self._connection = None

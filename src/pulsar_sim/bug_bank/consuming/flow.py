@@ -116,7 +116,7 @@ def a_queue_grows_for_ever(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-N5",), needs=[needs.scaled_queues])
 def a_queue_that_grows_forgets_what_came_back(patches: Patches) -> None:
-    """When the queue grows, what was not reported yet is lost."""
+    """When the queue grows, permits that were not reported yet are lost."""
 
     def resize(original: Any, self: Any, size: int) -> None:
         self.unreported = min(self.unreported, 0) - (size - self.queue_size)

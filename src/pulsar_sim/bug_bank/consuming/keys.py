@@ -16,7 +16,7 @@ from ..preconditions import general as needs
 
 @bug("own", caught_by=("INV-C12",), needs=[needs.keys, needs.key_shared])
 def newest_first(patches: Patches) -> None:
-    """On a Key_Shared subscription, what has arrived last is handed out first."""
+    """On a Key_Shared subscription, the message that arrived last is delivered first."""
 
     shared: list[ReceiverQueue] = []
 

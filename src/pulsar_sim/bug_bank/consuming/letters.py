@@ -1,5 +1,5 @@
-"""Bugs of dead letters and of messages that are put off: what is copied, what is in a copy, and what becomes
-of the original."""
+"""Bugs of dead letters and of messages to reconsume later: which are copied, the content of a copy, and the
+fate of the original."""
 
 from dataclasses import replace
 from typing import Any
@@ -144,8 +144,8 @@ def letter_boxes_are_left_open(patches: Patches) -> None:
 
 @bug("BUG-078", caught_by=("INV-N5", "INV-C11", "INV-C9"), needs=[needs.dead_letters_of_chunks])
 def only_the_last_chunk_of_a_dead_letter_is_acknowledged(patches: Patches) -> None:
-    """A message in chunks is copied, and what is known of its chunks is lost on the way: of the original its
-    last chunk alone is acknowledged."""
+    """A message in chunks is copied, and the client loses the record of its chunks on the way. Only the last
+    chunk of the original is acknowledged."""
 
     def copied(original: Any, self: Any, message: Any) -> None:
         self._tracker._chunked.pop(message.entry.place, None)
@@ -210,7 +210,8 @@ def what_is_put_off_takes_what_is_before_it(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C4",), needs=[group_needs.retries_with_all_before])
 def what_is_before_it_does_not_wait_for_the_copy(patches: Patches) -> None:
-    """A message is put off, and all before it is acknowledged while its copy is on its way."""
+    """A message is reconsumed later, and all messages before it are acknowledged while its copy is on its
+    way."""
 
     def later(original: Any, self: Any, request: Any, what: Any, judge: Any) -> None:
         if what.cumulative:
@@ -222,7 +223,8 @@ def what_is_before_it_does_not_wait_for_the_copy(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C4", "INV-N5"), needs=[group_needs.retries_with_all_before])
 def what_is_before_it_is_forgotten(patches: Patches) -> None:
-    """A message is put off to be done with all before it, and it alone is acknowledged."""
+    """A message is reconsumed later, with all messages before it to be acknowledged; the client acknowledges
+    it alone."""
 
     def put_off(original: Any, self: Any, what: Any, error: Any) -> None:
         original(self, what._replace(cumulative=False), error)
@@ -232,8 +234,9 @@ def what_is_before_it_is_forgotten(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C10",), needs=[group_needs.retries, needs.detaches])
 def what_was_copied_once_is_not_copied_again(patches: Patches) -> None:
-    """A message that was put off comes once more, because its acknowledgement was lost, and is put off again:
-    the copy that is there already is taken for the one that is asked for."""
+    """A message that was reconsumed later is redelivered, because its acknowledgement was lost. The
+    application asks to reconsume it later again. The client takes the copy that is there already for the one
+    that is asked for."""
     safe: dict[Any, set[Any]] = {}
 
     def later(original: Any, self: Any, request: int, what: Any, judge: Any) -> None:

@@ -231,7 +231,7 @@ def one_topic_takes_the_others_with_it(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-N5",), needs=[group_needs.told_of_topics, group_needs.comes_late])
 def brokers_forget_to_tell(patches: Patches) -> None:
-    """A broker tells whoever watches of one change, and of none after it."""
+    """A broker tells a watcher of one change, and of none after it."""
 
     def changed(original: Any, self: Any, name: str, there: bool) -> None:
         if not getattr(self, "has_told", False):
@@ -394,7 +394,7 @@ def every_partition_has_the_whole_queue(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C7", "INV-C3", "INV-N5"), needs=[group_needs.tours])
 def a_seek_moves_the_first_topic_only(patches: Patches) -> None:
-    """A seek to what means something in every topic is passed on to one of them."""
+    """A seek to a position that has a meaning in every topic is passed on to one topic only."""
     from pulsar_sansio.client.multi_topics import commands as topics_commands
 
     def places(original: Any, *arguments: Any) -> Any:

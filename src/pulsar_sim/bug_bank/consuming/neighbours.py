@@ -1,4 +1,4 @@
-"""Bugs of one bad message in a batch: what becomes of its neighbours, and how often each was tried."""
+"""Bugs of one bad message in a batch: the fate of its neighbours, and the number of tries of each message."""
 
 from typing import Any
 
@@ -75,8 +75,8 @@ def a_copy_acknowledges_the_whole_batch(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C19",), needs=[needs.bad_messages, needs.detaches, needs.kept])
 def acknowledged_in_the_queue_and_delivered(patches: Patches) -> None:
-    """The application acknowledges what it has while that waits in the queue once more, and is given it
-    again."""
+    """The application acknowledges a message while a second copy waits in the queue. The client delivers that
+    copy to the application all the same."""
     patches.replace(Redelivery, "take_back", nothing)
 
 

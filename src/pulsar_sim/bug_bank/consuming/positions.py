@@ -1,4 +1,4 @@
-"""Bugs of those who move about: seeks, readers, and questions whether there is more."""
+"""Bugs of consumers and readers that move: seeks, readers, and questions whether there is more."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def what_was_queued_survives_a_seek(patches: Patches) -> None:
 
 @bug("BUG-060", caught_by=("INV-C7",), needs=[reading_needs.roams])
 def a_seek_is_done_when_it_is_answered(patches: Patches) -> None:
-    """The seek is done with the broker's answer; what arrived before is still in the queue."""
+    """The seek is done with the broker's answer; messages that arrived before are still in the queue."""
 
     def succeeded(self: Any, _reply: Any) -> None:
         seek, self.current = self.current, None
@@ -116,7 +116,7 @@ def acknowledgements_survive_a_seek(patches: Patches) -> None:
 
 @bug("BUG-064", caught_by=("INV-C7", "INV-C3"), needs=[reading_needs.roams, needs.batches])
 def a_seek_into_a_batch_goes_to_its_beginning(patches: Patches) -> None:
-    """Messages of the batch that lie before the one that was sought are handed out."""
+    """Messages of the batch that lie before the one that was sought are delivered."""
 
     def start_at(original: Any, self: Any, start: Any, inclusive: bool) -> None:
         if start is not None and start.batch_index >= 0:
@@ -141,7 +141,7 @@ def an_inclusive_start_at_a_message_in_chunks(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C7",), needs=[reading_needs.roams])
 def every_seek_is_inclusive(patches: Patches) -> None:
-    """The message that was sought comes again, although the one behind it was asked for."""
+    """The message that was sought is delivered, although the application asked for the one behind it."""
 
     def seek(original: Any, self: Any, request: Any, target: Any, inclusive: bool) -> None:
         original(self, request, target, True)
@@ -252,7 +252,7 @@ def a_reader_forgets_what_it_sought(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C4",), needs=[reading_needs.reads])
 def a_reader_acknowledges_what_it_was_not_asked_for(patches: Patches) -> None:
-    """One more is acknowledged than was handed out."""
+    """The reader acknowledges one entry more than was delivered."""
 
     def read(original: Any, self: Any) -> None:
         last = self._queue.last
@@ -280,7 +280,7 @@ def there_is_more_as_before_the_seek(patches: Patches) -> None:
 
 @bug("BUG-063", caught_by=("INV-C15",), needs=[reading_needs.asks])
 def the_end_counts_as_more(patches: Patches) -> None:
-    """The last message counts as one that is still to come, although it was handed out."""
+    """The last message counts as one that is still to come, although it was delivered."""
 
     def is_more(original: Any, self: Any, answer: Any) -> Any:
         reached = self._reached()

@@ -37,13 +37,15 @@ def refused_messages_time_out_as_well(patches: Patches) -> None:
 
 @bug("BUG-049", caught_by=("INV-C9",), needs=[needs.timeouts_in_order, needs.cumulative])
 def cumulatively_acknowledged_messages_time_out(patches: Patches) -> None:
-    """A cumulative acknowledgement leaves what it covers in the tracker of the acknowledgement timeout."""
+    """A cumulative acknowledgement leaves the messages that it covers in the tracker of the acknowledgement
+    timeout."""
     patches.replace(AcknowledgementTimeout, "discard_through", nothing)
 
 
 @bug("BUG-051", caught_by=("INV-C9",), needs=[needs.timeouts])
 def tracked_after_it_was_acknowledged(patches: Patches) -> None:
-    """A message is tracked a moment after it was handed out; who acknowledges it at once is too early."""
+    """A message is tracked a moment after it was delivered. An application that acknowledges it at once is
+    too early."""
 
     def acknowledge(original: Any, self: Any, what: Any) -> Any:
         tracked = self._redelivery._timeout
@@ -59,7 +61,7 @@ def tracked_after_it_was_acknowledged(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C9",), needs=[needs.timeouts])
 def timeouts_a_tick_early(patches: Patches) -> None:
-    """There is one slot of time too few: what is handed out late in a tick has less time than it was
+    """There is one slot of time too few: a message delivered late in a tick has less time than it was
     promised."""
 
     def expiry(original: Any, self: Any, redelivery_count: int) -> Any:
