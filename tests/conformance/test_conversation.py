@@ -157,7 +157,7 @@ def test_a_bounded_dictionary_forgets_the_oldest_and_says_so() -> None:
 
 
 def test_answers_to_forgotten_questions_are_not_missed() -> None:
-    """A client that asks without end: what is forgotten is judged leniently."""
+    """A client asks without end: the checker is lenient about questions that it has forgotten."""
     conversation = Conversation()
     script = Script()
     script.connect()

@@ -1,7 +1,7 @@
-"""A broker, or whoever is in between, against a client: one test for each lever that it has.
+"""A broker, or a peer in between, against a client: one test for each lever that it has.
 
-Each lever is pulled as hard as it goes. What comes out is a declared error or nothing, on that one link, and
-no more memory is held than the configuration allows.
+Each lever is pulled as hard as it goes. What comes out is a declared error or nothing, on that one link. The
+client holds no more memory than the configuration allows.
 """
 
 import gc

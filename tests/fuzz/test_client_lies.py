@@ -1,7 +1,7 @@
-"""A client, or whoever says he is one, against a broker: one test for each lever that it has.
+"""A client, or a peer that claims to be one, against a broker: one test for each lever that it has.
 
-What a command means, and how each is refused, is tested beside the broker's machines. Here it is about
-quantity: what comes without end, what is kept of it, and how long one frame can keep a broker busy.
+The meaning of each command, and how each is refused, is tested beside the broker's machines. These tests are
+about quantity: what comes without end, what is kept of it, and how long one frame can keep a broker busy.
 """
 
 import gc

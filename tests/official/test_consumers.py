@@ -25,7 +25,7 @@ async def test_its_asyncio_api(broker: OurBroker, topic: str) -> None:
         await consumer.acknowledge_cumulative(messages[1])
         await consumer.negative_acknowledge(messages[2])
         again = [(await consumer.receive()).data() for _ in range(2)]
-        assert again == [b"2", b"3"]  # one alone cannot come again here
+        assert again == [b"2", b"3"]  # one alone cannot be redelivered here
         await consumer.seek(messages[0].publish_timestamp() - 1000)
         assert [(await consumer.receive()).data() for _ in range(4)] == [b"0", b"1", b"2", b"3"]
         consumer.redeliver_unacknowledged_messages()

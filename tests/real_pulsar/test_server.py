@@ -1,4 +1,5 @@
-"""A real Pulsar ends with whoever started it; that it serves and survives a kill, the suite stands on."""
+"""A real Pulsar ends with the process that started it. The suite relies on its serving and surviving a
+kill."""
 
 import os
 import signal

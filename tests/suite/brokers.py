@@ -57,7 +57,7 @@ class BrokerUnderTest(ABC):
 
     @abstractmethod
     async def delete_topic(self, topic: str) -> None:
-        """With its subscriptions, whoever is connected."""
+        """Delete a topic with its subscriptions, even if clients are connected."""
 
     @abstractmethod
     async def subscriptions(self, topic: str) -> list[str]: ...

@@ -120,7 +120,7 @@ async def test_without_batch_indexes_the_broker_hears_of_whole_batches_only(read
 async def test_what_is_acknowledged_while_the_connection_is_lost(
     line: Line, client_on_line: Client, topic: str, cumulative: bool, receipts: bool
 ) -> None:
-    """It waits, and goes first on the next one: before anything comes again."""
+    """The acknowledgement waits, and goes first on the next connection: before anything is redelivered."""
     async with client_on_line.subscribe(
         topic, "sub", kind="exclusive", acknowledgement_receipts=receipts
     ) as consumer:

@@ -231,7 +231,7 @@ async def test_over_a_lost_connection(
 
 
 async def test_what_is_reconsumed_later_leaves_its_neighbours_alone(client: Client, topic: str) -> None:
-    """One is put off until it is a dead letter, another one is negatively acknowledged once."""
+    """One message is reconsumed later until it is a dead letter; another is negatively acknowledged once."""
     handled: Counter[bytes] = Counter()
     refused: list[bytes] = []
     retry = DeadLetterPolicy(
@@ -294,8 +294,8 @@ async def test_another_consumer_gets_the_batch_as_a_whole(client: Client, topic:
 async def test_the_official_client_takes_the_neighbours_along(
     broker: BrokerUnderTest, client: Client, topic: str
 ) -> None:
-    """Its application does the same with the same batch: the neighbours come again though acknowledged, and
-    all eight are dead letters."""
+    """An application of the official client does the same with the same batch. The neighbours are redelivered
+    though acknowledged, and all eight are dead letters."""
 
     def scenario() -> tuple[Counter[bytes], list[bytes]]:
         seen: Counter[bytes] = Counter()

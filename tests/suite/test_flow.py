@@ -197,7 +197,7 @@ async def test_so_many_bytes_are_enough(client: Client, topic: str) -> None:
 
 
 async def test_partitions_share_a_queue(broker: BrokerUnderTest, client: Client, topic: str) -> None:
-    """Rules FLOW-16, MULTI-15: whoever receives nothing has no more than the total."""
+    """Rules FLOW-16, MULTI-15: a consumer whose application receives nothing holds no more than the total."""
     await broker.create_partitioned_topic(topic, 4)
     async with (
         client.subscribe(topic, "sub", "shared", max_total_receiver_queue_size=8) as consumer,

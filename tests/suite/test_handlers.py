@@ -1,4 +1,4 @@
-"""Handlers of messages, against whichever broker: what fails comes again, keys stay in order."""
+"""Handlers of messages, against either broker: failed messages are redelivered, keys stay in order."""
 
 import pytest
 import trio

@@ -117,7 +117,7 @@ async def test_later(client: Client, topic: str) -> None:
 
 
 async def test_several_later(client: Client, topic: str) -> None:
-    """They come again in the order they were put off in."""
+    """The messages are delivered again in the order in which the application reconsumed them later."""
     async with (
         client.subscribe(topic, "sub", kind="shared", retry=True) as consumer,
         client.create_producer(topic) as producer,

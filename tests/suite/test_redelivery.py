@@ -54,7 +54,7 @@ async def test_it_goes_to_whichever_consumer_is_there(client: Client, topic: str
 
 
 async def test_redeliver_unacknowledged(client: Client, topic: str) -> None:
-    """Everything that is not acknowledged comes again, in order (Exclusive)."""
+    """Every message that is not acknowledged is redelivered, in order (Exclusive)."""
     async with (
         client.subscribe(topic, "sub", kind="exclusive") as consumer,
         client.create_producer(topic, batching=None) as producer,
@@ -68,7 +68,8 @@ async def test_redeliver_unacknowledged(client: Client, topic: str) -> None:
 
 
 async def test_one_message_of_a_batch_can_be_given_back(client: Client, topic: str) -> None:
-    """The broker delivers whole batches; what was acknowledged of one is not handed out again."""
+    """The broker delivers whole batches; the client does not deliver a batch's acknowledged messages
+    again."""
     async with (
         client.subscribe(
             topic,

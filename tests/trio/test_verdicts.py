@@ -120,7 +120,8 @@ async def test_a_copy_that_nobody_waits_for_is_made_all_the_same(client: Client,
 
 
 async def test_a_broker_that_does_not_keep_what_of_a_batch_is_acknowledged() -> None:
-    """It confirms and forgets; the batch comes again as a whole, and is done when all of it is."""
+    """The broker confirms and forgets; it redelivers the batch as a whole, which is done when all of it is
+    acknowledged."""
     async with (
         open_broker(batch_index_acknowledgement=False) as broker,
         open_client(broker.url) as client,

@@ -200,8 +200,8 @@ async def test_a_consumer_that_is_closed_while_it_is_drained(client: Client) -> 
 
 
 async def test_drain_over_a_lost_connection_waits_until_it_is_back() -> None:
-    """Acknowledgements wait for the next connection and are confirmed there; messages that come again on it
-    are not delivered."""
+    """Acknowledgements wait for the next connection and are confirmed there; the consumer does not deliver
+    messages that the broker redelivers on it."""
     async with (
         open_proxy() as proxy,
         open_client(proxy.url, initial_backoff=0.01) as client,

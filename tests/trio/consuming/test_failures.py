@@ -170,7 +170,8 @@ async def test_several_topics(broker: EmbeddedBroker, client: Client) -> None:
 
 @pytest.mark.parametrize("concurrency", [1, 3])
 async def test_raise(client: Client, concurrency: int) -> None:
-    """The exception as itself, with its traceback; the message comes again, also while the consumer lives."""
+    """`run` raises the exception itself, with its traceback; the message is redelivered, also while the
+    consumer lives."""
     failing = Failing(0, times=1)
     async with client.subscribe(
         "t", "s", initial_position="earliest", negative_acknowledgement_delay=0.01
@@ -253,7 +254,7 @@ async def test_a_copy_that_fails(
     client: Client, caplog: pytest.LogCaptureFixture, action: OnFailure, concurrency: int
 ) -> None:
     """The message is negatively acknowledged, that is logged, and the run goes on."""
-    # The dead-letter topic is in a namespace that does not exist. The messages were put off often enough.
+    # The dead-letter topic is in a namespace that does not exist. The messages were redelivered often enough.
     policy = DeadLetterPolicy(1, "public/nowhere/dead", "later")
     failing = Failing(1, times=1)
     async with client.subscribe(

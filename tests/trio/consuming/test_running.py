@@ -371,8 +371,8 @@ async def test_a_handler_that_never_waits_lets_others_run(client: Client) -> Non
 
 
 async def test_what_is_taken_back_is_not_handled(client: Client) -> None:
-    """Also what would only have to be taken. What is being handled comes again, unless it is acknowledged
-    before the broker has sent it."""
+    """Messages that a handler would only have to take are not handled either. A message in a handler is
+    redelivered, unless it is acknowledged before the broker has sent it."""
     async with filled(client, 50, "exclusive") as consumer:
         handled: list[int] = []
 
