@@ -1,8 +1,8 @@
 """The data source as Spark meets it: a name, a schema, readers and writers.
 
 It knows PySpark's interface and sends on: batch reads to `batch_source`, streams to `stream_source`, writes
-to `sink`. Spark makes an instance for every DataFrame, asks for the schema and keeps the instance pickled, so
-what is found out while the schema is asked for is the same for all actions of that DataFrame.
+to `sink`. Spark makes an instance for every DataFrame, asks for the schema and keeps the instance pickled.
+So what the instance finds out meanwhile is the same for all actions of that DataFrame.
 """
 
 from collections.abc import Mapping, MutableMapping

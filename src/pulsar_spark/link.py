@@ -4,8 +4,8 @@ driver.
 There is no thread and no event loop. The caller calls, and the link serves the sockets until the answer is
 there or a deadline has passed. Between two calls it reads nothing, so TCP holds up a broker that sends faster
 than its data is used. A `Link` belongs to one process and one thread: `open_link` keeps one for each
-service URL and process, and makes a new one where the old one was left alone for too long for its
-connections to be alive still.
+service URL and process. It makes a new one where the old one was idle for too long for its connections to be
+alive still.
 
 It owns sockets and the clock. What is asked through it, and what messages become, is decided elsewhere.
 """

@@ -1,8 +1,8 @@
 """Re-drive: dead letters back to the topics they came from, those that a condition names, each once.
 
 A run writes down which letters it is about to move, and where to, before it moves them, and that it is done
-afterwards. So a run that was killed is finished by the next one under the name it had and as it was meant,
-and letters that were left where they are can be chosen by a later run with another condition. Owns that book;
+afterwards. So the next run finishes a run that was killed, under the name it had and as it was meant. A
+later run with another condition can choose letters that were left. Owns that book;
 what a letter says of its origin is the protocol's (`REAL_TOPIC` in its properties).
 """
 
@@ -73,7 +73,7 @@ def redrive(
     letter goes to the topic it came from, or to `to`; without either it is left. `book` is a folder that
     Spark can write, one for each dead-letter topic. `subscription` of the dead-letter topic, with no consumer
     connected, is acknowledged up to the first letter that is left. `exactly_once` needs deduplication on the
-    topics written to; without it a letter may come twice when a run is interrupted. Raises `LettersGone`,
+    topics written to; without it a letter may be sent twice when a run is interrupted. Raises `LettersGone`,
     and an `OptionError` where `to` is no persistent topic.
     """
     ledger = _Book(spark, book, show)

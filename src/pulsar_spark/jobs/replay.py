@@ -1,7 +1,7 @@
 """Replay: an archive back into topics, in the order it had, once however often it is begun again.
 
-All messages of one topic partition are written by one task, in the order of their positions; so the order
-within a key is what it was, and a second run numbers every message as the first did. This module owns that
+One task writes all messages of one topic partition, in the order of their positions. So the order within a
+key stays the same, and a second run numbers every message as the first did. This module owns that
 order; the sink ensures that no message is written twice.
 """
 
@@ -42,8 +42,8 @@ def replay(
     """Write the archive at `path` to `topic`, or every message to the topic that it came from.
 
     `write_id` names this replay: begun again under the same name, over the same archive and with the same
-    `where`, no message is written twice. `where` is a condition in SQL over the archive's columns. `exactly_once`
-    needs deduplication on the topics; without it a message may be written twice when a task fails.
+    `where`, no message is written twice. `where` is a condition in SQL over the archive's columns.
+    `exactly_once` needs deduplication on the topics; without it a message may be written twice when a task fails.
     """
     from pyspark.sql import Observation
     from pyspark.sql import functions as f

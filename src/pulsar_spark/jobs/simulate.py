@@ -1,8 +1,8 @@
 """A campaign of the simulator spread over Spark: seeds in, the same campaign out as on one machine.
 
 Each seed is a world by itself, so seeds are all that is sent to the executors, which need this package and
-`pulsar_sansio` installed. Reports come back in the order of seeds, whichever ended first, so the trace hash is
-that of one process. Owns the table's columns; what a seed does is `pulsar_sim`'s.
+`pulsar_sansio` installed. Reports come back in the order of seeds, whichever ended first. So the trace hash
+is that of one process. Owns the table's columns; what a seed does is `pulsar_sim`'s.
 """
 
 import pickle

@@ -1,8 +1,8 @@
 """This module detects that retention overtook a task: the broker removed ledgers between plan and reading.
 
 A broker says nothing when it removes ledgers under a reader: the reader goes on with what is left. But
-ledgers go as a whole and from the oldest on, and entries come in order, so there is something to ask about
-only where what comes next is of another ledger, or nothing comes at all. Nothing is lost where the ledger
+the broker removes ledgers as a whole and from the oldest on, and entries come in order. So a task asks only
+where the next entry is of another ledger, or no entry comes at all. Nothing is lost where the ledger
 that was read last is still there; or where it was read to its end, and the one after it is there. Which entry
 is its last, and which ledger comes after it, is looked up before it is read, while it is there.
 

@@ -92,7 +92,7 @@ def admit(
 
 
 def ranges(start: Mapping[str, Position], end: Mapping[str, Position]) -> list[Range]:
-    """Return the ranges between two offsets. A topic that `end` does not have, or where it goes back, has none."""
+    """Return the ranges between two offsets. A topic has none where `end` lacks it or goes back."""
     return [
         Range(name, start.get(name, NOTHING), end[name])
         for name in sorted(end)

@@ -12,7 +12,7 @@ compaction or retention has removed, an empty ledger) cannot be waited for, so o
 
 Otherwise it fails when nothing happens for too long: it never ends early. A message that came in chunks
 belongs to the range that its last chunk is in. Where the first ones lie before the range, the reader begins
-again, further back, and passes over what is none of its business.
+again, further back, and skips messages of other ranges.
 
 The core restores lost connections and goes on behind the last message that it delivered. The reader reads
 nothing until the caller asks for the next batch. It does not know what becomes of the batches, nor how ranges

@@ -122,8 +122,9 @@ class Topics:
         return found, missing
 
     def wait_for(self, names: Iterable[str], known: Iterable[str] = ()) -> tuple[Offsets, list[str]]:
-        """The same. A topic that was named and does not exist is waited for as `waitForTopicsMs` says, and
-        then raises `TopicNotFound`, unless it is `known` to have existed, by itself or in partitions."""
+        """The same. A named topic that does not exist is waited for as `waitForTopicsMs` says; then the
+        method raises `TopicNotFound`. It does not where the topic is `known` to have existed, by itself or
+        in partitions."""
         names = list(names)
         existed = {*known, *(str(TopicName.parse(name).base) for name in known)}
         deadline = time.monotonic() + self._options.wait_for_topics_s

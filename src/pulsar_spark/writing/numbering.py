@@ -1,7 +1,7 @@
 """This module names, numbers, routes and cuts the rows of a write into entries: exactly once rests on it.
 
 Pure: no Spark, no Arrow, no sockets. A task that is run again computes the same names, the same numbers and
-the same cuts from the same rows, so the broker can tell what it has from what it lacks (docs/spark.md,
+the same cuts from the same rows. So the broker can tell what it has from what it lacks (docs/spark.md,
 "Exactly once").
 
 * The producer's name says whose rows they are: the query or write, and the sink's partition.

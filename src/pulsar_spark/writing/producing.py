@@ -306,7 +306,7 @@ class Destination:
 
 
 class TakenOver(PulsarError):
-    """A producer was disconnected, and the broker's topic changed before it came back."""
+    """Another attempt of the task stored rows under this producer's name while it was disconnected."""
 
     retryable = True
 
