@@ -71,8 +71,8 @@ async def test_what_was_confirmed_before_a_kill_is_there_after_it(
 ) -> None:
     """Producer and consumer attach again by themselves, and what waited meanwhile is sent.
 
-    Of acknowledgements a Pulsar that is killed may forget the last ones: it does not write each at once. What
-    the consumer had fetched before comes again too, when it is attached.
+    A Pulsar that is killed may forget the last acknowledgements: it does not write each at once. It also
+    redelivers what the consumer had fetched before, once the consumer is attached.
     """
     async with (
         client.subscribe(topic, "sub", kind="shared", acknowledgement_receipts=True) as consumer,

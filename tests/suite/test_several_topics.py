@@ -20,8 +20,8 @@ def by_topic(messages: list[Message]) -> dict[str, list[bytes | None]]:
 async def test_a_partitioned_topic_is_one_consumer(
     broker: BrokerUnderTest, client: Client, topic: str
 ) -> None:
-    """Everything arrives, in order within a partition, with ids that say which; what is acknowledged does not
-    come again."""
+    """Every message is delivered, in order within a partition, with an id that says which. Acknowledged
+    messages are not redelivered."""
     await broker.create_partitioned_topic(topic, 3)
     async with client.subscribe(topic, "work", "exclusive") as consumer:
         assert consumer.topics == [f"{topic}-partition-{index}" for index in range(3)]

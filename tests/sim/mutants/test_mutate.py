@@ -1,5 +1,5 @@
-"""`pulsar-trio simulate mutate`: mutants are imported, judged and kept. Their fates are those of a sample
-package; one mutant of the machines themselves is judged by the simulator."""
+"""Tests of `pulsar-trio simulate mutate`: mutants are imported, tested and kept. Their fates are those of a
+sample package; the simulator tests one mutant of the machines themselves."""
 
 import json
 import os
