@@ -1,8 +1,8 @@
-"""Audit: whether everything that was sent arrived, once, and in order; over any number of messages.
+"""Audit: check that everything sent arrived, once, and in order; over any number of messages.
 
-Two sides are compared: two topics, or a topic and its archive. What makes a message the same on both is its
-identity (`Identity`); Spark groups both sides by a digest of it, so that no message is held twice and nothing
-but digests and positions is shuffled. Owns what the six numbers mean; what is read is the caller's.
+An audit compares two sides: two topics, or a topic and its archive. Messages of both sides match by their
+identity (`Identity`). Spark groups both sides by a digest of it. So it holds no message twice, and shuffles
+only digests and positions. This module owns the meaning of the six numbers; the caller decides what is read.
 """
 
 from dataclasses import dataclass

@@ -43,7 +43,8 @@ def replay(
 
     `write_id` names this replay: begun again under the same name, over the same archive and with the same
     `where`, no message is written twice. `where` is a condition in SQL over the archive's columns.
-    `exactly_once` needs deduplication on the topics; without it a message may be written twice when a task fails.
+    `exactly_once` needs deduplication on the topics; without it a message may be written twice when a
+    task fails.
     """
     from pyspark.sql import Observation
     from pyspark.sql import functions as f

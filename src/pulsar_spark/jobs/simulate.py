@@ -2,7 +2,8 @@
 
 Each seed is a world by itself, so seeds are all that is sent to the executors, which need this package and
 `pulsar_sansio` installed. Reports come back in the order of seeds, whichever ended first. So the trace hash
-is that of one process. Owns the table's columns; what a seed does is `pulsar_sim`'s.
+is that of one process. This module owns the table's columns; `pulsar_sim` decides what a seed
+does.
 """
 
 import pickle

@@ -1,7 +1,7 @@
 """The texts that options have, as values: each function takes a text, or raises `Refused`.
 
-They know what a topic's name and a service URL look like, and not which option they are for, except where the
-text itself says better what is wrong with it.
+The functions know the form of a topic's name and of a service URL. They do not know which option they are
+for, except where the text itself says better what is wrong with it.
 """
 
 import re

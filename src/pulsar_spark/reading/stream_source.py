@@ -170,7 +170,7 @@ class _Driver:
         return end
 
     def _pause(self) -> None:
-        """Wait, because Spark asks again at once where nothing is new. The link serves its sockets meanwhile."""
+        """Wait, as Spark asks again at once where nothing is new. The link serves its sockets meanwhile."""
         until = self._asked_at + self._options.offset_poll_s
         while (left := until - time.monotonic()) > 0:
             self._link.serve(left)

@@ -1,8 +1,8 @@
 """From Arrow to messages: the order of a task's rows, where each goes, and what it becomes.
 
 Which columns there may be is in `write_columns`; here they are known to be right. The key of a row is text
-where it can be: bytes that are UTF-8 are written as that text, as most producers write their keys, and other
-bytes as Pulsar writes keys of bytes. Readers get the same bytes from both.
+where it can be. The task writes bytes that are UTF-8 as that text, as most producers write their keys. It
+writes other bytes as Pulsar writes keys of bytes. Readers get the same bytes from both.
 
 It knows nothing of producers and sequence ids.
 """
