@@ -1,7 +1,7 @@
 """Apache Pulsar as a program that never waits.
 
 Bytes, commands and the time go in; bytes, news and the next deadline come out. There is no socket, clock,
-thread or log here: whoever has a socket and a clock can drive `Client`.
+thread or log here: any program with a socket and a clock can drive `Client`.
 
     client = Client(clock(), ClientConfig(service_url="pulsar://localhost:6650"), seed=1)
     producer = client.open_producer(clock(), ProducerSpec(topic="demo"))

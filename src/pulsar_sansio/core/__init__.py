@@ -1,4 +1,4 @@
-"""The mechanism both machines stand on: time, outputs, randomness, backoff, buffers, transition tables.
+"""The mechanism under both machines: time, outputs, randomness, backoff, buffers, transition tables.
 
 Nothing here knows a command of the protocol.
 """

@@ -1,7 +1,7 @@
-"""`Backoff`: how long to wait before the next attempt (rules HAND-07, HAND-08, GAP-05).
+"""`Backoff`: the waits between attempts (rules HAND-07, HAND-08, GAP-05).
 
-From `initial`, doubled every time, up to `maximum`, each wait 5 % less or more. A producer whose messages
-would time out at a known moment makes one attempt just before it: the mandatory stop.
+Waits begin with `initial` and double every time, up to `maximum`; each is up to 5 % shorter or longer. A
+producer whose messages would time out at a known moment makes one attempt just before it: the mandatory stop.
 """
 
 from .rng import Rng
@@ -22,13 +22,13 @@ class Backoff:
         self.reset()
 
     def reset(self) -> None:
-        """It worked: begin again with the shortest wait."""
+        """Begin again with the shortest wait, after a success."""
         self._next = self._initial
         self._first: int | None = None
         self._stop_made = self._mandatory_stop == 0
 
     def next(self, now: int) -> int:
-        """The wait before the next attempt."""
+        """Return the wait before the next attempt, in nanoseconds."""
         current = self._next
         self._next = min(current * 2, self._maximum)
         wait = self._rng.around(current, JITTER_PERCENT)

@@ -1,10 +1,10 @@
-"""`Deadlines`: what is to be done at which moment.
+"""`Deadlines`: the actions that are due, each at its moment.
 
 A machine asks for a slot once, with the action, and sets or clears its moment as often as it likes. The heap
 is lazy: a slot keeps at most one entry in it, and an entry whose slot has moved on is put right when it
 surfaces. Setting a timer later again and again (a keepalive, a batch delay) therefore costs no heap work.
 
-It owns no clock; moments are integer nanoseconds that the caller of the root machine supplies.
+`Deadlines` owns no clock; moments are integer nanoseconds that the caller of the root machine supplies.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ class Slot:
         self.when: int | None = None
 
     def set(self, when: int) -> None:
-        """Due at `when`, instead of whenever it was due before."""
+        """Make the timer due at `when`, in place of its former moment."""
         deadlines = self._deadlines
         deadlines._order = order = deadlines._order + 1
         self.when = when
@@ -34,7 +34,7 @@ class Slot:
             heappush(deadlines._heap, (when, order, self))
 
     def clear(self) -> None:
-        """Not due any more."""
+        """Stop the timer: it is not due any more."""
         self.when = None
 
 
@@ -48,11 +48,11 @@ class Deadlines:
         self._order = 0
 
     def slot(self, action: Callable[[], None]) -> Slot:
-        """A timer for `action`, not set yet."""
+        """Return a timer for `action`, not set yet."""
         return Slot(self, action)
 
     def next(self) -> int | None:
-        """The earliest moment that anything is due; None where nothing is."""
+        """Return the earliest moment at which a timer is due; None where no timer is set."""
         heap = self._heap
         if heap:
             when, order, slot = heap[0]
@@ -61,9 +61,9 @@ class Deadlines:
         return None
 
     def run(self, now: int) -> None:
-        """Do everything due at `now`, in the order of (moment, setting).
+        """Run every action due at `now`, in the order of (moment, setting).
 
-        What an action sets anew for a moment that has passed already waits for the next call, so that one
+        A timer that an action sets anew for a moment that has passed waits for the next call, so that one
         call always ends.
         """
         last = self._order
@@ -85,7 +85,7 @@ class Deadlines:
                 heappush(self._heap, (slot.when, slot._order, slot))
 
     def _settle(self) -> bool:
-        """Put entries right until the first one is true; whether there is one."""
+        """Correct entries until the first one is true; return True if there is one."""
         heap = self._heap
         while heap:
             when, order, slot = heap[0]

@@ -1,8 +1,8 @@
 """`Rng`: the only randomness in the core, drawn from one seed.
 
-It owns the one import of `random`, and uses `Random(seed)` and `getrandbits` alone: these two give the same
-numbers on every version of Python, which `random()`, `choice()` and friends do not promise. It knows nothing
-of what the numbers are for.
+This module owns the one import of `random`, and uses `Random(seed)` and `getrandbits` alone. These two give
+the same numbers on every version of Python; `random()`, `choice()` and similar methods do not promise that.
+The module knows nothing of the numbers' use.
 """
 
 from random import Random

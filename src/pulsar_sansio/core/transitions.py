@@ -1,9 +1,9 @@
 """`Transitions`: a machine's legal moves as one literal table.
 
-States are classes (small records that carry what has a meaning in that state only), inputs are members of an
-enum, and the table names the state that follows. What is not in the table is not legal: `IllegalMove` is
-raised, and the machine is as it was. Machines decide before they move; the table is what holds them to it,
-what the exhaustive tests walk through and what the diagrams are drawn from. Per-message work does not go
+States are classes: small records of the values that have a meaning in that state only. Inputs are members of
+an enum, and the table names the state that follows. A move that is not in the table raises `IllegalMove` and
+leaves the machine as it was. Machines decide before they move, and the table holds them to it. The
+exhaustive tests walk through the table, and the diagrams are drawn from it. Per-message work does not go
 through tables.
 """
 

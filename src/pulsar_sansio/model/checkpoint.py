@@ -1,6 +1,7 @@
-"""Checkpoints: how far a reader has got in each of its topics, as bytes to be kept outside and back.
+"""Checkpoints: how far a reader has got in each of its topics, as bytes and back.
 
-JSON, so that nothing in it is ever run, and people can read it. It knows nothing of readers.
+The application keeps the bytes. They are JSON, so that no code in them is ever run, and people can read
+them. This module knows nothing of readers.
 """
 
 import json
@@ -14,13 +15,13 @@ _VERSION = 1
 
 
 def encode_checkpoint(positions: Mapping[str, MessageId]) -> bytes:
-    """Full names of topics, and of each the last message that is done with."""
+    """Encode the last processed message of each topic; `positions` maps full names of topics to ids."""
     topics = {topic: message_id[:5] for topic, message_id in sorted(positions.items())}
     return json.dumps({"version": _VERSION, "positions": topics}, separators=(",", ":")).encode()
 
 
 def decode_checkpoint(data: bytes) -> dict[str, MessageId]:
-    """Raises `InvalidConfiguration` for bytes that are no checkpoint."""
+    """Decode a checkpoint. Raises `InvalidConfiguration` for bytes that are no checkpoint."""
     try:
         found = json.loads(bytes(data))
         if found["version"] != _VERSION:
@@ -35,7 +36,7 @@ def decode_checkpoint(data: bytes) -> dict[str, MessageId]:
 
 
 def _message_id(fields: list[object]) -> MessageId:
-    """Raises `ValueError` or `TypeError` for what is none."""
+    """Return the id of five fields. Raises `ValueError` or `TypeError` for fields of no id."""
     numbers = [each for each in fields if type(each) is int and -1 <= each < 2**63]
     if len(numbers) != 5 or len(fields) != 5:
         raise ValueError

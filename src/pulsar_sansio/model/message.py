@@ -1,9 +1,9 @@
 """`Message`: one received message, and `Entry`: what the messages of one stored entry have in common.
 
-A broker stores and delivers entries; an entry is one message, or a batch of them. What is said once for the
-whole entry (its place, producer, publish time, redelivery count) stands once, in the `Entry`; a `Message` is
-three references to that and its own payload, because a consumer makes millions of them. Everything else is
-read from the entry's headers when it is asked for (rules MSG-07, MSG-10).
+A broker stores and delivers entries; an entry is one message, or a batch of them. The values of the whole
+entry (its place, producer, publish time, redelivery count) stand once, in the `Entry`. A `Message` is three
+references to that and its own payload, because a consumer makes millions of them. All other values are read
+from the entry's headers when the application asks for them (rules MSG-07, MSG-10).
 
 A message is plain to the outside: it pickles to its values, without the entry it came in, and its `repr`
 never shows the payload. It knows nothing of how entries are parsed or acknowledged: `Entry.acknowledgement`
@@ -76,7 +76,7 @@ class Entry:
     last_index: int | None = None
     """The index of its last message in the topic; None where the broker does not say."""
     broker_publish_time: int | None = None
-    """When the broker got it, in milliseconds since 1970; None where the broker does not say."""
+    """The time at which the broker got it, in milliseconds since 1970; None where the broker does not say."""
 
     delivery: int = 0
     """Deliveries of this entry that its consumer knows of, before this one."""
@@ -115,7 +115,7 @@ class BrokerStampedEntry(Entry):
 
 
 class RedeliveredEntry(BrokerStampedEntry):
-    """A batch of which its consumer has had another delivery before."""
+    """A batch that was delivered to its consumer before."""
 
     __slots__ = ("delivery",)
 
@@ -136,7 +136,7 @@ OFFICIAL_NAMES = {
     "schema_version": "schemas are not supported yet, values are bytes",
     "encryption_context": "encryption is not supported yet",
 }
-"""Attributes of the official Python client's messages, and what they are called here."""
+"""Attributes of the official Python client's messages, and their names in this client."""
 
 
 @unknown_names(OFFICIAL_NAMES)
@@ -159,7 +159,7 @@ class Message:
 
     @staticmethod
     def of(data: bytes, entry: Entry, batch_index: int) -> "Message":
-        """A single one, where speed does not matter."""
+        """Make a single message, where speed does not matter."""
         message = Message()
         message.data = data
         message.entry = entry
@@ -190,7 +190,7 @@ class Message:
 
     @property
     def message_id(self) -> MessageId:
-        """Where the message lies (rule MSG-01)."""
+        """The place of the message (rule MSG-01)."""
         entry = self.entry
         ledger_id, entry_id = entry.place
         # Past the constructor, which is a call more: many applications ask this of every message.

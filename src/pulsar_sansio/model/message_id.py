@@ -1,10 +1,10 @@
-"""`MessageId`: where a message lies in a topic (rules MSG-01, MSG-02, MSG-04)."""
+"""`MessageId`: the place of a message in a topic (rules MSG-01, MSG-02, MSG-04)."""
 
 from typing import NamedTuple, TypeGuard
 
 MAX_BATCH = 2**24
-"""Messages that an id may say to be in its batch: of each a bit is kept. No client makes batches of a
-hundredth of that."""
+"""The largest batch that an id may name: the client keeps a bit for each message. No client makes batches of
+a hundredth of that."""
 
 
 EntryPosition = tuple[int, int]
@@ -15,8 +15,8 @@ class MessageId(NamedTuple):
     """The place of a message: ledger, entry, partition and, inside a batch, its index.
 
     Ids are ordered by ledger, entry, partition and batch index, a missing index being -1. Equality
-    and hash ignore `batch_size` and `first_chunk`, which are only there for whoever acknowledges by id or
-    begins there.
+    and hash ignore `batch_size` and `first_chunk`, which serve only to acknowledge by id or to begin
+    reading there.
     """
 
     ledger_id: int

@@ -1,7 +1,7 @@
-"""`Processing`: a block of the application around one message, whose end is the verdict on the message.
+"""`Processing`: a block of the application around one message, whose end acknowledges the message.
 
-It waits for nothing, so it is the same under every event loop. Who gives the verdict is whoever drives the
-client: `AckHandler`; the message's consumer knows it.
+The block waits for nothing, so it is the same under every event loop. The driver of the client acknowledges
+or negatively acknowledges the message: `AckHandler`. The message's consumer knows its handler.
 """
 
 from contextlib import suppress
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class AckHandler(Protocol):
-    """Gives verdicts on a consumer's messages, and sees to what follows from them."""
+    """Acknowledges a consumer's messages, or negatively acknowledges them, and does the work that follows."""
 
     def acknowledge(self, what: "Message") -> object: ...
     def negative_acknowledge(self, what: "Message") -> object: ...
 
 
 class Processing:
-    """See `Message.processing`."""
+    """One block around one message; see `Message.processing`."""
 
     __slots__ = ("_judge", "_message")
 
@@ -47,9 +47,12 @@ class Processing:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Cancellation, in every event loop, and whatever else is no `Exception` leaves the message alone."""
+        """Settle the message by the end of the block: see `Message.processing`.
+
+        Cancellation, in every event loop, and all else that is no `Exception` leaves the message alone.
+        """
         if kind is None:
             self._judge.acknowledge(self._message)
         elif issubclass(kind, Exception):
-            with suppress(LocalProtocolError):  # closed meanwhile: it comes again, and the error counts
+            with suppress(LocalProtocolError):  # closed meanwhile: it is redelivered, and the error counts
                 self._judge.negative_acknowledge(self._message)

@@ -1,4 +1,4 @@
-"""`ServiceUrl`: where the first connection goes."""
+"""`ServiceUrl`: the hosts that a client connects to first."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -36,7 +36,7 @@ class ServiceUrl:
 
     @classmethod
     def parse(cls, text: str) -> "ServiceUrl":
-        """Raises `InvalidServiceUrl`, which says what is wrong and what is allowed."""
+        """Parse a URL. Raises `InvalidServiceUrl`, which names the fault and the allowed values."""
         if not isinstance(text, str):
             raise InvalidServiceUrl(f"a service URL is text, not {type(text).__name__}")
         return _parse(text)
@@ -65,7 +65,7 @@ def _parse(text: str) -> ServiceUrl:
 
 
 def _without_user(text: str) -> str:
-    """A URL is quoted in errors; whatever stands before an @ may be a secret and is not."""
+    """Return the part of a URL that errors quote: the part before an @ may be a secret."""
     return text.rpartition("@")[2]
 
 

@@ -1,7 +1,7 @@
-"""Names that other Pulsar clients have and this one has not: using one says what it is called here.
+"""Names of other Pulsar clients that this one has not: using one raises an error with its name here.
 
-Python calls `__getattr__` of a class for what is missing, but a class that has one pays for it at every
-attribute that is there. So each known name is a descriptor that raises: it costs nothing until it is used.
+Python calls `__getattr__` of a class for a missing attribute, but a class that has one pays for it at every
+present attribute. So each known name is a descriptor that raises: it costs nothing until it is used.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +18,7 @@ def did_you_mean(hint: str) -> str:
 
 
 class UnknownAttribute:
-    """Raises `UnknownName`, which is an `AttributeError`, when it is read."""
+    """A descriptor that raises `UnknownName`, which is an `AttributeError`, when it is read."""
 
     __slots__ = ("_text",)
 
@@ -26,7 +26,7 @@ class UnknownAttribute:
         self._text = text
 
     def __get__(self, instance: object, owner: type) -> "UnknownAttribute":
-        """The error; for a class, as documentation tools ask for it, the descriptor itself."""
+        """Raise the error; for a class, as documentation tools ask for it, return the descriptor itself."""
         if instance is None:
             return self
         raise UnknownName(f"{type(instance).__name__} {self._text}")
