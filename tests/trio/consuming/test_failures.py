@@ -254,7 +254,8 @@ async def test_a_copy_that_fails(
     client: Client, caplog: pytest.LogCaptureFixture, action: OnFailure, concurrency: int
 ) -> None:
     """The message is negatively acknowledged, that is logged, and the run goes on."""
-    # The dead-letter topic is in a namespace that does not exist. The messages were reconsumed later often enough.
+    # The dead-letter topic is in a namespace that does not exist.
+    # The messages were reconsumed later often enough.
     policy = DeadLetterPolicy(1, "public/nowhere/dead", "later")
     failing = Failing(1, times=1)
     async with client.subscribe(
