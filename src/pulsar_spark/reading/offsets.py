@@ -223,8 +223,9 @@ def _where(of: str, given: object, ending: bool) -> Where:
 
 
 def _message_id(text: str, ending: bool) -> Position | None:
-    """The place of an id, as the column `__messageId` has it. An id inside a batch means its whole entry. As
-    a start, the entry is read once more unless the id is its last. As an end, the entry is read to its end."""
+    """The place of an id, as the column `__messageId` has it. An id inside a batch means its
+    whole entry. As a start, the entry is read once more unless the id is its last. As an end, the entry is
+    read to its end."""
     try:
         data = (
             bytes.fromhex(text)

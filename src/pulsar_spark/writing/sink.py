@@ -1,8 +1,9 @@
 """The sinks: what Spark calls to write a DataFrame, and what a stream's batches have in common with that.
 
-Each task hands its rows, in order, to a `TaskProducer`. Each task takes its
-name and number from Spark. For a stream they are the query's id and the batch's number. For a batch write the
-name is the option `writeId`. Both add the number of the sink partition. A task is done with a receipt for every row; the driver has nothing to commit.
+Each task passes its rows, in order, to a `TaskProducer`. Its name and number come from Spark. For a stream
+they are the query's id and the batch's number. A batch write has the option `writeId` for its name. The
+number of the sink partition is part of every name. A task is done with a receipt for every row; the driver
+has nothing to commit.
 
 Spark pickles a writer for every task, and makes another to commit: there is no state in one.
 """
