@@ -1,6 +1,7 @@
 """Batch reads whose filters decide what is read, as far as that can be told before reading.
 
-Spark uses this reader only with the option `pushdown`. It refuses a reader that could take filters while its
+The data source makes this reader only with the option `pushdown`. Spark refuses a reader that could take
+filters while its
 own setting is off, and has no filters for sources in Python before 4.1. `batch_source` reads what is left.
 """
 
