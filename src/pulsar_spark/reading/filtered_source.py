@@ -1,8 +1,8 @@
 """Batch reads whose filters decide what is read, as far as that can be told before reading.
 
 The data source makes this reader only with the option `pushdown`. Spark refuses a reader that could take
-filters while its
-own setting is off, and has no filters for sources in Python before 4.1. `batch_source` reads what is left.
+filters while its own setting is off, and has no filters for sources in Python before 4.1. `batch_source`
+reads what is left.
 """
 
 from collections.abc import Iterable
