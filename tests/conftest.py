@@ -1,4 +1,4 @@
-"""Which sets of tests run, and what the run says about those that did not."""
+"""The choice of the sets of tests that run, and what the run says about those that did not."""
 
 import re
 from pathlib import Path

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def operations(call: Callable[[], object]) -> int:
-    """How many operations of the interpreter the call takes, those of all that it calls included."""
+    """Count the operations of the interpreter that the call takes, with those of all that it calls."""
     count = 0
 
     def local(frame: FrameType, event: str, _: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How long tests wait for what has to come."""
+"""The time that tests wait for an event that has to come."""
 
 import trio
 

@@ -148,7 +148,7 @@ def test_every_test_that_features_name_is_there() -> None:
 
 
 def test_no_test_looks_at_a_stopwatch() -> None:
-    """How long something takes says more of the machine than of the code: work is counted (tests/work.py)."""
+    """A duration says more of the machine than of the code, so tests count work instead (tests/work.py)."""
     stopwatches = {"process_time", "process_time_ns", "perf_counter", "perf_counter_ns", "timeit"}
     for path in sorted((ROOT / "tests").rglob("*.py")):
         if path.name != "__main__.py" and path != Path(__file__):

@@ -1,4 +1,4 @@
-"""How much something works, counted: lines of the core that run, and bytes that are allocated on the way.
+"""A measure of work: the number of lines of the core that run, and bytes that are allocated on the way.
 
 For tests that ask whether work grows with its cause or with the square of it. A clock says something else on
 every machine; these numbers are the same on all of them. What is done in C without allocating, such as
@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import pulsar_sansio
 
 CORE = str(Path(pulsar_sansio.__file__).parent)
-NOT_COUNTED = str(Path(CORE) / "sim")
-"""Whoever watches a test is no part of what it does."""
+NOT_COUNTED = str(Path(CORE) / "conformance")
+"""The checker of conversations watches a test, and is no part of its work."""
 
 IN_PROPORTION = 6
 """Four times as much to do may be this many times the work: less than four where some of it is always the
@@ -30,7 +30,7 @@ class Work(NamedTuple):
 
 
 def work_of(act: Callable[[], object]) -> Work:
-    """What the core does while `act` runs."""
+    """Measure the work of the core while `act` runs."""
     lines = allocated = before = 0
 
     def account() -> None:

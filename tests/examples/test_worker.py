@@ -66,7 +66,7 @@ async def produce(client: Client, *more: bytes) -> None:
 
 
 async def left(client: Client, topic: str = "orders") -> list[bytes]:
-    """What the subscription delivers to a new consumer, before anything newer."""
+    """Return what the subscription delivers to a new consumer, before anything newer."""
     async with client.subscribe(topic, "s") as consumer, client.create_producer(topic) as producer:
         end = await producer.send(b"end")
         found = []
