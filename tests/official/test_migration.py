@@ -10,7 +10,7 @@ async def test_a_producer_follows(broker: OurBroker, topic: str) -> None:
         producer = await in_thread(client.create_producer, topic)
         await in_thread(producer.send, b"here")
         driver = broker._broker._driver
-        driver.command(driver.machine.migrate, topic, green.url)
+        driver.command(driver.machine.topic_administration.migrate, topic, green.url)
         await in_thread(producer.send, b"there")
         assert broker._broker.stats(topic)["msgInCounter"] == 1
         assert green.stats(topic)["msgInCounter"] == 1

@@ -98,7 +98,6 @@ MergedQueue: _has_turn=empty _turns=empty announced=False run_length=0
 OpenBatch: _extra=0 _lent=0 _members=0 _size=0 _size_then=0 _space_then=0 explicit_highest=-1 first=empty
 OpenBatch: first_ticket=0 lowest=0 publish_time=0 replicate_to=empty room=0 run_first=0 space=0
 OpenBatch: _parts=empty run=empty
-JointAttachment: detached=0
 PartitionedProducer: _growth=empty _missing=empty _query=None _unnamed=empty
 PatternTopics: _query=None
 Permits: _beyond_bytes=0 _beyond_entries=0
