@@ -13,13 +13,17 @@ from pulsar_sansio import WrongArguments, did_you_mean
 _NO_SCHEMAS = "schemas are not supported yet, values are bytes"
 _NO_ENCRYPTION = "encryption is not supported yet"
 _NO_TLS = "TLS is not supported yet"
+_NO_AUTHENTICATION = "authentication is not supported yet"
+_NO_FAILOVER = (
+    "failover between clusters is not supported yet, client.update_service_url(url) moves to another"
+)
 _HANDLER = "await consumer.run(handler) calls an async function for each message"
 _SECONDS_HERE = "in seconds here"
 
 OPTIONS: dict[str, dict[str, str]] = {
     "open_client": {
         "service_url": "the URL is the first argument, 'url'",
-        "authentication": "authentication is not supported yet",
+        "authentication": _NO_AUTHENTICATION,
         "operation_timeout_seconds": "operation_timeout",
         "connection_timeout_ms": f"did you mean 'connect_timeout', {_SECONDS_HERE}?",
         "stats_interval_in_seconds": "statistics_interval",
@@ -163,11 +167,16 @@ MODULE = {
     "PulsarException": "PulsarError",
     "Timeout": "with trio.fail_after(seconds) raises trio.TooSlowError",
     "AlreadyClosed": "ResourceClosed",
-    "Authentication": "authentication is not supported yet",
-    "AuthenticationToken": "authentication is not supported yet",
-    "AuthenticationTLS": "authentication is not supported yet",
-    "AuthenticationOauth2": "authentication is not supported yet",
+    "Authentication": _NO_AUTHENTICATION,
+    "AuthenticationAthenz": _NO_AUTHENTICATION,
+    "AuthenticationBasic": _NO_AUTHENTICATION,
+    "AuthenticationOauth2": _NO_AUTHENTICATION,
+    "AuthenticationTLS": _NO_AUTHENTICATION,
+    "AuthenticationToken": _NO_AUTHENTICATION,
+    "AutoClusterFailover": _NO_FAILOVER,
+    "ServiceInfoProvider": _NO_FAILOVER,
     "CryptoKeyReader": _NO_ENCRYPTION,
+    "EncryptionKey": _NO_ENCRYPTION,
     "schema": _NO_SCHEMAS,
 }
 """Names of the module."""

@@ -1,12 +1,14 @@
 """Every name of the official client is one of ours, or has an entry that says what it is called here."""
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pulsar
 import pytest
 
+import pulsar_trio
 from pulsar_sansio.model.message import OFFICIAL_NAMES as MESSAGE
 from pulsar_trio import (
     Client,
@@ -16,6 +18,7 @@ from pulsar_trio import (
     Producer,
     Reader,
     TableView,
+    UnknownName,
     official_names,
 )
 from pulsar_trio.client.options import (
@@ -62,6 +65,31 @@ def test_attributes(theirs: type, ours: type, told: dict[str, str]) -> None:
     names = {name for name in vars(theirs) if not name.startswith("_")}
     own = set(dir(ours)) | {"data", "connected", "name", "topic", "subscription"}
     assert names <= own | set(told)
+
+
+AUTHENTICATIONS = [name for name in vars(pulsar) if re.fullmatch(r"Authentication(?!Error)\w*", name)]
+
+
+@pytest.mark.parametrize(
+    ("name", "missing"),
+    [
+        *(
+            (name, "authentication")
+            for name in vars(pulsar)
+            if re.fullmatch(r"Authentication(?!Error)\w*", name)
+        ),
+        ("AutoClusterFailover", "failover between clusters"),
+        ("ServiceInfoProvider", "failover between clusters"),
+        ("CryptoKeyReader", "encryption"),
+        ("EncryptionKey", "encryption"),
+        ("schema", "schemas"),
+    ],
+)
+def test_the_error_for_a_missing_feature_names_it(name: str, missing: str) -> None:
+    assert len(AUTHENTICATIONS) >= 6
+    assert hasattr(pulsar, name)
+    with pytest.raises(UnknownName, match=f"{missing} (is|are) not supported yet"):
+        getattr(pulsar_trio, name)
 
 
 def test_hints_that_are_names_are_names_of_ours() -> None:
