@@ -378,8 +378,8 @@ async def test_failures_of_many_links_are_logged_once_for_each_kind(
         for _ in range(6):
             failures.log(Broken("planted"))
     assert [record.getMessage() for record in caplog.records] == [
-        "a connection failed and is closed, the others go on",
-        "a connection failed and is closed, the others go on (1000 records were left out before this one)",
-        "a connection failed and is closed, the others go on",
+        "a connection failed and is closed, the others are unaffected",
+        "a connection failed and is closed, the others are unaffected (1000 records were left out before this one)",
+        "a connection failed and is closed, the others are unaffected",
         "5 more connections failed, and were not logged",
     ]

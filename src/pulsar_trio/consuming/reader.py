@@ -129,9 +129,7 @@ class Reader(trio.abc.ReceiveChannel[Message]):
         reader of part of the keys, whose last message is unknown.
         """
         if self._in_part:
-            raise LocalProtocolError(
-                "until_latest: with key_hash_ranges nobody knows which message is the last one"
-            )
+            raise LocalProtocolError("until_latest: with key_hash_ranges the last message is unknown")
         ids = await self.last_message_ids()
         positions = self.positions()
         last = {
