@@ -147,6 +147,24 @@ def test_every_test_that_features_name_is_there() -> None:
     assert [name for name in sorted(named) if not (ROOT / "tests" / name).exists()] == []
 
 
+def test_every_file_that_the_pages_name_is_there() -> None:
+    """A path counts from the checkout, from `tests`, or from a package; results in `build` are left out."""
+    packages = ("pulsar_sansio", "pulsar_sim", "pulsar_trio", "pulsar_spark")
+    roots = [ROOT, ROOT / "tests", ROOT / "src", *(ROOT / "src" / package for package in packages)]
+    missing = []
+    for page in [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
+        text = page.read_text("utf-8")
+        named = set(re.findall(r"`([\w./-]+/[\w.-]+\.(?:py|md|json|txt|proto))`", text))
+        missing += [
+            f"{page.name}: {path}"
+            for path in sorted(named)
+            if not path.startswith("build/") and not any((root / path).exists() for root in roots)
+        ]
+        links = re.findall(r"\]\((?!https?:)([^)#\s]+)", text)
+        missing += [f"{page.name}: {link}" for link in links if not (page.parent / link).exists()]
+    assert missing == []
+
+
 def test_no_test_looks_at_a_stopwatch() -> None:
     """A duration says more of the machine than of the code, so tests count work instead (tests/work.py)."""
     stopwatches = {"process_time", "process_time_ns", "perf_counter", "perf_counter_ns", "timeit"}
