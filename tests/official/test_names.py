@@ -92,6 +92,12 @@ def test_the_error_for_a_missing_feature_names_it(name: str, missing: str) -> No
         getattr(pulsar_trio, name)
 
 
+@pytest.mark.parametrize("name", ["transaction", "new_transaction"])
+def test_a_client_says_that_it_has_no_transactions(name: str) -> None:
+    with pytest.raises(UnknownName, match="transactions are not supported yet"):
+        getattr(Client.__new__(Client), name)
+
+
 def test_hints_that_are_names_are_names_of_ours() -> None:
     for table, ours in (
         (official_names.CLIENT, Client),
