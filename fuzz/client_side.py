@@ -48,7 +48,7 @@ from pulsar_sansio import (
     client_outputs,
 )
 from pulsar_sansio.client.letter_topics.copy_producer import MAX_IN_FLIGHT
-from pulsar_sansio.wire import decode_frame, max_frame_size, proto
+from pulsar_sansio.wire import FrameDecoder, max_frame_size, proto
 
 Command = proto.BaseCommand
 
@@ -221,7 +221,7 @@ class ClientRound(Round):
         position = 0
         answers: list[tuple[int, bytes]] = []
         while position < len(data):
-            found = decode_frame(data, position, max_frame_size(64 * LIMIT))
+            found = FrameDecoder().decode(data, position, max_frame_size(64 * LIMIT))
             if found is None:
                 raise Violation(f"{self.label}: the client wrote half a frame")
             kind, command, position = found

@@ -381,7 +381,7 @@ class Builder:
     def add(self, item: Any) -> None:
         """All messages of one item of `Messages`. Raises `FrameError` for a malformed batch."""
         if isinstance(item, ReceivedBatch) and isinstance(item.entry.batch, RawBatch):
-            self._add_undivided(item.entry, item.entry.batch)
+            self._add_raw_batch(item.entry, item.entry.batch)
         elif isinstance(item, ReceivedSingles) and not self._of_entry and len(self._of_message) == 1:
             column = self._of_message[0]
             if isinstance(column, _Value):
@@ -413,7 +413,7 @@ class Builder:
         self._entries.append(entry)
         self._counts.append(rows)
 
-    def _add_undivided(self, entry: Any, batch: RawBatch) -> None:
+    def _add_raw_batch(self, entry: Any, batch: RawBatch) -> None:
         data = np.frombuffer(batch.data, np.uint8)
         position = batch.start
         index = 0
@@ -434,7 +434,7 @@ class Builder:
             index += len(run)
             position += len(run) * run.shape.stride
         if position != len(data):
-            batch.divided()  # which says what is wrong with it
+            batch.split()  # which says what is wrong with it
 
     def _is_odd(self, run: Run) -> bool:
         """True if some column cannot be made of the run as a whole."""
@@ -452,13 +452,13 @@ class Builder:
 
     def _add_one_by_one(self, entry: Any, batch: RawBatch, position: int, first: int, end: int) -> int:
         """Take these messages; gives the position behind them."""
-        divided = batch.divided()
+        members = batch.split()
         messages = []
         for index in range(first, end):
-            payload = divided.payloads[index]
+            payload = members.payloads[index]
             size = int.from_bytes(batch.data[position : position + 4], "big")
             position += 4 + size + len(payload)
-            if payload or not divided.single(index).compacted_out:
+            if payload or not members.single(index).compacted_out:
                 messages.append(Message.of(payload, entry, index))
         self._add_messages(messages)
         return position

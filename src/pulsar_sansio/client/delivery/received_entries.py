@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, overload
 
 from ...model.message import Entry, Message, Source
 from ...model.message_id import EntryPosition
-from ...wire import Batch, Compressed, MessageMetadata, decode_message_metadata
+from ...wire import Batch, Compressed, MessageMetadata, MetadataDecoder
 from .ack_records import EntryAcknowledgement
 
 
@@ -53,12 +53,13 @@ class CompressedSingle(Sequence[bytes]):
 class PlainEntry(Entry):
     """An entry of one message whose header is parsed on first access; few applications need it."""
 
-    __slots__ = ("_undecoded",)
+    __slots__ = ("_decoder", "_undecoded")
 
     batch = None
     size = 0
 
     _undecoded: bytes | MessageMetadata
+    _decoder: MetadataDecoder
 
     @staticmethod
     def of(item: "ReceivedSingles", place: EntryPosition, header: bytes | MessageMetadata) -> "PlainEntry":
@@ -67,6 +68,7 @@ class PlainEntry(Entry):
         entry.source = item.source
         entry.place = place
         entry._undecoded = header
+        entry._decoder = item.decoder
         entry.redelivery_count = item.redelivery_count
         entry.acknowledgement = item.acknowledgement
         return entry
@@ -75,7 +77,7 @@ class PlainEntry(Entry):
         if name != "header":
             raise AttributeError(name)
         header = self._undecoded
-        self.header = decode_message_metadata(header) if isinstance(header, bytes) else header
+        self.header = self._decoder.decode(header) if isinstance(header, bytes) else header
         return self.header
 
 
@@ -90,6 +92,8 @@ class ReceivedSingles(NamedTuple):
     acknowledgement: EntryAcknowledgement
     payloads: Sequence[bytes]
     """Never empty."""
+    decoder: MetadataDecoder
+    """The decoder for headers that are still bytes: that of the connection which brought them."""
 
     def entry(self, index: int) -> PlainEntry:
         return PlainEntry.of(self, self.places[index], self.headers[index])
@@ -153,9 +157,9 @@ def keys_of(item: Item) -> Sequence[str | None]:
         keys = batch.keys()
         return keys if len(item.indexes) == len(keys) else [keys[index] for index in item.indexes]
     if isinstance(item, ReceivedSingles):
-        headers = item.headers
+        headers, decoder = item.headers, item.decoder
         return [
-            (decode_message_metadata(header) if isinstance(header, bytes) else header).partition_key
+            (decoder.decode(header) if isinstance(header, bytes) else header).partition_key
             for header in headers
         ]
     return [message.key for message in item]
