@@ -21,7 +21,7 @@ from pulsar_sansio.wire import (
     proto,
 )
 from pulsar_sansio.wire.uniform.command_templates import pieces_reader, split_number
-from pulsar_sansio.wire.uniform.decode_cache import CACHE_LIMIT, DecodeCache
+from pulsar_sansio.wire.uniform.decode_cache import CACHE_LIMIT, remember
 from pulsar_sansio.wire.varint import encode_varint
 
 TIME = 1_700_000_000_000
@@ -38,11 +38,11 @@ def test_a_number_is_split_into_parts_that_tables_know(number: int) -> None:
 
 
 def test_a_full_cache_is_emptied() -> None:
-    cache: DecodeCache[int, str] = DecodeCache()
+    cache: dict[int, str] = {}
     for number in range(CACHE_LIMIT):
-        cache.remember(number, "value")
+        remember(cache, number, "value")
     assert len(cache) == CACHE_LIMIT
-    cache.remember(-1, "new")
+    remember(cache, -1, "new")
     assert cache == {-1: "new"}
 
 

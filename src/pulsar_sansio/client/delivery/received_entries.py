@@ -62,15 +62,23 @@ class PlainEntry(Entry):
     _decoder: MetadataDecoder
 
     @staticmethod
-    def of(item: "ReceivedSingles", place: EntryPosition, header: bytes | MessageMetadata) -> "PlainEntry":
+    def of(
+        source: Source,
+        place: EntryPosition,
+        header: bytes | MessageMetadata,
+        redelivery_count: int,
+        acknowledgement: EntryAcknowledgement,
+        decoder: MetadataDecoder,
+    ) -> "PlainEntry":
+        """`decoder`: decodes a header that is still bytes."""
         # `Entry.__init__` is skipped because it sets more: this happens once per message.
         entry = PlainEntry.__new__(PlainEntry)
-        entry.source = item.source
+        entry.source = source
         entry.place = place
         entry._undecoded = header
-        entry._decoder = item.decoder
-        entry.redelivery_count = item.redelivery_count
-        entry.acknowledgement = item.acknowledgement
+        entry._decoder = decoder
+        entry.redelivery_count = redelivery_count
+        entry.acknowledgement = acknowledgement
         return entry
 
     def __getattr__(self, name: str) -> Any:
@@ -96,7 +104,10 @@ class ReceivedSingles(NamedTuple):
     """The decoder for headers that are still bytes: that of the connection which brought them."""
 
     def entry(self, index: int) -> PlainEntry:
-        return PlainEntry.of(self, self.places[index], self.headers[index])
+        place, header = self.places[index], self.headers[index]
+        return PlainEntry.of(
+            self.source, place, header, self.redelivery_count, self.acknowledgement, self.decoder
+        )
 
     def without_first(self, count: int) -> "ReceivedSingles":
         return self._replace(
@@ -141,10 +152,11 @@ def _batch_messages(item: ReceivedBatch, payloads: Iterator[bytes]) -> Iterator[
 
 def _single_messages(item: ReceivedSingles, payloads: Iterator[bytes]) -> Iterator[Message]:
     entry_of = PlainEntry.of
-    for payload, place, header in zip(payloads, item.places, item.headers, strict=False):
+    source, places, headers, redelivery_count, acknowledgement, _, decoder = item
+    for payload, place, header in zip(payloads, places, headers, strict=False):
         message = Message()
         message.data = payload
-        message.entry = entry_of(item, place, header)
+        message.entry = entry_of(source, place, header, redelivery_count, acknowledgement, decoder)
         message.batch_index = -1
         yield message
 

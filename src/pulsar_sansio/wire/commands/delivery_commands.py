@@ -18,8 +18,8 @@ from ..ack_sets import bits_from_words, words_from_bits
 from ..command_frame import JOIN_LIMIT, MESSAGE, build_frame, command_tag
 from ..fields import BYTES, INT64, UINT32, UINT64, Field, Layout, signed_64
 from ..positions import MINUS_ONE, take_position
-from ..uniform.command_templates import DELIVERY_KEY, DeliveryFacts, DeliveryTemplate, delivery_template
-from ..uniform.decode_cache import DecodeCache
+from ..uniform.command_templates import DELIVERY_KEY, DeliveryTemplate, delivery_template
+from ..uniform.decode_cache import DecodeCache, remember
 from ..varint import VALUE_OF_CONTINUED, VALUE_OF_SMALL, encode_varint, read_varint
 
 _MESSAGE_TAG = command_tag(MESSAGE)
@@ -131,32 +131,30 @@ class DeliveryDecoder:
     __slots__ = ("templates",)
 
     def __init__(self) -> None:
-        self.templates: DecodeCache[bytes, DeliveryTemplate] = DecodeCache()
+        self.templates: DecodeCache[bytes, DeliveryTemplate] = {}
         """The first `DELIVERY_KEY` bytes of a command -> the template that the command probably has."""
 
     def decode(self, data: bytes, position: int, end: int, frame_end: int) -> MessageCommand:
         """Take the command at `data[position:end]` out of its frame."""
         template = self.templates.get(data[position : position + DELIVERY_KEY])
-        if template is not None and position + template[0] == end:
-            _, read, front, back, facts, _ = template
-            found_front, low, high, found_back = read(data, position)
-            if found_front == front and found_back == back:
+        if template is not None and position + template.size == end:
+            front, low, high, back = template.read(data, position)
+            if front == template.front and back == template.back:
                 entry_id = VALUE_OF_SMALL.get(high)
                 if low and entry_id is not None:
                     entry_id = (entry_id << 14) + VALUE_OF_CONTINUED.get(low, -(1 << 30))
                 if entry_id is not None and entry_id >= 0:
-                    consumer_id, ledger_id, partition, redelivery_count, epoch = facts
                     return _new_tuple(
                         MessageCommand,
                         (
-                            consumer_id,
-                            ledger_id,
+                            template.consumer_id,
+                            template.ledger_id,
                             entry_id,
-                            partition,
+                            template.partition,
                             -1,
-                            redelivery_count,
+                            template.redelivery_count,
                             None,
-                            epoch,
+                            template.consumer_epoch,
                             data[end:frame_end],
                             b"",
                             b"",
@@ -164,11 +162,19 @@ class DeliveryDecoder:
                     )
         command, entry = _decode_common_fields(data, position, end, data[end:frame_end])
         if entry:
-            consumer_id, ledger_id, _, partition, _, redelivery_count, _, epoch, *_ = command
-            facts = DeliveryFacts(consumer_id, ledger_id, partition, redelivery_count, epoch)
-            learnt = delivery_template(data, position, entry, end, facts)
+            learnt = delivery_template(
+                data,
+                position,
+                entry,
+                end,
+                command.consumer_id,
+                command.ledger_id,
+                command.partition,
+                command.redelivery_count,
+                command.consumer_epoch,
+            )
             if learnt is not None:
-                self.templates.remember(data[position : position + DELIVERY_KEY], learnt)
+                remember(self.templates, data[position : position + DELIVERY_KEY], learnt)
         return command
 
 

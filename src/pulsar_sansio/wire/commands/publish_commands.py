@@ -23,7 +23,7 @@ from ..command_frame import (
 from ..fields import BOOL, BYTES, INT32, UINT64, Field, Layout, signed_64
 from ..positions import MINUS_ONE, decode_position, take_position
 from ..uniform.command_templates import RECEIPT_KEY, ReceiptTemplate, receipt_template
-from ..uniform.decode_cache import DecodeCache
+from ..uniform.decode_cache import DecodeCache, remember
 from ..varint import VALUE_OF_CONTINUED, VALUE_OF_SMALL, encode_varint, read_varint
 
 _SEND_TAG = command_tag(SEND)
@@ -203,7 +203,7 @@ class ReceiptDecoder:
     __slots__ = ("templates",)
 
     def __init__(self) -> None:
-        self.templates: DecodeCache[tuple[bytes, int], ReceiptTemplate] = DecodeCache()
+        self.templates: DecodeCache[tuple[bytes, int], ReceiptTemplate] = {}
         """The first `RECEIPT_KEY` bytes of a receipt, and its size -> the template that it probably has."""
 
     def decode(self, data: bytes, position: int, end: int, frame_end: int) -> SendReceipt:
@@ -211,9 +211,8 @@ class ReceiptDecoder:
         check_no_payload(SEND_RECEIPT, end, frame_end)
         template = self.templates.get((data[position : position + RECEIPT_KEY], end - position))
         if template is not None:
-            read, front, middle, back, producer_id, ledger_id, highest = template
-            found, low, high, between, entry_low, entry_high, behind = read(data, position)
-            if found == front and between == middle and behind == back:
+            front, low, high, middle, entry_low, entry_high, back = template.read(data, position)
+            if front == template.front and middle == template.middle and back == template.back:
                 sequence_id = VALUE_OF_SMALL.get(high, -1)
                 entry_id = VALUE_OF_SMALL.get(entry_high, -1)
                 if sequence_id >= 0 and entry_id >= 0:
@@ -223,14 +222,31 @@ class ReceiptDecoder:
                         entry_id = (entry_id << 14) + VALUE_OF_CONTINUED.get(entry_low, -(1 << 30))
                     if sequence_id >= 0 and entry_id >= 0:
                         return _new_tuple(
-                            SendReceipt, (producer_id, sequence_id, ledger_id, entry_id, highest, b"", b"")
+                            SendReceipt,
+                            (
+                                template.producer_id,
+                                sequence_id,
+                                template.ledger_id,
+                                entry_id,
+                                template.highest_sequence_id,
+                                b"",
+                                b"",
+                            ),
                         )
         receipt, sequence, entry = _decode_common_fields(data, position, end)
         if entry and receipt.ledger_id is not None:
-            facts = receipt.producer_id, receipt.ledger_id, receipt.highest_sequence_id
-            learnt = receipt_template(data, position, sequence, entry, end, facts)
+            learnt = receipt_template(
+                data,
+                position,
+                sequence,
+                entry,
+                end,
+                receipt.producer_id,
+                receipt.ledger_id,
+                receipt.highest_sequence_id,
+            )
             if learnt is not None:
-                self.templates.remember((data[position : position + RECEIPT_KEY], end - position), learnt)
+                remember(self.templates, (data[position : position + RECEIPT_KEY], end - position), learnt)
         return receipt
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...model.errors import FrameError
 from ..fields import decode_text
-from ..uniform.decode_cache import DecodeCache
+from ..uniform.decode_cache import DecodeCache, remember
 from ..uniform.metadata_front import PUBLISH_TIME_SIZE, read_name, read_time
 from ..varint import read_varint
 from .metadata import MessageMetadata, Property, usual_pair
@@ -30,9 +30,9 @@ class MetadataDecoder:
     __slots__ = ("names", "tails", "times")
 
     def __init__(self) -> None:
-        self.names: DecodeCache[bytes, str] = DecodeCache()
-        self.times: DecodeCache[bytes, int] = DecodeCache()
-        self.tails: DecodeCache[bytes, Fields] = DecodeCache()
+        self.names: DecodeCache[bytes, str] = {}
+        self.times: DecodeCache[bytes, int] = {}
+        self.tails: DecodeCache[bytes, Fields] = {}
 
     def decode(self, data: bytes) -> MessageMetadata:
         """Raises `FrameError` when `data` is malformed or lacks a required field."""
@@ -93,13 +93,13 @@ class MetadataDecoder:
     def _learn_name(self, prefix: bytes) -> str | None:
         name = read_name(prefix)
         if name is not None:
-            self.names.remember(prefix, name)
+            remember(self.names, prefix, name)
         return name
 
     def _learn_time(self, field: bytes) -> int | None:
         time = read_time(field)
         if time is not None:
-            self.times.remember(field, time)
+            remember(self.times, field, time)
         return time
 
     def _learn_tail(self, tail: bytes) -> Fields:
@@ -109,7 +109,7 @@ class MetadataDecoder:
         fields = tuple(values.items())
         # All messages with this tail would share a list, and an application might change it.
         if len(tail) <= LONGEST_TAIL and not any(isinstance(value, list) for value in values.values()):
-            self.tails.remember(tail, fields)
+            remember(self.tails, tail, fields)
         return fields
 
 

@@ -7,8 +7,9 @@ only the numbers are left to decode.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..varint import read_varint
 
@@ -44,17 +45,8 @@ def pieces_reader(*lengths: int) -> PiecesReader:
     return Struct("".join(f"{length}s" for length in lengths)).unpack_from
 
 
-class DeliveryFacts(NamedTuple):
-    """The values that uniform messages have in common."""
-
-    consumer_id: int
-    ledger_id: int
-    partition: int
-    redelivery_count: int
-    consumer_epoch: int | None
-
-
-class DeliveryTemplate(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class DeliveryTemplate:
     """MESSAGE commands of one consumer and one ledger: they differ in the entry's number alone."""
 
     size: int
@@ -62,13 +54,25 @@ class DeliveryTemplate(NamedTuple):
     """Reads: front, two lower bytes of the entry's number if it has more than two, the other bytes, back."""
     front: bytes
     back: bytes
-    facts: DeliveryFacts
     sizes: tuple[int, int, int]
     """The bytes of front, of the entry's number, and of back."""
+    consumer_id: int
+    ledger_id: int
+    partition: int
+    redelivery_count: int
+    consumer_epoch: int | None
 
 
 def delivery_template(
-    data: bytes, start: int, entry: int, end: int, facts: DeliveryFacts
+    data: bytes,
+    start: int,
+    entry: int,
+    end: int,
+    consumer_id: int,
+    ledger_id: int,
+    partition: int,
+    redelivery_count: int,
+    consumer_epoch: int | None,
 ) -> DeliveryTemplate | None:
     """Learn the template of the command at `data[start:end]`, whose entry's number begins at `entry`.
 
@@ -82,12 +86,17 @@ def delivery_template(
         pieces_reader(entry - start, *split_number(back - entry), end - back),
         data[start:entry],
         data[back:end],
-        facts,
         (entry - start, back - entry, end - back),
+        consumer_id,
+        ledger_id,
+        partition,
+        redelivery_count,
+        consumer_epoch,
     )
 
 
-class ReceiptTemplate(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ReceiptTemplate:
     """Receipts of one producer from one ledger: they differ in the sequence id and in the entry's number."""
 
     read: PiecesReader
@@ -101,12 +110,19 @@ class ReceiptTemplate(NamedTuple):
 
 
 def receipt_template(
-    data: bytes, start: int, sequence: int, entry: int, end: int, facts: tuple[int, int, int | None]
+    data: bytes,
+    start: int,
+    sequence: int,
+    entry: int,
+    end: int,
+    producer_id: int,
+    ledger_id: int,
+    highest_sequence_id: int | None,
 ) -> ReceiptTemplate | None:
     """Learn the template of the receipt at `data[start:end]`; its two numbers begin at `sequence` and
     `entry`.
 
-    `facts`: producer, ledger, highest sequence id. Gives None for a receipt that is too long, or whose fields
+    Gives None for a receipt that is too long, or whose fields
     are not in the order of real brokers.
     """
     middle = read_varint(data, sequence)[1]
@@ -130,5 +146,7 @@ def receipt_template(
         data[start:sequence],
         data[middle:entry],
         data[back:end],
-        *facts,
+        producer_id,
+        ledger_id,
+        highest_sequence_id,
     )

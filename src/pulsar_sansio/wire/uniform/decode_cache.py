@@ -9,16 +9,16 @@ from typing import TypeVar
 KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
 
+DecodeCache = dict[KeyT, ValueT]
+"""A dictionary to which a decoder adds with `remember` only. It is a plain one: Python looks up faster in it
+than in one of a derived class."""
+
 CACHE_LIMIT = 1024
 """Entries of one cache. It is emptied when it is full: looking for the oldest entry would cost more."""
 
 
-class DecodeCache(dict[KeyT, ValueT]):
-    """A dictionary of at most `CACHE_LIMIT` entries, as long as they are added with `remember`."""
-
-    __slots__ = ()
-
-    def remember(self, key: KeyT, value: ValueT) -> None:
-        if len(self) >= CACHE_LIMIT:
-            self.clear()
-        self[key] = value
+def remember(cache: DecodeCache[KeyT, ValueT], key: KeyT, value: ValueT) -> None:
+    """Add an entry, and stay within `CACHE_LIMIT`."""
+    if len(cache) >= CACHE_LIMIT:
+        cache.clear()
+    cache[key] = value

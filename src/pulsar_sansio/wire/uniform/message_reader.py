@@ -20,8 +20,8 @@ from ...model.errors import FrameError
 from ..checksum import crc32c
 from ..command_frame import MESSAGE, command_tag
 from ..varint import VALUE_OF_CONTINUED, VALUE_OF_SMALL
-from .command_templates import DELIVERY_KEY, DeliveryFacts, DeliveryTemplate, split_number
-from .decode_cache import DecodeCache
+from .command_templates import DELIVERY_KEY, DeliveryTemplate, split_number
+from .decode_cache import DecodeCache, remember
 from .metadata_front import PUBLISH_TIME_SIZE
 
 if TYPE_CHECKING:
@@ -40,6 +40,16 @@ _VIEW_FROM = 4096
 
 _TAIL_LIMIT = 24
 """Bytes behind publish_time up to which remembering them is worth it: no keys, no properties."""
+
+
+class DeliveryFacts(NamedTuple):
+    """The values that uniform messages have in common."""
+
+    consumer_id: int
+    ledger_id: int
+    partition: int
+    redelivery_count: int
+    consumer_epoch: int | None
 
 
 class UniformMessages(NamedTuple):
@@ -98,7 +108,7 @@ class UniformMessageReader:
         self._metadata = metadata
         self._template: _FrameTemplate | None = None
         """The template of the last frame."""
-        self.plain_tails: DecodeCache[bytes, None] = DecodeCache()
+        self.plain_tails: DecodeCache[bytes, None] = {}
         """Metadata behind publish_time that is known to be that of a plain entry."""
 
     def take(self, data: bytes, position: int, limit: int) -> UniformMessages | None:
@@ -211,7 +221,7 @@ class UniformMessageReader:
         ):
             return None
         if len(tail) <= _TAIL_LIMIT:
-            self.plain_tails.remember(tail, None)
+            remember(self.plain_tails, tail, None)
         return metadata
 
 
@@ -245,7 +255,13 @@ def _frame_template(command: DeliveryTemplate, data: bytes, position: int) -> _F
         14 if entry_size > 2 else 0,
         command_end + 6 - position,
         VALUE_OF_CONTINUED if sequence_size > 2 else _NOT_CONTINUED,
-        command.facts,
+        DeliveryFacts(
+            command.consumer_id,
+            command.ledger_id,
+            command.partition,
+            command.redelivery_count,
+            command.consumer_epoch,
+        ),
     )
 
 
