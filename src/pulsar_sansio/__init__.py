@@ -129,6 +129,7 @@ from .model.topic_name import TopicName
 from .model.unknown_names import did_you_mean, unknown_names
 from .wire.message_ids import decode_message_id, encode_message_id
 from .wire.messages.raw_batch import RawBatch
+from .wire.uniform.member_template import MemberTemplate, member_template
 
 __all__ = [
     # outputs, a namespace for each side
@@ -201,6 +202,8 @@ __all__ = [
     "TopicMessageId",
     "TopicName",
     "RawBatch",
+    "MemberTemplate",
+    "member_template",
     "datetime_of",
     "decode_checkpoint",
     "decode_message_id",

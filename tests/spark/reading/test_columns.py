@@ -114,7 +114,7 @@ def test_every_batch_is_what_its_messages_say(repeated: list[tuple[Member, int]]
 
 
 def test_what_differs_in_a_run() -> None:
-    """All have one shape: only keys, numbers and payloads differ."""
+    """All have one template: only keys, numbers and payloads differ."""
     header = [
         {
             "sequence_id": 20_000 + n,

@@ -18,8 +18,8 @@ from typing import Any
 
 from ...model.errors import FrameError
 from ..fields import encode_text
-from ..uniform.keyed_members import KEY_TAG, KeyedMembers, keys_of, take_keyed
-from ..uniform.members import FIRST_WINDOW, PAYLOAD_SIZE_TAG, SEQUENCE_ID_TAG, take_uniform
+from ..uniform.keyed_members import KeyedMembers, keys_of, take_keyed
+from ..uniform.members import FIRST_WINDOW, KEY_TAG, PAYLOAD_SIZE_TAG, SEQUENCE_ID_TAG, take_uniform
 from ..varint import CONTINUED_VARINTS, SMALL_VARINTS, VALUE_OF_SMALL, encode_varint, read_varint
 from .metadata import SingleMessageMetadata, decode_single_range, encode_usual_single, usual_pair
 

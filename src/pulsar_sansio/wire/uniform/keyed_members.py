@@ -17,10 +17,15 @@ from struct import Struct
 
 from ..fields import decode_text
 from ..varint import VALUE_OF_CONTINUED, VALUE_OF_SMALL
-from .members import FIRST_WINDOW, PAYLOAD_SIZE_TAG, SEQUENCE_ID_TAG, count_uniform, cut_pieces
-
-KEY_TAG = 0x12
-_BASE64_TAG = 0x30
+from .members import (
+    BASE64_TAG,
+    FIRST_WINDOW,
+    KEY_TAG,
+    PAYLOAD_SIZE_TAG,
+    SEQUENCE_ID_TAG,
+    count_uniform,
+    cut_pieces,
+)
 
 _read_head = Struct(">IBB").unpack_from
 _HEAD = 6
@@ -133,7 +138,7 @@ def _read_tail(data: bytes, position: int, end: int) -> tuple[int, int]:
             return 0, 0
         payload_size = sized
         position += 1
-    if data[position] == _BASE64_TAG and data[position + 1] < 0x80:
+    if data[position] == BASE64_TAG and data[position + 1] < 0x80:
         position += 2
     sequence = data[position + 1 : end]
     if (

@@ -16,8 +16,9 @@ from ..varint import read_varint
 FIRST_WINDOW = 32
 """Members looked at together at first; more where all of them proved to be uniform."""
 
-PAYLOAD_SIZE_TAG, SEQUENCE_ID_TAG = 0x18, 0x40
-"""Tags of two fields of a member's header."""
+PROPERTY_TAG, KEY_TAG, PAYLOAD_SIZE_TAG, COMPACTED_OUT_TAG, EVENT_TIME_TAG = 0x0A, 0x12, 0x18, 0x20, 0x28
+BASE64_TAG, ORDERING_KEY_TAG, SEQUENCE_ID_TAG, NULL_VALUE_TAG, NULL_KEY_TAG = 0x30, 0x3A, 0x40, 0x48, 0x50
+"""Tags of the fields of a member's header (SingleMessageMetadata)."""
 
 _LOW_BYTES = bytes(range(0x80))
 _IS_LOW = bytes([1] * 0x80 + [0] * 0x80)
