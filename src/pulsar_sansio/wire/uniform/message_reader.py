@@ -126,20 +126,23 @@ class UniformMessageReader:
         return None if template is None else self._take(template, data, position, limit)
 
     def _command_template(self, data: bytes, start: int) -> DeliveryTemplate | None:
-        """Learn the template of the command at `start`, behind its size, which has one byte.
+        """Find the template of the command at `start`, behind its size of one byte, or learn the template.
 
         Gives None for a command that is incomplete, malformed or has no template.
         """
-        if start > len(data):
-            return None
-        end = start + data[start - 1]
+        templates = self._deliveries.templates
+        key = data[start : start + DELIVERY_KEY]
+        known = templates.get(key)
+        if known is not None and data.startswith(known.front, start) and known.size == data[start - 1]:
+            return known
+        end = start + data[start - 1] if start <= len(data) else start
         if end > len(data):
             return None
         try:
             self._deliveries.decode(data, start, end, end)
         except (FrameError, IndexError):
             return None
-        return self._deliveries.templates.get(data[start : start + DELIVERY_KEY])
+        return templates.get(key)
 
     def _take(
         self, template: _FrameTemplate, data: bytes, position: int, limit: int
