@@ -10,9 +10,9 @@ import pytest
 import trio
 
 from pulsar_sansio.wire import (
+    FrameDecoder,
     MessageMetadata,
     Send,
-    decode_frame,
     encode_batch_payloads,
     encode_command,
     encode_message_metadata,
@@ -43,7 +43,7 @@ async def send_by_hand(broker: BrokerUnderTest, topic: str, entries: list[tuple[
 
         async def answer(kind: int) -> None:
             nonlocal received
-            while (found := decode_frame(received, 0, 5 << 20)) is None:
+            while (found := FrameDecoder().decode(received, 0, 5 << 20)) is None:
                 more = await stream.receive_some()
                 assert more, "the broker has closed the connection"
                 received += more

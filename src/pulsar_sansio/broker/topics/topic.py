@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ...model.config import nanoseconds_of
 from ...model.errors import PersistenceError, TopicTerminated
 from ...model.topic_name import TopicName
-from ...wire import MessageMetadata, Send
+from ...wire import MessageMetadata, MetadataDecoder, Send
 from ...wire.fields import signed_64
 from ..dispatching.consumer import Consumer
 from ..dispatching.key_hash import Sticky
@@ -142,7 +142,9 @@ class Topic:
             raise TopicTerminated("Topic was already terminated")
         if self.closing or producer.closing:
             raise PersistenceError("Producer is closed")
-        data, messages, metadata = check_message(self.policies, self.name, send)
+        data, messages, metadata = check_message(
+            self.policies, self.name, send, producer.connection.metadata_decoder
+        )
         sequence_id = send.sequence_id
         highest = send.highest_sequence_id
         remember: int | None = None
@@ -364,7 +366,7 @@ class Topic:
         if offset < log.first:
             return -1, -1, -1
         entry = log.entry(offset)
-        count = entry_metadata(entry.data).num_messages_in_batch
+        count = entry_metadata(entry.data, MetadataDecoder()).num_messages_in_batch
         return entry.ledger_id, entry.entry_id, -1 if count is None else count - 1
 
     # --- end ------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from ...wire import (
     Compressed,
     MessageCommand,
     MessageMetadata,
+    MetadataDecoder,
     RawBatch,
     UniformMessages,
     decompress,
@@ -82,7 +83,7 @@ class Arrival:
         "_queue",
         "_source",
         "_tracker",
-        "_undivided",
+        "_keeps_raw_batches",
         "bytes_arrived",
         "counters",
         "inclusive",
@@ -109,7 +110,7 @@ class Arrival:
         """`on_undecryptable(message_id, names of the keys)`: called for the first encrypted entry.
         `raw_batches`: batches stay in one piece, and payloads that inflate a lot stay compressed
         (`ReaderSpec`)."""
-        self._undivided = raw_batches
+        self._keeps_raw_batches = raw_batches
         self.counters = counters
         self.bytes_arrived = 0
         """The stored payloads of readable entries, in bytes: compressed, with the headers of batches."""
@@ -188,15 +189,18 @@ class Arrival:
             return passed
         return chunk if passed is None else max(passed, chunk)
 
-    def receive(self, command: MessageCommand, epoch: int, max_message_size: int) -> None:
+    def receive(
+        self, command: MessageCommand, epoch: int, max_message_size: int, decoder: MetadataDecoder
+    ) -> None:
         """Take one MESSAGE. `epoch`: deliveries of an older one are outdated; `max_message_size`: in bytes.
+        `decoder`: that of the connection.
 
         Raises `PermitsExceeded` when the broker has sent far too much.
         """
         _, ledger_id, entry_id, _, _, redelivery_count, bits, sent_in_epoch, stored, _, _ = command
         place = (ledger_id, entry_id)
         try:
-            stamp, _, metadata, start = open_payload(stored)
+            stamp, _, metadata, start = open_payload(stored, decoder)
         except (ChecksumMismatch, FrameError):
             cost = _probable_cost(stored, bits)
             self._permits.charge(cost, len(stored))
@@ -219,8 +223,8 @@ class Arrival:
             self._chunk(place, metadata, stamp, stored[start:], redelivery_count)
             return
         payload: bytes | Compressed = stored
-        # A raw batch with unwanted messages has to be divided.
-        raw_batches = self._undivided and bits is None and not self._filtering
+        # A raw batch with unwanted messages has to be split.
+        raw_batches = self._keeps_raw_batches and bits is None and not self._filtering
         if metadata.compression:
             inflates = metadata.uncompressed_size > INFLATION * len(stored)
             opened = Compressed if raw_batches and inflates else decompress
@@ -333,7 +337,7 @@ class Arrival:
         if metadata.compression:
             size, limit = metadata.uncompressed_size, self._chunks.max_message_size
             inflates = size > INFLATION * len(complete.payload)
-            opened = Compressed if self._undivided and inflates else decompress
+            opened = Compressed if self._keeps_raw_batches and inflates else decompress
             try:
                 data = opened(metadata.compression, complete.payload, size, limit)
             except (UncompressedSizeCorrupted, DecompressionFailed):
@@ -353,9 +357,12 @@ class Arrival:
         entry.first_chunk = complete.places[0]
         self._add_single(entry, data)
 
-    def receive_uniform(self, entries: UniformMessages, epoch: int) -> bool:
+    def receive_uniform(self, entries: UniformMessages, epoch: int, decoder: MetadataDecoder) -> bool:
         """Take plain entries that need no decision: all of the present epoch, none acknowledged, and permits
-        for all. Return False, having changed nothing, if an entry differs; then pass each to `receive`."""
+        for all. Return False, having changed nothing, if an entry differs; then pass each to `receive`.
+
+        `decoder`: that of the connection.
+        """
         (_, ledger_id, _, redelivery_count, sent_in_epoch), entry_ids, headers, payloads, _ = entries
         tracker = self._tracker
         permits = self._permits
@@ -372,7 +379,9 @@ class Arrival:
         permits.at_broker -= count
         self.bytes_arrived += sum(map(len, payloads))
         self._queue.add_singles(
-            ReceivedSingles(self._source, places, headers, redelivery_count, tracker.single, payloads)
+            ReceivedSingles(
+                self._source, places, headers, redelivery_count, tracker.single, payloads, decoder
+            )
         )
         return True
 

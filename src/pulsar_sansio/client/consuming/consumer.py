@@ -237,7 +237,9 @@ class Consumer(ConsumerRequests):
             self._on_early_message(connection)
             return
         queue = self._queue
-        self._arrival.receive(command, self._redelivery.epoch, connection.max_message_size)
+        self._arrival.receive(
+            command, self._redelivery.epoch, connection.max_message_size, connection.metadata_decoder
+        )
         if not queue.announced and queue.available:
             queue.announced = True
             self._emit(Deliverable(self.handle))
@@ -246,7 +248,7 @@ class Consumer(ConsumerRequests):
         """Take plain entries of several MESSAGE frames. Return False, having changed nothing, when each frame
         has to go through `on_message`."""
         if connection is not self._connection or not self._arrival.receive_uniform(
-            entries, self._redelivery.epoch
+            entries, self._redelivery.epoch, connection.metadata_decoder
         ):
             return False
         if not self._queue.announced and self._queue.available:
