@@ -65,11 +65,11 @@ class Client:
         self._client_close_requests: list[int] = []
         """Requests that wait for the whole client to be closed."""
 
-        self._queries = queries = TopicQueries(context, services, handles)
+        self._queries = queries = TopicQueries(services, handles)
         self.partitions = queries.partitions
         self.topics = queries.topics
 
-        producers = ProducerCommands(context, services, handles)
+        producers = ProducerCommands(services, handles)
         self.open_producer = producers.open_producer
         self.send = producers.send
         self.send_many = producers.send_many
@@ -80,7 +80,7 @@ class Client:
         self.producer_statistics = producers.producer_statistics
         self.partition_statistics = producers.partition_statistics
 
-        consumers = ConsumerCommands(context, services, handles)
+        consumers = ConsumerCommands(services, handles)
         self.subscribe = consumers.subscribe
         self.receive = consumers.receive
         self.receiver = consumers.receiver
@@ -112,7 +112,7 @@ class Client:
         self.last_position = positions.last_position
         self.has_message_available = positions.has_message_available
 
-        views = TableCommands(context, services, handles)
+        views = TableCommands(services, handles)
         self.open_table_view = views.open_table_view
         self.table = views.table
         self.refresh = views.refresh

@@ -30,7 +30,7 @@ from ..acknowledging.redelivery import Redelivery
 from ..connecting.attachment import Attachment
 from ..connecting.connection import Connection
 from ..connecting.refusal_policy import Decision
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from ..counters import ArrivalCounters
 from ..delivery.batch_receive import BatchReceive
 from ..delivery.received_entries import Messages
@@ -95,7 +95,6 @@ class Consumer(ConsumerRequests):
 
     def __init__(
         self,
-        context: ClientContext,
         services: Services,
         handle: int,
         wire_id: int,
@@ -106,6 +105,7 @@ class Consumer(ConsumerRequests):
         create_topic: bool = True,
         source: Source | None = None,
     ) -> None:
+        context = services.context
         self.handle = handle
         self.wire_id = wire_id
         self.spec = spec
@@ -114,7 +114,7 @@ class Consumer(ConsumerRequests):
         self.name = spec.consumer_name or context.rng.letters(NAME_LENGTH)
         self._emit = emit = context.emit if listener is None else listener.on_output
         ended = services.ended if listener is None else listener.ended
-        self.attachment = Attachment(context, services, self.topic, self, ended=ended)
+        self.attachment = Attachment(services, self.topic, self, ended=ended)
         self._context = context
         self._services = services
         self._create_topic = create_topic and services.config.create_topics
@@ -155,7 +155,6 @@ class Consumer(ConsumerRequests):
             raw_batches=isinstance(spec, ReadingSpec) and spec.raw_batches,
         )
         self._positions = Positions(
-            context,
             services,
             wire_id,
             spec,
@@ -487,7 +486,6 @@ class Consumer(ConsumerRequests):
         if policy is None:
             return None
         return LetterTopics(
-            self._context,
             self._services,
             self._emit,
             self.handle,

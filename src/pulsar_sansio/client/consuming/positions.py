@@ -19,7 +19,7 @@ from ...model.message import Source
 from ...model.message_id import EARLIEST, LATEST, EntryPosition, MessageId
 from ...wire import proto
 from ..connecting.connection import Connection
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from ..delivery.receiver_queue import ReceiverQueue, before, message_id_of
 from ..outputs import Output, RequestDone, RequestFailed
 from .arrival import Arrival
@@ -66,7 +66,6 @@ class Positions:
 
     def __init__(
         self,
-        context: ClientContext,
         services: Services,
         wire_id: int,
         spec: ConsumerSpec,
@@ -79,16 +78,16 @@ class Positions:
         go_on: Callable[[], None],
         lost: Callable[[PulsarError], None],
     ) -> None:
-        self._context = context
+        self._context = services.context
         self._emit = emit
         self._source = source
         self._arrival = arrival
         self._queue = queue
         self._forget = forget
         self._go_on = go_on
-        self._last = LastMessage(context, services, wire_id, source.partition)
+        self._last = LastMessage(services, wire_id, source.partition)
         """The application's questions, asked after its earlier seeks."""
-        self._where = LastMessage(context, services, wire_id, source.partition)
+        self._where = LastMessage(services, wire_id, source.partition)
         """Questions that must be answered before a seek is done."""
         self._connection: Connection | None = None
         self._held = False
@@ -103,7 +102,6 @@ class Positions:
         self._durable = spec.durable or not persistent
         """True when the broker keeps the position, or the topic keeps none."""
         self._seeking = Seeking(
-            context,
             services,
             wire_id,
             self._durable,
@@ -125,7 +123,7 @@ class Positions:
         """True when the broker has set the position and the client does not know it."""
         self._question: Question | None = None
         """The question for the position, while under way."""
-        self._ask_again = context.deadlines.slot(self._ask_once_more)
+        self._ask_again = services.context.deadlines.slot(self._ask_once_more)
         self._patient_until = 0
         """The time until which the broker may refuse to tell the position before messages are let in
         anyway."""

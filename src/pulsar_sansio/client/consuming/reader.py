@@ -14,7 +14,7 @@ from ...model.errors import PulsarError
 from ...model.message import Message
 from ...model.message_id import EARLIEST, LATEST
 from ...model.topic_name import TopicName
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from ..outputs import Deliverable, Output
 from .consumer import Consumer, Listener
 
@@ -27,7 +27,6 @@ class Reader(Consumer):
 
     def __init__(
         self,
-        context: ClientContext,
         services: Services,
         handle: int,
         wire_id: int,
@@ -40,12 +39,12 @@ class Reader(Consumer):
         start = spec.positions.get(str(TopicName.parse(spec.topic)), EARLIEST)
         if start == LATEST:
             spec = replace(spec, start_message_id=LATEST)
-        super().__init__(context, services, handle, wire_id, spec, listener, **group)
+        super().__init__(services, handle, wire_id, spec, listener, **group)
         if start not in (EARLIEST, LATEST) and self.topic.persistent:
             self._arrival.resume_after(start)
         self._say = self._emit
         self._emit = self._on_output
-        self._read = context.deadlines.slot(self._acknowledge_what_was_read)
+        self._read = services.context.deadlines.slot(self._acknowledge_what_was_read)
         self._acknowledged: tuple[tuple[int, int], int] | None = None
         """The last acknowledged message: its position, and its index in the batch."""
         if spec.start_time is not None and self.topic.persistent:

@@ -37,7 +37,7 @@ from ...model.message import Message, Source
 from ...model.message_id import MessageId, is_message_id
 from ...wire import encode_command, proto, words_from_bits
 from ..connecting.connection import Connection
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from ..outputs import Output, RequestDone, RequestFailed
 
 Target = MessageId | int
@@ -141,7 +141,6 @@ class Seeking:
 
     def __init__(
         self,
-        context: ClientContext,
         services: Services,
         wire_id: int,
         durable: bool,
@@ -152,7 +151,7 @@ class Seeking:
         idle: Callable[[], None],
         lost: Callable[[PulsarError], None],
     ) -> None:
-        self._context = context
+        self._context = services.context
         self._services = services
         self._wire_id = wire_id
         self._durable = durable
@@ -162,7 +161,7 @@ class Seeking:
         self._arrived = arrived
         self._idle = idle
         self._lost = lost
-        self._slot = context.deadlines.slot(self._timed_out)
+        self._slot = services.context.deadlines.slot(self._timed_out)
         self.current: Seek | None = None
         self.waiting: deque[Seek] = deque()
         self._connection: Connection | None = None

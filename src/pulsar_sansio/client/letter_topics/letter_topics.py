@@ -36,7 +36,7 @@ from ...model.message import Message
 from ...model.message_id import EntryPosition, MessageId
 from ...model.topic_name import TopicName
 from ..acknowledging.redelivery import NegativeAcknowledgements
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from ..counters import ArrivalCounters
 from ..delivery.permits import Permits
 from ..delivery.received_entries import ReceivedBatch, ReceivedSingles, messages_of
@@ -199,7 +199,6 @@ class LetterTopics:
 
     def __init__(
         self,
-        context: ClientContext,
         services: Services,
         emit: Callable[[Output], None],
         handle: int,
@@ -215,6 +214,7 @@ class LetterTopics:
         """`safe(message)`: acknowledges the message. `again(places)`: requests these entries, given with the
         messages, as bits, that could not be copied. `watch(wanted)`: sets whether `acknowledged` is called
         for every entry."""
+        context = services.context
         assert isinstance(spec.topic, str)
         self._topic = TopicName.parse(spec.topic)
         self._subscription = spec.subscription
@@ -243,8 +243,8 @@ class LetterTopics:
                 self.policy.initial_subscription,
             )
 
-        self._dead = CopyProducer(context, services, dead_producer)
-        self._later = CopyProducer(context, services, lambda: _producer(later, None, None))
+        self._dead = CopyProducer(services, dead_producer)
+        self._later = CopyProducer(services, lambda: _producer(later, None, None))
         self.tries = DeliveryCounts()
         self._pending_copies: dict[EntryPosition, PendingCopy] = {}
         self._requests: set[int] = set()

@@ -11,7 +11,7 @@ from ...model.config import ConsumerSpec
 from ...model.errors import PulsarError
 from ...model.message import Source
 from ...model.topic_name import TopicName
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from ..consuming.consumer import Consumer
 from ..consuming.reader import machine_for
 from ..counters import ArrivalCounters
@@ -76,7 +76,6 @@ class Member:
 
     def __init__(
         self,
-        context: ClientContext,
         services: Services,
         group: Group,
         topic: "MemberTopic",
@@ -86,7 +85,7 @@ class Member:
         create_topic: bool,
     ) -> None:
         """`spec`: of this one consumer. `wire_id`: an id that no broker has seen yet; None for a new one."""
-        self._context = context
+        self._context = services.context
         self._group = group
         self.topic = topic
         if wire_id is None:
@@ -97,7 +96,6 @@ class Member:
         self.source = MemberSource(self.name, name.partition)
         self.source.group = group
         self.consumer: Consumer = machine_for(spec)(
-            context,
             services,
             group.handle,
             wire_id,

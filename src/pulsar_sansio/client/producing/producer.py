@@ -29,7 +29,7 @@ from ..connecting.attachment import Attachment
 from ..connecting.connection import Connection
 from ..connecting.explaining import route
 from ..connecting.refusal_policy import Decision
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from ..outputs import Attached, Closed, Detached, ProducerFailed, ProducerReady
 from ..statistics import ProducerStatistics, SendLatency
 from . import explaining
@@ -78,13 +78,13 @@ class Producer:
 
     def __init__(
         self,
-        context: ClientContext,
         services: Services,
         handle: int,
         wire_id: int,
         spec: ProducerSpec,
         listener: Listener | None = None,
     ) -> None:
+        context = services.context
         self.handle = handle
         self.wire_id = wire_id
         self.spec = spec
@@ -104,7 +104,6 @@ class Producer:
         # The attachment makes one attempt just before messages begin to time out (rule HAND-07).
         mandatory_stop = max(100_000_000, send_timeout - 100_000_000) if send_timeout else 0
         self.attachment = Attachment(
-            context,
             services,
             self.topic,
             self,
