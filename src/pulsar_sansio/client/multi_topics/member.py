@@ -66,6 +66,7 @@ class Member:
         "_group",
         "closing",
         "consumer",
+        "create_topic",
         "detached",
         "end_of_topic",
         "name",
@@ -88,6 +89,7 @@ class Member:
         self._context = services.context
         self._group = group
         self.topic = topic
+        self.create_topic = create_topic
         if wire_id is None:
             wire_id = services.next_consumer_id()
         assert isinstance(spec.topic, str)
@@ -101,9 +103,6 @@ class Member:
             wire_id,
             spec,
             self,
-            counters=group.counters,
-            create_topic=create_topic,
-            source=self.source,
         )
         self.ready = False
         """The consumer was subscribed once."""
@@ -112,6 +111,11 @@ class Member:
         self.end_of_topic = False
         self.closing = False
         """The group closes this member, and goes on without it."""
+
+    @property
+    def counters(self) -> ArrivalCounters:
+        """See `Listener`: the counters of the whole group."""
+        return self._group.counters
 
     def close(self) -> None:
         """Close the consumer; the other members go on."""

@@ -34,10 +34,10 @@ from ...model.errors import (
 from ...model.message import Message
 from ...model.topic_name import TopicName
 from ..connecting.services import Services
-from ..consuming.consumer import NAME_LENGTH, called
+from ..consuming.consumer import NAME_LENGTH
 from ..counters import ArrivalCounters
 from ..delivery.batch_receive import BatchReceive, MergedBatchReceive
-from ..delivery.explaining import subscription
+from ..delivery.explaining import called, subscription
 from ..delivery.merged_queue import MergedQueue
 from ..delivery.received_entries import Messages
 from ..gathered_requests import GatheredRequests

@@ -41,6 +41,7 @@ _RECORDS = frozenset(
         "BrokerConfig",
         "Closed",
         "CompactedView",
+        "ConsumerServices",
         "Cursor",
         "Deliveries",
         "Redirection",
