@@ -128,7 +128,7 @@ class PartitionedProducer:
         PART-13)."""
         self._router = Router(spec, partitions, context.rng)
         self._sender = PartitionSender(
-            context, handle, self._router, partitions, self._window, services.memory, self._start_later
+            services, handle, self._router, partitions, self._window, self._start_later
         )
         self.append = self._sender.append
         self._alive: dict[Partition, None] = {}

@@ -53,6 +53,7 @@ _RECORDS = frozenset(
         "MessageFront",
         "Pending",
         "Policies",
+        "ProducerServices",
         "Ready",
         "ReceiptIds",
         "Rng",
