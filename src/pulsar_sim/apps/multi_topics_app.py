@@ -42,7 +42,7 @@ class MultiTopicsApp(ConsumerApp):
         super().__init__(world, index, plan)
         self.stream = world.streams.stream(f"group {group} consumer {index}")
         self.group: GroupPlan = world.profile.groups[group]
-        self.topics = world.groups_topics[group]
+        self.topics = world.topics.of_groups[group]
         self._prefix = f"g{group}.{index}"
 
     def _new_record(self) -> GroupRecord:

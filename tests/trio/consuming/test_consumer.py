@@ -480,8 +480,8 @@ async def test_nothing_is_kept_of_calls_that_were_cancelled(batch_receive: Batch
                 for call in (consumer.flush, consumer.last_message_id, consumer.receive_many):
                     with trio.move_on_after(0.001):
                         await call()
-            assert machine._ack_grouping._flushes == []
-            assert machine._positions._requests == set()
+            assert machine._acknowledgements.grouping._flushes == []
+            assert machine._positions._requests._open == set()
             assert machine._batch_receive is None or machine._batch_receive.waiting() == []
             assert client._driver.answers == {}
             proxy.release()

@@ -79,23 +79,22 @@ class Topic:
         """No ledger can be removed while a mark-delete position is below this offset."""
         self._behind = 0
         """The number of subscriptions whose mark-delete position is below `trim_mark`."""
-        self.terminated_at = stored.terminated_at if stored is not None else None
+        is_new = stored is None
+        stored = stored or StoredTopic()
+        self.terminated_at = stored.terminated_at
         """The offset after the last entry of a terminated topic; None for any other."""
-        self.migrated_to = stored.migrated_to if stored is not None else None
+        self.migrated_to = stored.migrated_to
         """The cluster to which the topic migrated; only unacknowledged entries are still delivered here."""
-        self.producers = Producers(self, stored.topic_epoch if stored is not None else None)
-        sequences = stored.sequences if stored is not None else {}
-        self.deduplication = self._new_deduplication(sequences) if policies.deduplication else None
-        if stored is None:
-            self.log = ManagedLedger()
+        self.producers = Producers(self, stored.topic_epoch)
+        self.deduplication = self._new_deduplication(stored.sequences) if policies.deduplication else None
+        self.log = ManagedLedger.restored(stored.ledgers)
+        if is_new:
             self.save()
-        else:
-            self.log = ManagedLedger.restored(stored.ledgers)
-            for saved in stored.cursors.values():
-                self._restore(saved)
+        for saved in stored.cursors.values():
+            self._restore(saved)
         if not self.log.ledgers:
             self._roll()
-        self.compaction = Compaction(self, stored.compacted if stored is not None else None)
+        self.compaction = Compaction(self, stored.compacted)
         self.compaction.retain_uncompacted()
         self._set_trim_mark()
 

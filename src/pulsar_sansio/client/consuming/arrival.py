@@ -5,11 +5,12 @@ and their permits returned; or the broker is told that the entry cannot be used.
 connection nor disturb another consumer, except by ignoring permits.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from itertools import repeat
 from typing import Any, Protocol, TypeAlias
 
+from ...model.config import ReadingSpec
 from ...model.errors import (
     ChecksumMismatch,
     DecompressionFailed,
@@ -22,7 +23,6 @@ from ...model.message import (
     Entry,
     Message,
     RedeliveredEntry,
-    Source,
 )
 from ...model.message_id import EARLIEST, LATEST, EntryPosition, MessageId
 from ...wire import (
@@ -39,11 +39,11 @@ from ...wire import (
     proto,
     split_batch,
 )
-from ..acknowledging.ack_grouping import AckGrouping
-from ..acknowledging.ack_tracker import AckTracker
-from ..counters import ArrivalCounters
+from ..acknowledging.acknowledgements import Acknowledgements
+from ..delivery.consumer_services import ConsumerServices
 from ..delivery.permits import Permits
 from ..delivery.received_entries import CompressedSingle, ReceivedBatch, ReceivedSingles
+from ..outputs import Undecryptable
 from .chunk_assembly import ChunkAssembly
 
 MAX_GUESS = 100_000
@@ -78,9 +78,9 @@ class Arrival:
         "_chunks",
         "_durable",
         "_filtering",
-        "_on_undecryptable",
         "_permits",
         "_queue",
+        "_services",
         "_source",
         "_tracker",
         "_keeps_raw_batches",
@@ -95,23 +95,17 @@ class Arrival:
 
     def __init__(
         self,
-        source: Source,
+        services: ConsumerServices,
         permits: Permits,
         queue: Entrance,
-        tracker: AckTracker,
-        ack_grouping: AckGrouping,
-        on_undecryptable: Callable[[MessageId, Sequence[str]], None],
+        acknowledgements: Acknowledgements,
         chunks: ChunkAssembly,
-        counters: ArrivalCounters,
-        *,
-        durable: bool,
-        raw_batches: bool = False,
     ) -> None:
-        """`on_undecryptable(message_id, names of the keys)`: called for the first encrypted entry.
-        `raw_batches`: batches stay in one piece, and payloads that inflate a lot stay compressed
+        spec = services.spec
+        self._keeps_raw_batches = isinstance(spec, ReadingSpec) and spec.raw_batches
+        """True when batches stay in one piece, and payloads that inflate a lot stay compressed
         (`ReaderSpec`)."""
-        self._keeps_raw_batches = raw_batches
-        self.counters = counters
+        self.counters = services.counters
         self.bytes_arrived = 0
         """The stored payloads of readable entries, in bytes: compressed, with the headers of batches."""
         self.start: MessageId | None = None
@@ -129,13 +123,13 @@ class Arrival:
         self._filtering = False
         """True while messages before `start` or `since` may still arrive; the first entry behind both ends
         that."""
-        self._durable = durable
-        self._source = source
+        self._services = services
+        self._durable = spec.durable
+        self._source = services.source
         self._permits = permits
         self._queue = queue
-        self._tracker = tracker
-        self._ack_grouping = ack_grouping
-        self._on_undecryptable = on_undecryptable
+        self._tracker = acknowledgements.tracker
+        self._ack_grouping = acknowledgements.grouping
         self._chunks = chunks
 
     def start_at(self, start: MessageId | None, inclusive: bool) -> None:
@@ -271,7 +265,8 @@ class Arrival:
             # Failure action FAIL. The permits come back, or the consumer would stall (CRYPTO-07).
             if counters.undecryptable == 0:
                 message_id = MessageId(*place, self._source.partition)
-                self._on_undecryptable(message_id, [key.key for key in metadata.encryption_keys])
+                keys = [key.key for key in metadata.encryption_keys]
+                self._services.emit(Undecryptable(self._services.handle, message_id, keys))
             counters.undecryptable += max(cost, 1)
             counters.note_unreadable(place)
         else:
