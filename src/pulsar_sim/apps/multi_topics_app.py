@@ -116,7 +116,7 @@ class MultiTopicsApp(ConsumerApp):
             self._check_ready()
 
     def _check_ready(self) -> None:
-        """MULTI-04: the consumer is ready when every topic is. Each topic asked for by name has all
+        """MULTI-11: the consumer is ready when every topic is. Each topic asked for by name has all
         partitions that existed at first."""
         found = self.subscribed()
         self._group.joins(*found)
