@@ -138,6 +138,7 @@ def test_more_partitions() -> None:
 
 
 def test_deleting() -> None:
+    """Rule CFG-523."""
     world = World()
     peer = world.connect()
     peer.producer()
@@ -205,6 +206,7 @@ def test_resetting_a_cursor() -> None:
 
 
 def test_policies_are_looked_up_topic_first() -> None:
+    """Rule TENANT-04."""
     world = World(BrokerConfig(deduplication=True))
     world.broker.topic_administration.create_partitioned_topic(0, TOPIC, 1)
     name = TOPIC + "-partition-0"
@@ -269,6 +271,7 @@ def test_options_are_checked(options: dict[str, object]) -> None:
 
 
 def test_tenants_come_and_go() -> None:
+    """Rule TENANT-01."""
     world = World()
     world.broker.administration.create_tenant(0, "a", ["y", "x", "x"])
     assert list(world.broker.metadata.tenants["a"]) == ["x", "y"]
