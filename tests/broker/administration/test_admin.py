@@ -206,7 +206,6 @@ def test_resetting_a_cursor() -> None:
 
 
 def test_policies_are_looked_up_topic_first() -> None:
-    """Rule TENANT-04."""
     world = World(BrokerConfig(deduplication=True))
     world.broker.topic_administration.create_partitioned_topic(0, TOPIC, 1)
     name = TOPIC + "-partition-0"

@@ -27,6 +27,7 @@ def stored_entries(world: World) -> int:
 
 
 def test_consumed_ledgers_go_and_the_store_forgets_them_too() -> None:
+    """Rule STORE-38."""
     world = World(SMALL)
     peer = world.connect()
     peer.producer()
@@ -44,7 +45,7 @@ def test_consumed_ledgers_go_and_the_store_forgets_them_too() -> None:
 
 
 def test_the_slowest_subscription_keeps_what_it_needs() -> None:
-    """STORE-30. Rule ACK-23."""
+    """STORE-30. Rules ACK-23 and GAP-23."""
     world = World(SMALL)
     peer = world.connect()
     peer.producer()

@@ -162,6 +162,7 @@ def test_redirects_are_followed_with_the_authoritative_flag_of_the_answer() -> N
 
 
 def test_redirects_are_bounded() -> None:
+    """Rule ERR-11."""
     script = Script(max_lookup_redirects=3, operation_timeout=1.0)
     link = looking_up(script)
     for _ in range(4):
@@ -179,7 +180,6 @@ def test_redirects_are_bounded() -> None:
 
 
 def test_one_redirect_too_many_is_not_followed() -> None:
-    """Rule ERR-11."""
     script = Script(max_lookup_redirects=0)
     link = looking_up(script)
     script.find_topic(link, "pulsar://elsewhere:6650", redirect=True)

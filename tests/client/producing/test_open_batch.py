@@ -247,7 +247,7 @@ def test_bare_payloads_and_messages_mix() -> None:
 
 
 def test_what_a_batch_has_once_comes_from_its_first_message() -> None:
-    """Rules BATCH-11 and BATCH-01."""
+    """Rules BATCH-01 and BATCH-11."""
     sender = Sender(spec=SPEC)
     sender.send(OutgoingMessage(b"a", ordering_key=b"o", replicate_to=("east",), key="k"))
     sender.send(OutgoingMessage(b"b", ordering_key=b"p", replicate_to=("west",), key="l"))
@@ -384,7 +384,7 @@ def test_when_a_batch_cannot_be_sealed_its_messages_fail_and_it_is_gone() -> Non
 
 @pytest.mark.parametrize("highest", [None, 0, 2, 2**64 - 1])
 def test_receipts_that_complete_a_batch(highest: int | None) -> None:
-    """PROD-43: brokers send the highest id, no id, 0 or 2^64-1. Rule BATCH-02."""
+    """PROD-43: brokers send the highest id, no id, 0 or 2^64-1."""
     sender = Sender(spec=SPEC)
     for _ in range(3):
         sender.send(b"x")

@@ -195,7 +195,7 @@ async def test_a_cancelled_flush_or_close_of_a_consumer_keeps_its_acknowledgemen
 
 
 async def test_every_waiting_task_gets_its_message(client: Client) -> None:
-    """Rules CONS-23, CONS-30 and CONS-31."""
+    """Rules CONS-30 and CONS-31."""
     async with client.subscribe("t", "s", "shared") as consumer:
         received: list[int] = []
 
@@ -209,6 +209,22 @@ async def test_every_waiting_task_gets_its_message(client: Client) -> None:
             assert consumer.statistics().waiting == 30
             await fill(client, "t", 30, BatchingPolicy())
         assert sorted(received) == list(range(30))
+
+
+async def test_waiting_tasks_are_served_in_the_order_of_their_calls(client: Client) -> None:
+    """Rule CONS-23."""
+    async with client.subscribe("t", "s", "shared") as consumer:
+        received: list[tuple[int, int]] = []
+
+        async def receive_one(turn: int) -> None:
+            received.append((turn, int((await consumer.receive()).data)))
+
+        async with trio.open_nursery() as nursery:
+            for turn in range(5):
+                nursery.start_soon(receive_one, turn)
+                await trio.testing.wait_all_tasks_blocked()
+            await fill(client, "t", 5, BatchingPolicy())
+        assert sorted(received) == [(turn, turn) for turn in range(5)]
 
 
 async def test_receiving_yields_now_and_then(client: Client) -> None:
