@@ -98,7 +98,7 @@ class MultiTopicsApp(ConsumerApp):
             self._acknowledge_foreign_message()
 
     def _acknowledge_foreign_message(self) -> None:
-        """A message of a topic that was never subscribed is refused without effect (MULTI-17)."""
+        """A message of a topic that was never subscribed is refused without effect (MULTI-16)."""
         client, now = self.host.node.client, self.world.clock.now
         foreign = TopicMessageId(f"{BEFORE_THE_NAME}stranger", MessageId(0, 0))
         for what in (client.acknowledge, client.acknowledge_cumulative, client.negative_acknowledge):
