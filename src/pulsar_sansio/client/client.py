@@ -285,7 +285,8 @@ class Client:
             view.forget_request(request)
 
     def _close_client(self) -> int:
-        """Close the producers and consumers first, then the connections (rules CLIENT-22 to CLIENT-25)."""
+        """Close the producers and consumers first, then the connections (rules CLIENT-22, CLIENT-24,
+        CLIENT-25)."""
         handles = self._handles
         request = self._context.new_id()
         if handles.closed_client:

@@ -271,6 +271,7 @@ def test_an_unknown_ack_type_is_refused() -> None:
 
 @given(UINT64, st.integers(0, 2**32 - 1))
 def test_flow_is_written_as_protobuf_writes_it(consumer_id: int, permits: int) -> None:
+    """Rule WIRE-10."""
     frame = encode_flow(consumer_id, permits)
     assert frame == frame_of(proto.CommandFlow(consumer_id=consumer_id, messagePermits=permits))
     assert decode(frame) == Flow(consumer_id, permits)

@@ -86,6 +86,7 @@ def test_single_metadata_is_written_as_protobuf_writes_it(message: Any) -> None:
 
 @given(oracle.written(proto.MessageMetadata))
 def test_metadata_means_what_protobuf_reads(written: oracle.Written) -> None:
+    """Rule INV-D3."""
     record = MetadataDecoder().decode(written.data)
     check(record, written.meaning)
     assert record.unknown == written.unknown(set(range(1, 33)))

@@ -1,5 +1,4 @@
-"""`AckCommands`: acknowledge, acknowledge cumulatively, acknowledge negatively (rules ACK-01 to ACK-09,
-NACK-01).
+"""`AckCommands`: acknowledge, acknowledge cumulatively, acknowledge negatively (rules ACK-01, NACK-01).
 
 The application names a message, an id, or several of either (ACK-22). `AckCommands` checks that they belong
 to this consumer, and passes them to the acknowledgement tracker or to redelivery. A call that raises has

@@ -1,6 +1,6 @@
 """`AckGrouping`: when acknowledgements are sent, and whether they arrived.
 
-Acknowledgements are grouped by time and by number (rules ACK-10 to ACK-15). They wait while there is no
+Acknowledgements are grouped by time and by number (rules ACK-12, ACK-15). They wait while there is no
 connection, and go first on the next one (ACK-16, ACK-17): before any permit, so that the broker does not
 redeliver acknowledged messages. A subscription that is not durable begins anew with each connection; there,
 waiting acknowledgements are dropped.

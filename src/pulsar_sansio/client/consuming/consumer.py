@@ -3,8 +3,9 @@ with an attachment.
 
 The consumer sends SUBSCRIBE and grants permits once subscribed. When a connection is lost, queued messages
 are dropped once the next connection is open, because the broker redelivers them. Waiting acknowledgements go
-first on that connection. Delivered messages can be acknowledged at any later time (rules CONS-09 to CONS-17,
-CONS-44). The attachment finds the broker, again after each loss; the consumer's states are the attachment's.
+first on that connection. Delivered messages can be acknowledged at any later time (rules CONS-09,
+CONS-16, CONS-44). The attachment finds the broker, again after each loss; the consumer's states are the
+attachment's.
 
 Other modules handle each message: `arrival` (frame to queue), `receiver_queue` (queue to application),
 `permits`, `ack_commands` (commands of the application), `ack_tracker` and `ack_grouping` (acknowledged
@@ -207,7 +208,7 @@ class Consumer(ConsumerRequests):
         return [self._services.source.topic] if self._ready else []
 
     def close(self, once_answered: bool = False) -> None:
-        """Send waiting acknowledgements, then close (rules CONS-50 to CONS-52). `Closed` follows.
+        """Send waiting acknowledgements, then close (rules CONS-50, CONS-51, CONS-52). `Closed` follows.
         `once_answered`: see `Attachment.close`."""
         if self._ack_commands.closed:
             return

@@ -184,7 +184,7 @@ class ConsumerRequests(ABC):
             self.acknowledge(what.message)
 
     def unsubscribe(self, request: int, force: bool) -> None:
-        """Remove the subscription (rules CONS-45 to CONS-47); `force`: even while other consumers are
+        """Remove the subscription (rules CONS-45, CONS-46, CONS-47); `force`: even while other consumers are
         connected.
 
         `RequestFailed` follows when the broker refuses (the consumer continues), or when there is no

@@ -1,4 +1,4 @@
-"""Interceptors of a consumer (rules INTC-02 to INTC-04).
+"""Interceptors of a consumer (rules INTC-02, INTC-03, INTC-04).
 
 `InterceptedQueue` passes every delivered message through them. `InterceptedAckCommands` tells them about the
 application's acknowledgements, and about entries that are requested again. A consumer without interceptors

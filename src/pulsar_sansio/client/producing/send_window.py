@@ -1,5 +1,5 @@
-"""`SendWindow`: the sealed messages of a producer that no receipt has confirmed yet (rules PROD-42 to
-PROD-47).
+"""`SendWindow`: the sealed messages of a producer that no receipt has confirmed yet (rules PROD-42,
+PROD-43, PROD-47).
 
 The window owns the entries in the order of sending, matches each receipt with the oldest entry, and applies
 the send timeout. It reports each ticket by `Receipts` or `SendFailed`, and answers flushes. The `Admission`
