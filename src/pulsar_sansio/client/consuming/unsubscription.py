@@ -11,7 +11,7 @@ from ..outputs import RequestDone, RequestFailed
 
 
 class Unsubscription:
-    """The requests of one consumer to remove its subscription (rules CONS-45 to CONS-47)."""
+    """The requests of one consumer to remove its subscription (rules CONS-45, CONS-46, CONS-47)."""
 
     __slots__ = ("_open", "_services")
 
