@@ -403,7 +403,7 @@ async def test_a_reader_that_has_read_enough_is_no_error() -> None:
 
 
 @pytest.mark.slow
-def test_a_result_that_nobody_reads_is_no_bug() -> None:
+def test_a_result_into_a_closed_pipe_is_no_bug() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-m", "pulsar_trio_command", "simulate", "recall", "--list"]

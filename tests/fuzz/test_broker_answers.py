@@ -18,7 +18,7 @@ from tests.client.script import (
 from tests.fuzz.lying_broker import CONSUMER, MIB, PRODUCER, held, is_alive, message, why_ended
 
 
-def test_receipts_that_nobody_asked_for() -> None:
+def test_receipts_without_a_send() -> None:
     """For a producer that is not there, for a message that is confirmed already, a second time: nothing.
     For a message that was not sent yet: the link ends, and everything is sent again."""
     script = Script()
@@ -39,7 +39,7 @@ def test_receipts_that_nobody_asked_for() -> None:
     assert "was not confirmed" in why_ended(script)
 
 
-def test_errors_for_messages_and_requests_that_nobody_made() -> None:
+def test_errors_for_messages_and_requests_that_were_never_made() -> None:
     script = Script()
     _, link = script.ready_producer(PRODUCER)
     script.feed(

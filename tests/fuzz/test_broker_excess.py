@@ -95,7 +95,7 @@ def test_messages_that_cost_no_permit_are_not_kept() -> None:
     assert now < 50_000
 
 
-def test_pings_without_end_whose_answers_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pings_without_end_whose_answers_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """One PONG for each, which takes less memory than the PING did; and at some point it is enough."""
     most = 100_000
     monkeypatch.setattr(connection, "MAX_UNREAD_ANSWERS", most)
@@ -114,7 +114,9 @@ def test_pings_without_end_whose_answers_nobody_reads(monkeypatch: pytest.Monkey
     assert "does not read the answers" in why_ended(script)
 
 
-def test_a_broker_that_sends_rubbish_and_reads_no_answer_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_sends_rubbish_and_reads_no_answer_is_disconnected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Each broken entry is answered by an ACK that says why. What waits to be written has an end."""
     most = 100_000
     assert most <= connection.MAX_UNREAD_ANSWERS

@@ -88,7 +88,7 @@ def test_redirects_to_ever_new_hosts_for_an_hour() -> None:
     assert most <= 10 * 21
 
 
-def test_a_lookup_that_leads_back_to_who_was_asked() -> None:
+def test_a_lookup_that_redirects_to_the_asked_broker() -> None:
     script = Script()
     script.client.open_producer(script.now, PRODUCER)
     link = script.ready_link()
@@ -100,7 +100,7 @@ def test_a_lookup_that_leads_back_to_who_was_asked() -> None:
     assert hops == 21
 
 
-def test_closed_and_sent_elsewhere_without_end() -> None:
+def test_closed_and_migrated_without_end() -> None:
     """CLOSE_PRODUCER that names a broker is followed at once, but not for ever without a pause."""
     script = Script()
     producer, link = script.ready_producer(PRODUCER)

@@ -58,7 +58,7 @@ def test_what_was_processed_is_acknowledged() -> None:
     assert judge.verdicts == [("acknowledge", message)]
 
 
-def test_what_failed_is_given_back_and_the_error_goes_on() -> None:
+def test_what_failed_is_negatively_acknowledged_and_the_error_goes_on() -> None:
     judge = Notes()
     message = received(judge)
     with pytest.raises(ZeroDivisionError):
@@ -89,7 +89,7 @@ def test_under_asyncio() -> None:
     assert judge.verdicts == [("acknowledge", message)]
 
 
-def test_nobody_to_judge() -> None:
+def test_without_an_ack_handler_processing_is_refused() -> None:
     message = received(None)
     with pytest.raises(LocalProtocolError, match="driven by hand"):
         message.processing()

@@ -149,7 +149,7 @@ def test_closing_a_producer_that_is_not_there_succeeds() -> None:
     peer.expect(Type.SUCCESS)
 
 
-def test_a_producer_that_goes_leaves_its_messages() -> None:
+def test_messages_of_a_closed_producer_stay() -> None:
     world, peer = producing()
     world.hold_writes = True
     peer.publish(b"a", 0)

@@ -347,7 +347,7 @@ def test_one_connection_has_only_so_many_of_each() -> None:
     peer.expect_error("TooManyRequests")
 
 
-def test_a_newcomer_that_leaves_while_the_old_one_is_probed() -> None:
+def test_a_newcomer_that_closes_while_the_old_one_is_probed() -> None:
     world, peer = topic_with()
     newcomer, third = world.connect(), world.connect()
     peer.subscribe()

@@ -135,7 +135,7 @@ def test_a_new_broker_finds_everything_that_was_confirmed() -> None:
     assert peer.expect(Type.SEND_RECEIPT).ledger_id == 4, "the open ledger goes on"
 
 
-def test_what_was_not_confirmed_may_be_gone_and_its_ids_come_again() -> None:
+def test_what_was_not_confirmed_may_be_gone_and_its_ids_are_used_again() -> None:
     world = World()
     peer = world.connect()
     peer.producer(name="p")

@@ -199,7 +199,7 @@ class TestSingleEntries:
 
 
 class TestOnOneConsumersSubscriptions:
-    def test_what_comes_again_is_announced_again(self) -> None:
+    def test_what_is_redelivered_is_announced_again(self) -> None:
         s = started(EXCLUSIVE)
         s.message(0, consumer_epoch=0)
         s.redeliver()
@@ -273,7 +273,9 @@ class TestOnOneConsumersSubscriptions:
 
 @pytest.mark.parametrize("kind", list(SubscriptionType))
 @pytest.mark.breaks("WIRE-21", why="no broker is so old; it is asked what all are asked")
-def test_a_broker_too_old_for_the_command_is_left_so_that_it_delivers_again(kind: SubscriptionType) -> None:
+def test_from_a_broker_too_old_for_the_command_the_client_detaches_to_be_redelivered(
+    kind: SubscriptionType,
+) -> None:
     """REDEL-03."""
     s = ConsumerScript(protocol_version=1, subscription_type=kind, negative_acknowledgement_delay=1.0)
     s.accept()
@@ -308,7 +310,7 @@ class TestFailover:
     def active(self, s: ConsumerScript, active: bool) -> None:
         s.say("ACTIVE_CONSUMER_CHANGE", proto.CommandActiveConsumerChange(consumer_id=0, is_active=active))
 
-    def test_who_is_not_active_asks_for_nothing(self) -> None:
+    def test_a_consumer_that_is_not_active_asks_for_nothing(self) -> None:
         s = started(SubscriptionType.FAILOVER)
         self.active(s, False)
         s.redeliver()
@@ -327,7 +329,7 @@ class TestFailover:
         assert request.consumer_epoch == 1
 
 
-def test_what_comes_again_over_a_new_connection_is_not_asked_for_when_something_else_is() -> None:
+def test_what_is_redelivered_over_a_new_connection_is_not_asked_for_when_something_else_is() -> None:
     s = started(SHARED)
     s.message(0)
     s.negative_acknowledge(s.receive())

@@ -83,7 +83,7 @@ def test_the_whole_way() -> None:
     script.expect(ProducerReady(handle, "standalone-0-2", 41, "persistent://public/default/demo"))
 
 
-def test_who_can_do_nothing_with_partitions_names_the_partition_to_use() -> None:
+def test_a_handle_of_one_partition_names_the_partition_to_use() -> None:
     script = Script()
     handle = script.client.subscribe(script.now, ConsumerSpec("demo", "sub", SubscriptionType.EXCLUSIVE))
     consumer = script.client._handles.consumers[handle]

@@ -213,7 +213,7 @@ def live_for(script: Script, link: int, intervals: int) -> None:
             script.feed(link, encode_pong())
 
 
-def test_a_link_that_nobody_uses_is_ended_after_a_minute_or_little_more() -> None:
+def test_an_unused_link_is_ended_after_a_minute_or_little_more() -> None:
     """Rule POOL-13."""
     script = Script()
     link = idle_link(script)
@@ -262,7 +262,7 @@ def test_a_link_is_idle_from_when_the_last_has_left_it(told: bool) -> None:
 # --- handing out -----------------------------------------------------------------------------------
 
 
-def test_what_names_nobody_is_ignored() -> None:
+def test_what_names_an_unknown_handle_is_ignored() -> None:
     """Rules CONN-07, CONN-10, CONN-11: receipts, errors, messages and answers for unknown ids."""
     script = Script()
     _, link = script.ready_producer()

@@ -104,7 +104,7 @@ def close(s: ConsumerScript) -> None:
 
 
 @pytest.mark.parametrize("how", ["receive", "take", "receiver"])
-def test_they_see_a_message_when_it_is_handed_out_and_once(how: str) -> None:
+def test_they_see_a_message_when_it_is_delivered_and_once(how: str) -> None:
     notes = Notes()
     s = started(notes, Upper())
     s.batch(0, 2)
@@ -123,7 +123,7 @@ def test_they_see_a_message_when_it_is_handed_out_and_once(how: str) -> None:
     assert [message.data for message in messages] == [b"0.0", b"0.1", b"X"]
 
 
-def test_what_is_taken_back_is_seen_again_when_it_is_handed_out_again() -> None:
+def test_what_is_taken_back_is_seen_again_when_it_is_delivered_again() -> None:
     notes = Notes()
     s = started(notes, subscription_type=SHARED)
     s.message(0)

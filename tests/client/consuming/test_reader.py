@@ -473,7 +473,7 @@ class TestUndividedAndCompressed:
         assert s.receive().message_id[:2] == (1, 4)
         assert s.reconnect().start_message_id.entryId == 2
 
-    def test_what_cannot_be_decompressed_is_found_out_by_who_looks(self) -> None:
+    def test_what_cannot_be_decompressed_is_found_out_when_it_is_read(self) -> None:
         s = reading(raw_batches=True)
         s.deliver(0, inflating(ZEROS, b"garbage"))
         s.deliver(1, inflating(ZEROS, b"garbage", num_messages_in_batch=2))

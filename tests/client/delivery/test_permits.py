@@ -146,7 +146,7 @@ def test_resumed_below_half_a_queue_nothing_is_granted_yet() -> None:
     assert granted == [10, 5]
 
 
-def test_who_reconnects_while_paused_is_granted_the_queue_when_resumed() -> None:
+def test_a_consumer_that_reconnects_while_paused_is_granted_the_queue_when_resumed() -> None:
     permits, granted = attached(10)
     permits.pause()
     permits.detach()

@@ -78,7 +78,7 @@ def test_out_of_a_pickle_it_is_a_list() -> None:
     assert [message.data for message in again] == [b"0.0", b"0.1"]
 
 
-def test_messages_of_another_topic_are_acknowledged_by_nobody() -> None:
+def test_messages_of_another_topic_are_acknowledged_by_no_consumer() -> None:
     s, other = started(), started(topic="other")
     other.batch(0, 2)
     other.message(1)

@@ -126,7 +126,7 @@ def test_on_an_exclusive_subscription() -> None:
     assert ack.message_ids == [(1, 0, None)]
 
 
-def test_on_failure_it_comes_again() -> None:
+def test_on_failure_it_is_redelivered() -> None:
     s = AtOnceScript()
     s.message(0)
     s.outputs()

@@ -356,7 +356,7 @@ class TestFailure:
         s.message(0, redelivery_count=3)
         assert s.receive() is not None
 
-    def test_nobody_answers(self) -> None:
+    def test_no_answer_comes(self) -> None:
         s = LettersScript()
         s.outputs()
         s.message(0, redelivery_count=3)

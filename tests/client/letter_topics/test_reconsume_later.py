@@ -71,7 +71,7 @@ class TestLater:
         (ack,) = s.expect("ACK")
         assert (ack.consumer_id, ack.message_ids) == (1, [(5, 0, None)])
 
-    def test_from_the_retry_topic_it_is_put_off_once_more(self) -> None:
+    def test_from_the_retry_topic_it_is_reconsumed_later_once_more(self) -> None:
         s = LettersScript(retry=True)
         said = [("RECONSUMETIMES", "1"), ("REAL_TOPIC", T), ("ORIGIN_MESSAGE_ID", "1:2:-1")]
         s.bytes(MessageCommand(1, 5, 0, payload=entry_bytes(b"m", properties=said)).encode())
@@ -158,7 +158,7 @@ class TestLater:
         s.pass_time(10 * SECOND)
         s.expect()
 
-    def test_on_failure_it_comes_again(self) -> None:
+    def test_on_failure_it_is_redelivered(self) -> None:
         s = LettersScript(retry=True)
         s.message(0)
         request = s.later(s.receive(), 1.0)
@@ -200,7 +200,7 @@ class TestLater:
         assert failed.request == request
         assert isinstance(failed.error, ClosedError)
 
-    def test_nobody_waits_for_it_any_more(self) -> None:
+    def test_the_request_is_cancelled(self) -> None:
         s = LettersScript(retry=True)
         s.message(0)
         request = s.later(s.receive(), 1.0)
@@ -307,7 +307,7 @@ class TestLaterCumulative:
         (ack,) = s.expect("ACK")
         assert (ack.consumer_id, ack.message_ids) == (1, [(5, 0, None)])
 
-    def test_on_failure_everything_comes_again(self) -> None:
+    def test_on_failure_everything_is_redelivered(self) -> None:
         s = LettersScript(EXCLUSIVE, retry=True)
         for entry in range(2):
             s.message(entry)

@@ -158,7 +158,7 @@ def test_a_topic_that_comes_with_more_partitions_than_are_believed_is_left_out()
 # --- asking again -----------------------------------------------------------------------------------
 
 
-def test_who_cannot_be_told_asks_again_and_again() -> None:
+def test_a_consumer_that_cannot_watch_asks_again_and_again() -> None:
     """The hash tells that nothing has changed (PATTERN-03, PATTERN-04)."""
     world = TopicsScript(PATTERN)
     world.can_watch = False
@@ -289,7 +289,7 @@ def test_a_topic_that_is_gone_has_no_partitions_more() -> None:
     assert topics(world) == []
 
 
-def test_nothing_leaves_before_the_whole_is_ready() -> None:
+def test_no_topic_is_removed_before_the_whole_is_ready() -> None:
     """One partition was subscribed, another was deleted already."""
     world = TopicsScript(PATTERN, {"w-p": 2})
     world.there = {"w-a", "w-p-partition-0", "w-p-partition-1"}
@@ -299,7 +299,7 @@ def test_nothing_leaves_before_the_whole_is_ready() -> None:
     assert topics(world) == ["w-a"]
 
 
-def test_what_has_not_joined_does_not_leave() -> None:
+def test_a_topic_that_has_not_joined_is_not_removed() -> None:
     world = found("w-a", partitions={"w-p": 2})
     world.ignore = {"w-p-partition-1"}
     world.update(["w-p-partition-0", "w-p-partition-1"])

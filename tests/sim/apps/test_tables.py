@@ -64,12 +64,12 @@ def a_log(*messages: tuple[str | None, bytes]) -> TopicRecord:
     """A log with one message in each entry: key and value."""
     topic = TopicRecord("t", False)
     for number, (key, value) in enumerate(messages):
-        sent = Sent(_nobody(topic), number, value, key, {}, 0)
+        sent = Sent(_producer_of(topic), number, value, key, {}, 0)
         topic.stored((0, number), Entry(b"%d" % number, (sent,)))
     return topic
 
 
-def _nobody(topic: TopicRecord) -> ProducerRecord:
+def _producer_of(topic: TopicRecord) -> ProducerRecord:
     return ProducerRecord("p", topic, ProducerSpec(topic="t"))
 
 

@@ -162,7 +162,7 @@ def test_good_weather_lets_go_of_what_a_blocked_pipe_holds_back() -> None:
     assert net.clock.now <= healed + SECOND
 
 
-def test_writing_to_who_has_closed_is_answered_by_a_reset_sooner_or_later() -> None:
+def test_writing_to_a_closed_peer_is_answered_by_a_reset_sooner_or_later() -> None:
     net = Net()
     wire = net.connect()
     wire.closed_by(client_side=True)
@@ -173,7 +173,7 @@ def test_writing_to_who_has_closed_is_answered_by_a_reset_sooner_or_later() -> N
     assert net.broker.kinds.count("lost") == 1
 
 
-def test_nobody_listens_there() -> None:
+def test_no_process_listens_there() -> None:
     net = Net()
     net.network.connect(net.client, 1, "elsewhere")
     net.run()

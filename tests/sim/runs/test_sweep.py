@@ -147,7 +147,7 @@ def test_timers_are_fired_at_every_step() -> None:
 
 
 @pytest.mark.parametrize("whose", WHOSE)
-def test_timers_are_held_back_for_whom_it_is_said(whose: str) -> None:
+def test_timers_are_held_back_for_the_named_machines(whose: str) -> None:
     """Keepalive is due a second after the beginning."""
     world = NudgedWorld(find("produce-single"), Nudge(10, whose, "3s"), keep_trace=True)
     assert str(world.run()) == "seed 1 passed"
@@ -217,7 +217,7 @@ def test_a_cut_finds_a_message_that_is_not_sent_again(ending: int, monkeypatch: 
     assert found["INV-P6"] > 3
 
 
-def test_a_timer_that_is_not_on_time_finds_who_trusts_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_late_timer_finds_code_that_trusts_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that believes to be woken only when something is due."""
 
     def handle_deadline(self: Any, now: int) -> None:
@@ -233,7 +233,7 @@ def test_a_timer_that_is_not_on_time_finds_who_trusts_it(monkeypatch: pytest.Mon
     assert all(EARLY in point for point, _ in report.failures)
 
 
-def test_an_order_finds_who_believes_that_there_is_only_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_order_finds_code_that_believes_there_is_only_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker that gives its disk no more than two milliseconds."""
 
     def synced(self: Any, incarnation: int, write: int) -> None:

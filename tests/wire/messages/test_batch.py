@@ -207,7 +207,7 @@ def test_ids_that_get_shorter_and_longer_in_members_of_one_size() -> None:
     assert [batch.single(index).sequence_id for index in range(len(ids))] == ids
 
 
-def test_headers_that_look_alike_and_are_not() -> None:
+def test_headers_that_look_uniform_and_are_not() -> None:
     null = SingleMessageMetadata(sequence_id=5, null_value=True)
     members = [encode_single(SingleMessageMetadata(sequence_id=2**14), b"abc"), encode_single(null, b"abc")]
     for data, count in (
@@ -378,7 +378,7 @@ UNUSUAL_FIELDS = {
 
 
 @pytest.mark.parametrize("header", UNUSUAL_FIELDS.values(), ids=UNUSUAL_FIELDS)
-def test_headers_that_nobody_writes_like_this(header: bytes) -> None:
+def test_headers_that_no_client_writes_like_this(header: bytes) -> None:
     data = 2 * (len(header).to_bytes(4, "big") + header + b"\xff\xff\xff")
     check_batch(data, 2)
     batch = split_batch(data, 2)

@@ -60,14 +60,16 @@ def read_all(data: bytes, reader: UniformMessageReader) -> int:
     """
     position = taken = 0
     while True:
-        alike = reader.take(data, position, LIMIT)
-        if alike is not None:
-            assert alike.entry_ids
-            for entry_id, header, payload in zip(alike.entry_ids, alike.headers, alike.payloads, strict=True):
+        uniform = reader.take(data, position, LIMIT)
+        if uniform is not None:
+            assert uniform.entry_ids
+            for entry_id, header, payload in zip(
+                uniform.entry_ids, uniform.headers, uniform.payloads, strict=True
+            ):
                 found = decode_frame(data, position, LIMIT)
                 assert found is not None
                 kind, command, position = found
-                facts = alike.facts
+                facts = uniform.facts
                 assert kind == MESSAGE
                 assert command == (
                     facts.consumer_id,
@@ -90,8 +92,8 @@ def read_all(data: bytes, reader: UniformMessageReader) -> int:
                 assert unpacked.metadata == metadata
                 assert not any(metadata.has(name) for name in NOT_PLAIN if name != "compression")
                 assert not metadata.compression
-            assert position == alike.end
-            taken += len(alike.payloads)
+            assert position == uniform.end
+            taken += len(uniform.payloads)
             continue
         found = decode_frame(data, position, LIMIT)
         if found is None:
@@ -128,7 +130,7 @@ BROKER_ENTRY = b"\x0e\x02\x00\x00\x00\x02\x08\x01"
 
 @st.composite
 def streams(draw: st.DrawFn) -> list[bytes]:
-    """Frames in groups that look alike, as far as what was drawn for the group allows."""
+    """Frames in groups that look uniform, as far as what was drawn for the group allows."""
     frames: list[bytes] = []
     for command, metadata in draw(st.lists(st.tuples(COMMANDS, METADATA), min_size=1, max_size=4)):
         for step in range(draw(st.integers(1, 5))):
@@ -162,16 +164,16 @@ def test_damaged_frames_are_left_to_the_general_way(frames: Sequence[bytes], dat
         read_all(damaged, reader)
 
 
-def alike(count: int, first: int = 0, **metadata: Any) -> bytes:
+def uniform(count: int, first: int = 0, **metadata: Any) -> bytes:
     return b"".join(
         frame(stored(sequence_id=number, **metadata), entry_id=number)
         for number in range(first, first + count)
     )
 
 
-def test_all_but_the_first_of_alike_frames_are_taken_at_once() -> None:
+def test_all_but_the_first_of_uniform_frames_are_taken_at_once() -> None:
     reader = UniformMessageReader()
-    data = alike(50, uncompressed_size=7)
+    data = uniform(50, uncompressed_size=7)
     first = decode_frame(data, 0, LIMIT)
     assert first is not None
     taken = reader.take(data, first[2], LIMIT)
@@ -183,7 +185,7 @@ def test_all_but_the_first_of_alike_frames_are_taken_at_once() -> None:
 
 def test_larger_numbers_change_the_layout_and_nothing_else() -> None:
     first = 16_300
-    assert read_all(alike(200, first), UniformMessageReader()) >= 195
+    assert read_all(uniform(200, first), UniformMessageReader()) >= 195
 
 
 def test_two_producers_in_turn() -> None:
@@ -194,18 +196,18 @@ def test_two_producers_in_turn() -> None:
 
 def test_keys_and_properties_are_plain() -> None:
     for name, value in PLAIN.items():
-        assert read_all(alike(20, **{name: value}), UniformMessageReader()) >= 18, name
+        assert read_all(uniform(20, **{name: value}), UniformMessageReader()) >= 18, name
 
 
 def test_what_is_not_plain_is_never_taken() -> None:
     for name, value in NOT_PLAIN.items():
         reader = UniformMessageReader()
-        read_all(alike(3), reader)
-        assert read_all(alike(20, **{name: value}), reader) == 0, name
+        read_all(uniform(3), reader)
+        assert read_all(uniform(20, **{name: value}), reader) == 0, name
 
 
 def test_a_wrong_checksum_ends_what_is_taken() -> None:
-    good = alike(9)
+    good = uniform(9)
     bad = bytearray(frame(stored(sequence_id=10), entry_id=10))
     bad[-1] ^= 1
     reader = UniformMessageReader()
@@ -217,7 +219,7 @@ def test_a_wrong_checksum_ends_what_is_taken() -> None:
 
 
 def test_a_frame_over_the_limit_is_not_taken() -> None:
-    data = alike(1)
+    data = uniform(1)
     reader = UniformMessageReader()
     read_all(data, reader)
     assert reader.take(data, 0, len(data) - 4) is not None
