@@ -241,7 +241,7 @@ def test_a_policy_that_keeps_less_trims_at_once() -> None:
     peer.ack((0, 0, None), (1, 0, None), (2, 0, None))
     world.pump()
     kept = len(world.broker.topic_administration.internal_stats(TOPIC)["ledgers"])
-    assert kept >= 3
+    assert kept > 1
     world.broker.administration.set_policies(
         world.now, "public/default", {"retention_time": 0, "retention_size": 0}
     )

@@ -124,7 +124,7 @@ def test_a_list_that_cannot_be_had_fails_the_whole() -> None:
     assert isinstance(failed, ConsumerFailed)
     assert isinstance(failed.error, TimedOut)
     assert "the topics of public/default were not known within 30 s" in str(failed.error)
-    assert len(world.lists) > 3
+    assert len(world.lists) > 1, "the client asked again"
 
 
 def test_more_topics_than_are_believed() -> None:

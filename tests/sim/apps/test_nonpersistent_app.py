@@ -32,13 +32,13 @@ def test_what_is_sent_is_received(reads: bool, queue: int) -> None:
     frames = [
         line for line in report.transcript if "<- MESSAGE" in line and "ledger_id=0 entry_id=0 " in line
     ]
-    assert len(frames) > 10
+    assert frames
     assert not [line for line in report.transcript if "<- ACK" in line]
 
 
 def test_they_are_drawn_and_pass() -> None:
     found = [(seed, profile) for seed in range(200) if (profile := draw(Streams(seed))).nonpersistent_apps]
-    assert len(found) > 4
+    assert found
     for seed, profile in found[:2]:
         report = World(seed, profile).run()
         assert report.outcome is Outcome.PASSED, str(report)

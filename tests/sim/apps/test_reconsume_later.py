@@ -49,8 +49,8 @@ def test_they_pass() -> None:
                 reconsume_later += len(world.model.topics[name].order)
             else:
                 letters_dead += len(world.model.topics[name].order)
-    assert reconsume_later > 5
-    assert letters_dead > 0
+    assert reconsume_later
+    assert letters_dead
 
 
 def rules_broken() -> set[str]:

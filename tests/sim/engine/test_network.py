@@ -80,7 +80,7 @@ PINGS = encode_ping() * 20
 
 
 def test_bytes_arrive_in_order_whatever_the_cuts() -> None:
-    portions = 0
+    portions: set[int] = set()
     for seed in range(20):
         net = Net(seed, cut_permille=700, jitter=MILLISECOND)
         wire = net.connect()
@@ -90,8 +90,8 @@ def test_bytes_arrive_in_order_whatever_the_cuts() -> None:
         assert net.broker.data == PINGS
         assert len(net.broker.arrivals) == 20
         assert net.client.news == []
-        portions += len(net.broker.news)
-    assert portions > 40
+        portions.add(len(net.broker.news))
+    assert len(portions) > 1, "the cuts differ"
 
 
 def test_what_is_written_together_with_a_close_arrives_before_the_end() -> None:
