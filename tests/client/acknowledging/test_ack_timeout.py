@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.model.config import RedeliveryBackoff, SubscriptionType
-from tests.client.acknowledging.test_redelivery import EXCLUSIVE, SHARED, places
+from tests.client.acknowledging.test_redelivery import EXCLUSIVE, SHARED, positions
 from tests.client.broker_script import MILLISECOND, SECOND, ConsumerScript, entry_bytes
 
 REDELIVER = "REDELIVER_UNACKNOWLEDGED_MESSAGES"
@@ -23,7 +23,7 @@ def started(kind: SubscriptionType = SHARED, **spec: Any) -> ConsumerScript:
 
 def asked(script: ConsumerScript) -> list[tuple[int, int]]:
     (request,) = script.expect(REDELIVER)
-    return sorted(places(request))
+    return sorted(positions(request))
 
 
 class TestWhen:
@@ -320,7 +320,7 @@ class TestQueues:
         s.receive()
         s.pass_time(11 * SECOND)
         assert (1, 0) in [
-            place for name, command in s.frames() if name == REDELIVER for place in places(command)
+            position for name, command in s.frames() if name == REDELIVER for position in positions(command)
         ]
 
 
@@ -333,7 +333,7 @@ class TestOnOneConsumersSubscriptions:
         s.receive()
         s.pass_time(11 * SECOND)
         request, flow = s.expect(REDELIVER, "FLOW")
-        assert (places(request), request.consumer_epoch, flow.message_permits) == ([], 1, 3)
+        assert (positions(request), request.consumer_epoch, flow.message_permits) == ([], 1, 3)
         s.pass_time(20 * SECOND)
         s.expect()
 

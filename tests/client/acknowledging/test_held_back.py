@@ -443,7 +443,7 @@ def test_the_last_message_of_a_batch_that_came_twice_keeps_its_turn() -> None:
     for message in s.take(2):
         s.acknowledge(message)
     rest = s.take()
-    assert [(message.entry.place[1], message.batch_index) for message in rest[:4]] == [
+    assert [(message.entry.position[1], message.batch_index) for message in rest[:4]] == [
         (0, 2),
         (1, 0),
         (1, 1),

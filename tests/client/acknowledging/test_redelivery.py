@@ -22,7 +22,7 @@ def started(kind: SubscriptionType, **spec: Any) -> ConsumerScript:
     return script
 
 
-def places(command: Any) -> list[tuple[int, int]]:
+def positions(command: Any) -> list[tuple[int, int]]:
     return [(id_.ledgerId, id_.entryId) for id_ in command.message_ids]
 
 
@@ -69,7 +69,7 @@ class TestSingleEntries:
         s.expect()
         s.pass_time(110 * MILLISECOND)
         (request,) = s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES")
-        assert sorted(places(request)) == [(1, 0), (1, 1), (1, 2)]  # seen: java-negative-ack
+        assert sorted(positions(request)) == [(1, 0), (1, 1), (1, 2)]  # seen: java-negative-ack
         assert not request.HasField("consumer_epoch")
         s.pass_time(10 * SECOND)
         s.expect()
@@ -82,7 +82,7 @@ class TestSingleEntries:
         s.acknowledge(messages[2])
         s.pass_time(2 * SECOND)
         (request,) = s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES")
-        assert places(request) == [(1, 0)]
+        assert positions(request) == [(1, 0)]
         assert request.message_ids[0].batch_index == -1
 
     def test_at_most_a_thousand_in_a_request(self, kind: SubscriptionType) -> None:
@@ -140,7 +140,7 @@ class TestSingleEntries:
         s.message(0)
         s.negative_acknowledge(s.receive())
         (request,) = s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES")
-        assert places(request) == [(1, 0)]
+        assert positions(request) == [(1, 0)]
 
     def test_a_delay_for_each_redelivery_count(self, kind: SubscriptionType) -> None:
         backoff = RedeliveryBackoff(min_delay=1.0, max_delay=6.0, multiplier=2.0)
@@ -152,7 +152,7 @@ class TestSingleEntries:
             s.expect()
             s.pass_time(100 * MILLISECOND)
             (request,) = s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES")
-            assert places(request) == [(1, count)]
+            assert positions(request) == [(1, count)]
 
     def test_the_shorter_delays_come_first(self, kind: SubscriptionType) -> None:
         s = started(kind, negative_acknowledgement_backoff=RedeliveryBackoff(1.0, 4.0, 2.0))
@@ -163,7 +163,7 @@ class TestSingleEntries:
         s.negative_acknowledge(slow.message_id)  # by itself it counts as delivered once
         s.pass_time(1100 * MILLISECOND)
         (request,) = s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES")
-        assert sorted(places(request)) == [(1, 0), (1, 1)]
+        assert sorted(positions(request)) == [(1, 0), (1, 1)]
 
     def test_a_reconnect_brings_them_by_itself(self, kind: SubscriptionType) -> None:
         s = started(kind)
@@ -193,7 +193,7 @@ class TestSingleEntries:
         s.receive()
         s.redeliver()
         request, flow = s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES", "FLOW")
-        assert (places(request), request.HasField("consumer_epoch")) == ([], False)
+        assert (positions(request), request.HasField("consumer_epoch")) == ([], False)
         assert flow.message_permits == 7  # REDEL-06: what was dropped, and the one handed out
         assert s.receive() is None
 
@@ -214,7 +214,7 @@ class TestOnOneConsumersSubscriptions:
         s.negative_acknowledge(s.receive())
         s.pass_time(2 * SECOND)
         (request,) = s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES")  # REDEL-02
-        assert (places(request), request.consumer_epoch) == ([], 1)
+        assert (positions(request), request.consumer_epoch) == ([], 1)
         assert s.receive() is None
 
     def test_a_cumulative_acknowledgement_takes_it_back(self) -> None:
@@ -340,7 +340,7 @@ def test_what_is_redelivered_over_a_new_connection_is_not_asked_for_when_somethi
     s.negative_acknowledge(s.take()[1])
     s.pass_time(2 * SECOND)
     (redeliver,) = s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES")
-    assert places(redeliver) == [(1, 1)]
+    assert positions(redeliver) == [(1, 1)]
 
 
 def test_after_a_seek_nothing_from_before_is_asked_for_though_the_consumer_stayed_open() -> None:

@@ -387,7 +387,7 @@ class TestUndivided:
         batch, single = s.take_together().items
         assert isinstance(batch, ReceivedBatch)
         assert isinstance(batch.entry.batch, RawBatch)
-        assert (batch.entry.place, batch.entry.batch.size) == ((1, 0), 3)
+        assert (batch.entry.position, batch.entry.batch.size) == ((1, 0), 3)
         assert [message.data for message in Messages([batch])] == [b"0.0", b"0.1", b"0.2"]
         assert [message.data for message in Messages([single])] == [b"single"]
 
@@ -452,8 +452,8 @@ class TestUndividedAndCompressed:
         finally:
             tracemalloc.stop()
         assert [len(message.data) for message in messages] == [len(ZEROS)] * 40
-        places = [(1, 0, 0), (1, 0, 1), (1, 1, -1), (1, 3, -1)]
-        assert [(*message.message_id[:2], message.batch_index) for message in messages[:4]] == places
+        positions = [(1, 0, 0), (1, 0, 1), (1, 1, -1), (1, 3, -1)]
+        assert [(*message.message_id[:2], message.batch_index) for message in messages[:4]] == positions
         assert messages[3].message_id.first_chunk == (1, 2)
 
     def test_one_by_one_all_the_same(self) -> None:

@@ -49,7 +49,7 @@ def test_it_is_a_sequence() -> None:
     assert [message.batch_index for message in messages] == [0, 2, -1]
     assert messages[1].batch_index == 2
     assert [message.data for message in messages[1:]] == [b"c", b"d"]
-    assert messages[2].entry.place == (1, 1)
+    assert messages[2].entry.position == (1, 1)
     for index in (3, -4):
         with pytest.raises(IndexError, match=f"message {index} of 3"):
             messages[index]

@@ -20,7 +20,7 @@ from pulsar_sansio.model.errors import (
 from pulsar_sansio.model.message import Message
 from pulsar_sansio.model.message_id import MessageId, TopicMessageId
 from pulsar_sansio.wire import MessageCommand, proto
-from tests.client.acknowledging.test_redelivery import EXCLUSIVE, SHARED, places
+from tests.client.acknowledging.test_redelivery import EXCLUSIVE, SHARED, positions
 from tests.client.broker_script import (
     MILLISECOND,
     SECOND,
@@ -170,7 +170,7 @@ class TestLater:
         assert isinstance(failed.error, NotAllowed)
         s.pass_time(1100 * MILLISECOND)
         (request_again,) = s.expect(REDELIVER)
-        assert places(request_again) == [(1, 0)]
+        assert positions(request_again) == [(1, 0)]
 
     def test_what_cannot_be_sent_fails_at_once(self) -> None:
         s = LettersScript(retry=True)
@@ -319,7 +319,7 @@ class TestLaterCumulative:
         assert failed.request == request
         s.pass_time(1100 * MILLISECOND)
         (again,) = s.expect(REDELIVER)
-        assert places(again) == []  # all of them (REDEL-02)
+        assert positions(again) == []  # all of them (REDEL-02)
 
     def test_meanwhile_all_of_it_is_judged(self) -> None:
         s = LettersScript(EXCLUSIVE, retry=True, acknowledgement_timeout=5.0)

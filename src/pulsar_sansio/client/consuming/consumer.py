@@ -497,15 +497,15 @@ class Consumer(ConsumerRequests):
             self.permits,
             counters,
             lambda message: self._ack_commands.copied(message),
-            lambda places: self._redelivery.not_copied(places),
+            lambda positions: self._redelivery.not_copied(positions),
             lambda wanted: self._ack_commands.watch(wanted),
         )
 
-    def _done_with(self, places: Iterable[EntryPosition]) -> None:
+    def _done_with(self, positions: Iterable[EntryPosition]) -> None:
         """Acknowledge chunks that will never make a message: no other consumer can use them either."""
         waits = False
-        for place in places:
-            waits |= self._tracker.entry(place)
+        for position in positions:
+            waits |= self._tracker.entry(position)
         if waits:
             self._ack_grouping.something_waits()
 

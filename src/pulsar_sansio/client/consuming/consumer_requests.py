@@ -94,7 +94,7 @@ class ConsumerRequests(ABC):
             lines.append(line)
         if self._letters is not None and (copies := self._letters.waiting):
             lines.append(f"{copies} entries wait until their copies are safe in the dead-letter topic")
-        if again := len(self._redelivery.negative.places):
+        if again := len(self._redelivery.negative.positions):
             lines.append(f"{again} entries are negatively acknowledged, and asked for after their delay")
         if waiting := self._tracker.waiting:
             lines.append(f"{waiting} acknowledgements wait to be sent")
@@ -170,14 +170,14 @@ class ConsumerRequests(ABC):
         if what.cumulative:
             self._ack_commands.check_cumulative()
         self._ack_commands.check_message(message)
-        ledger_id, entry_id = message.entry.place
+        ledger_id, entry_id = message.entry.position
         in_part = message.batch_index >= 0
         if is_left(message.entry):
             pass
         elif what.cumulative:  # cumulative: all before it are acknowledged too
             self._redelivery.acknowledged_through((ledger_id, entry_id - in_part))
         elif not in_part:
-            self._redelivery.acknowledged(message.entry.place)
+            self._redelivery.acknowledged(message.entry.position)
         letters.reconsume_later(request, what, partial(self._reconsumed_later, what))
 
     def _reconsumed_later(self, what: Later, error: PulsarError | None) -> None:

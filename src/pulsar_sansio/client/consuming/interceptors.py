@@ -66,26 +66,26 @@ class Interception:
             except Exception as failure:
                 self._failed(interceptor, failure)
 
-    def negatively_acknowledged(self, places: Collection[EntryPosition]) -> None:
+    def negatively_acknowledged(self, positions: Collection[EntryPosition]) -> None:
         """Report entries that are requested now because the application negatively acknowledged them."""
-        message_ids = self._ids(places)
+        message_ids = self._ids(positions)
         for interceptor in self._interceptors:
             try:
                 interceptor.on_negative_acknowledgements_send(self._topic, message_ids)
             except Exception as failure:
                 self._failed(interceptor, failure)
 
-    def timed_out(self, places: Collection[EntryPosition]) -> None:
+    def timed_out(self, positions: Collection[EntryPosition]) -> None:
         """Report entries that are requested now because the application did not acknowledge them in time."""
-        message_ids = self._ids(places)
+        message_ids = self._ids(positions)
         for interceptor in self._interceptors:
             try:
                 interceptor.on_acknowledgement_timeout_send(self._topic, message_ids)
             except Exception as failure:
                 self._failed(interceptor, failure)
 
-    def _ids(self, places: Collection[EntryPosition]) -> tuple[MessageId, ...]:
-        return tuple(MessageId(*place, self._source.partition) for place in places)
+    def _ids(self, positions: Collection[EntryPosition]) -> tuple[MessageId, ...]:
+        return tuple(MessageId(*position, self._source.partition) for position in positions)
 
     def _failed(self, interceptor: ConsumerInterceptor, error: Exception) -> None:
         self._emit(ConsumerInterceptorFailed(self._handle, interceptor, error))

@@ -61,11 +61,11 @@ class PlainEntry(Entry):
     _undecoded: bytes | MessageMetadata
 
     @staticmethod
-    def of(item: "ReceivedSingles", place: EntryPosition, header: bytes | MessageMetadata) -> "PlainEntry":
+    def of(item: "ReceivedSingles", position: EntryPosition, header: bytes | MessageMetadata) -> "PlainEntry":
         # `Entry.__init__` is skipped because it sets more: this happens once per message.
         entry = PlainEntry.__new__(PlainEntry)
         entry.source = item.source
-        entry.place = place
+        entry.position = position
         entry._undecoded = header
         entry.redelivery_count = item.redelivery_count
         entry.acknowledgement = item.acknowledgement
@@ -84,7 +84,7 @@ class ReceivedSingles(NamedTuple):
     each."""
 
     source: Source
-    places: Sequence[EntryPosition]
+    positions: Sequence[EntryPosition]
     headers: Sequence[bytes | MessageMetadata]
     redelivery_count: int
     acknowledgement: EntryAcknowledgement
@@ -92,11 +92,11 @@ class ReceivedSingles(NamedTuple):
     """Never empty."""
 
     def entry(self, index: int) -> PlainEntry:
-        return PlainEntry.of(self, self.places[index], self.headers[index])
+        return PlainEntry.of(self, self.positions[index], self.headers[index])
 
     def without_first(self, count: int) -> "ReceivedSingles":
         return self._replace(
-            places=self.places[count:], headers=self.headers[count:], payloads=self.payloads[count:]
+            positions=self.positions[count:], headers=self.headers[count:], payloads=self.payloads[count:]
         )
 
 
@@ -137,10 +137,10 @@ def _batch_messages(item: ReceivedBatch, payloads: Iterator[bytes]) -> Iterator[
 
 def _single_messages(item: ReceivedSingles, payloads: Iterator[bytes]) -> Iterator[Message]:
     entry_of = PlainEntry.of
-    for payload, place, header in zip(payloads, item.places, item.headers, strict=False):
+    for payload, position, header in zip(payloads, item.positions, item.headers, strict=False):
         message = Message()
         message.data = payload
-        message.entry = entry_of(item, place, header)
+        message.entry = entry_of(item, position, header)
         message.batch_index = -1
         yield message
 

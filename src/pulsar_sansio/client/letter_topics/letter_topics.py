@@ -212,9 +212,9 @@ class LetterTopics:
         again: Callable[[Mapping[EntryPosition, int]], None],
         watch: Callable[[bool], None],
     ) -> None:
-        """`safe(message)`: acknowledges the message. `again(places)`: requests these entries, given with the
-        messages, as bits, that could not be copied. `watch(wanted)`: sets whether `acknowledged` is called
-        for every entry."""
+        """`safe(message)`: acknowledges the message. `again(positions)`: requests these entries, given with
+        the messages, as bits, that could not be copied. `watch(wanted)`: sets whether `acknowledged` is
+        called for every entry."""
         assert isinstance(spec.topic, str)
         self._topic = TopicName.parse(spec.topic)
         self._subscription = spec.subscription
@@ -260,9 +260,9 @@ class LetterTopics:
         (DLQ-03, DLQ-04)."""
         entry = messages[0].entry
         self._counters.dead_letters += len(messages)
-        pending = self._pending_copies.get(entry.place)
+        pending = self._pending_copies.get(entry.position)
         if pending is None:
-            self._pending_copies[entry.place] = pending = PendingCopy(entry.redelivery_count)
+            self._pending_copies[entry.position] = pending = PendingCopy(entry.redelivery_count)
             self._watch(True)
         elif not pending.left:  # its copies have failed, and the entry waits to be requested
             pending.permits += len(messages)
@@ -285,8 +285,8 @@ class LetterTopics:
 
     def _copied(self, pending: PendingCopy, message: Message, error: PulsarError | None) -> None:
         """Record the outcome of one copy; the last outcome settles the entry (DLQ-05)."""
-        place = message.entry.place
-        if self._pending_copies.get(place) is not pending:
+        position = message.entry.position
+        if self._pending_copies.get(position) is not pending:
             return
         pending.left.discard(message.batch_index)
         if error is not None:
@@ -298,7 +298,7 @@ class LetterTopics:
             self._emit(LetterSent(self._handle, message.message_id, self.policy.topic))
         if error is None and (pending.left or pending.failed):
             self._safe(message)
-            if self._pending_copies.get(place) is not pending:  # the entry was settled before
+            if self._pending_copies.get(position) is not pending:  # the entry was settled before
                 return
         if pending.left:
             return
@@ -311,41 +311,41 @@ class LetterTopics:
         self._emit(LetterFailed(self._handle, message_id, self.policy.topic, why))
         if pending.permits:
             now = self._context.now
-            self._failed.add_after_delay(place, pending.redelivery_count, now, LEAST_WAIT)
+            self._failed.add_after_delay(position, pending.redelivery_count, now, LEAST_WAIT)
             self._schedule()
         else:  # the broker redelivers an entry of an earlier connection unasked
-            self._forget(place)
+            self._forget(position)
 
     def _finish(self, pending: PendingCopy, last: Message) -> None:
         """Finish an entry: all copies are stored, or the application has acknowledged the entry."""
-        self._forget(last.entry.place)
+        self._forget(last.entry.position)
         if not pending.acknowledged:
             self._safe(last)
         self._permits.give_back(pending.permits)
 
-    def _forget(self, place: EntryPosition) -> PendingCopy:
+    def _forget(self, position: EntryPosition) -> PendingCopy:
         """Forget the entry and cancel its request."""
-        pending = self._pending_copies.pop(place)
+        pending = self._pending_copies.pop(position)
         self._watch(bool(self._pending_copies))
         return pending
 
-    def acknowledged(self, place: EntryPosition) -> None:
+    def acknowledged(self, position: EntryPosition) -> None:
         """Record that the application has acknowledged the entry, so that it is not requested."""
-        self.tries.discard(place)
-        pending = self._pending_copies.get(place)
+        self.tries.discard(position)
+        pending = self._pending_copies.get(position)
         if pending is None:
             return
         if pending.left:
             pending.acknowledged = True
             return
-        self._failed.discard(place)
+        self._failed.discard(position)
         self._schedule()
-        self._permits.give_back(self._forget(place).permits)
+        self._permits.give_back(self._forget(position).permits)
 
     def acknowledged_through(self, last: EntryPosition) -> None:
         """Record that the application has acknowledged this entry and all before it."""
-        for place in [place for place in self._pending_copies if place <= last]:
-            self.acknowledged(place)
+        for position in [position for position in self._pending_copies if position <= last]:
+            self.acknowledged(position)
 
     def _schedule(self) -> None:
         when = self._failed.next()
@@ -355,8 +355,10 @@ class LetterTopics:
             self._slot.set(max(when, self._context.now))
 
     def _ask_again(self) -> None:
-        pending_copies = {place: self._forget(place) for place in self._failed.take(self._context.now)}
-        self._again({place: pending.failed for place, pending in pending_copies.items()})
+        pending_copies = {
+            position: self._forget(position) for position in self._failed.take(self._context.now)
+        }
+        self._again({position: pending.failed for position, pending in pending_copies.items()})
         self._permits.give_back(sum(pending.permits for pending in pending_copies.values()))
         self._schedule()
 
@@ -432,8 +434,8 @@ class LetterTopics:
     def _forget_failed(self) -> None:
         """Drop the entries to request again: the broker redelivers them unasked."""
         self._slot.clear()
-        for place in self._failed.places:
-            self._forget(place)
+        for position in self._failed.positions:
+            self._forget(position)
         self._failed.clear()
 
     def drop(self) -> None:
@@ -469,7 +471,7 @@ class DeadLetterSorter:
     def add(self, message: Message) -> None:
         """See `ReceiverQueue`."""
         if self._tries:
-            self._tries.arrived(message.entry.place, message.entry.redelivery_count)
+            self._tries.arrived(message.entry.position, message.entry.redelivery_count)
         if message.entry.redelivery_count > self._maximum and self._is_dead(message):
             self._bury([message])
         else:
@@ -478,7 +480,7 @@ class DeadLetterSorter:
     def add_batch(self, batch: ReceivedBatch) -> None:
         """See `ReceiverQueue`."""
         if self._tries:
-            self._tries.arrived(batch.entry.place, batch.entry.redelivery_count)
+            self._tries.arrived(batch.entry.position, batch.entry.redelivery_count)
         if batch.entry.redelivery_count <= self._maximum:
             self._queue.add_batch(batch)
             return
@@ -492,8 +494,8 @@ class DeadLetterSorter:
         """See `ReceiverQueue`."""
         if singles.redelivery_count <= self._maximum:
             if self._tries:
-                for place in singles.places:
-                    self._tries.arrived(place, singles.redelivery_count)
+                for position in singles.positions:
+                    self._tries.arrived(position, singles.redelivery_count)
             self._queue.add_singles(singles)
             return
         for message in messages_of(singles):
@@ -507,7 +509,7 @@ class DeadLetterSorter:
         tries = self._tries.of(message.entry, message.batch_index)
         if tries <= self._maximum:
             return False
-        return tries - self._queue.copies_of(message.entry.place, message.batch_index) > self._maximum
+        return tries - self._queue.copies_of(message.entry.position, message.batch_index) > self._maximum
 
 
 def _without(batch: ReceivedBatch, indexes: Container[int]) -> ReceivedBatch:

@@ -25,7 +25,7 @@ def dead_letters_are_asked_for_again(patches: Patches) -> None:
 
     def dead_letter(original: Any, self: Any, messages: Any) -> None:
         original(self, messages)
-        self._again({messages[0].entry.place: sum(1 << max(each.batch_index, 0) for each in messages)})
+        self._again({messages[0].entry.position: sum(1 << max(each.batch_index, 0) for each in messages)})
 
     patches.around(LetterTopics, "dead_letter", dead_letter)
 
@@ -68,7 +68,7 @@ def permits_of_dead_letters_lost(patches: Patches) -> None:
 
     def dead_letter(original: Any, self: Any, messages: Any) -> None:
         original(self, messages)
-        pending = self._pending_copies.get(messages[0].entry.place)
+        pending = self._pending_copies.get(messages[0].entry.position)
         if pending is not None:
             pending.permits = 0
 
@@ -148,7 +148,7 @@ def only_the_last_chunk_of_a_dead_letter_is_acknowledged(patches: Patches) -> No
     chunk of the original is acknowledged."""
 
     def copied(original: Any, self: Any, message: Any) -> None:
-        self._tracker._chunked.pop(message.entry.place, None)
+        self._tracker._chunked.pop(message.entry.position, None)
         original(self, message)
 
     patches.around(AckCommands, "copied", copied)
