@@ -132,8 +132,8 @@ class InterceptedAckCommands:
 
     __slots__ = ("_interception", "_ack_commands")
 
-    def __init__(self, verdicts: AckCommands, interception: Interception) -> None:
-        self._ack_commands = verdicts
+    def __init__(self, ack_commands: AckCommands, interception: Interception) -> None:
+        self._ack_commands = ack_commands
         self._interception = interception
 
     def acknowledge(self, what: Acknowledgeable) -> bool:
