@@ -381,7 +381,7 @@ class Builder:
     def add(self, item: Any) -> None:
         """All messages of one item of `Messages`. Raises `FrameError` for a malformed batch."""
         if isinstance(item, ReceivedBatch) and isinstance(item.entry.batch, RawBatch):
-            self._add_undivided(item.entry, item.entry.batch)
+            self._add_raw_batch(item.entry, item.entry.batch)
         elif isinstance(item, ReceivedSingles) and not self._of_entry and len(self._of_message) == 1:
             column = self._of_message[0]
             if isinstance(column, _Value):
@@ -413,7 +413,7 @@ class Builder:
         self._entries.append(entry)
         self._counts.append(rows)
 
-    def _add_undivided(self, entry: Any, batch: RawBatch) -> None:
+    def _add_raw_batch(self, entry: Any, batch: RawBatch) -> None:
         data = np.frombuffer(batch.data, np.uint8)
         position = batch.start
         index = 0

@@ -82,7 +82,7 @@ class Arrival:
         "_queue",
         "_source",
         "_tracker",
-        "_undivided",
+        "_raw_batches",
         "bytes_arrived",
         "counters",
         "inclusive",
@@ -109,7 +109,7 @@ class Arrival:
         """`on_undecryptable(message_id, names of the keys)`: called for the first encrypted entry.
         `raw_batches`: batches stay in one piece, and payloads that inflate a lot stay compressed
         (`ReaderSpec`)."""
-        self._undivided = raw_batches
+        self._raw_batches = raw_batches
         self.counters = counters
         self.bytes_arrived = 0
         """The stored payloads of readable entries, in bytes: compressed, with the headers of batches."""
@@ -220,7 +220,7 @@ class Arrival:
             return
         payload: bytes | Compressed = stored
         # A raw batch with unwanted messages has to be divided.
-        raw_batches = self._undivided and bits is None and not self._filtering
+        raw_batches = self._raw_batches and bits is None and not self._filtering
         if metadata.compression:
             inflates = metadata.uncompressed_size > INFLATION * len(stored)
             opened = Compressed if raw_batches and inflates else decompress
@@ -333,7 +333,7 @@ class Arrival:
         if metadata.compression:
             size, limit = metadata.uncompressed_size, self._chunks.max_message_size
             inflates = size > INFLATION * len(complete.payload)
-            opened = Compressed if self._undivided and inflates else decompress
+            opened = Compressed if self._raw_batches and inflates else decompress
             try:
                 data = opened(metadata.compression, complete.payload, size, limit)
             except (UncompressedSizeCorrupted, DecompressionFailed):
