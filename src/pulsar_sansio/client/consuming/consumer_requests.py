@@ -26,7 +26,7 @@ from ..delivery import explaining
 from ..delivery.batch_receive import BatchReceive, BatchReceiveQueue
 from ..delivery.permits import Permits
 from ..delivery.receiver_queue import ReceiverQueue
-from ..letter_topics.letter_topics import Later, LetterTopics
+from ..letter_topics.letter_topics import CopyRequest, LetterTopics
 from ..outputs import Output, RequestDone, RequestFailed
 from .blocked_watch import BlockedWatch
 from .positions import Positions
@@ -113,7 +113,7 @@ class ConsumerRequests(ABC):
         if self._batch_receive is None:
             raise LocalProtocolError(f"the consumer on {self._source.topic} has no batch_receive policy")
 
-    def collect(self, request: int) -> None:
+    def batch_receive(self, request: int) -> None:
         """Emit `RequestDone(request)` when `take` would return as many messages as the policy asks for
         (CONS-41)."""
         assert self._batch_receive is not None
@@ -124,7 +124,7 @@ class ConsumerRequests(ABC):
         assert isinstance(self._queue, BatchReceiveQueue)
         self._queue.count_for(whole)
 
-    def give_way(self) -> list[int]:
+    def hand_over(self) -> list[int]:
         """Return the open batch-receive requests: a consumer of the topic's partitions replaces this one.
         Position requests fail, because the partitions have to answer them."""
         self._queue.leave()
@@ -156,7 +156,7 @@ class ConsumerRequests(ABC):
         self._ack_commands.check_open()
         self._ack_grouping.flush_confirmed(request)
 
-    def reconsume_later(self, request: int, what: Later) -> None:
+    def reconsume_later(self, request: int, what: CopyRequest) -> None:
         """See `Client.reconsume_later`, and `Client.dead_letter` for a message without a delay."""
         self._ack_commands.check_open()
         letters = self._letters
@@ -180,7 +180,7 @@ class ConsumerRequests(ABC):
             self._redelivery.acknowledged(message.entry.position)
         letters.reconsume_later(request, what, partial(self._reconsumed_later, what))
 
-    def _reconsumed_later(self, what: Later, error: PulsarError | None) -> None:
+    def _reconsumed_later(self, what: CopyRequest, error: PulsarError | None) -> None:
         """Acknowledge the message when its copy is stored; request the message again when the copy failed."""
         if error is not None:
             self.negative_acknowledge(what.message)

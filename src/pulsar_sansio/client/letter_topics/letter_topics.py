@@ -119,7 +119,7 @@ def times_reconsumed(properties: Mapping[str, str]) -> int:
     return int(text) if len(text) < 10 and text.isascii() and text.isdecimal() else 0
 
 
-class Later(NamedTuple):
+class CopyRequest(NamedTuple):
     """A message to be reconsumed later, or to be dead-lettered at once."""
 
     message: Message
@@ -132,21 +132,25 @@ class Later(NamedTuple):
     """True when all messages before it are acknowledged once the copy is stored."""
 
 
-def later(
+def reconsume_request(
     message: Message, delay: float, publish_time: int, properties: Mapping[str, str] | None, cumulative: bool
-) -> Later:
+) -> CopyRequest:
     """Return the request of an application. Raises `InvalidConfiguration` for a delay that is not a number of
     seconds from 0, and for properties that are not text."""
     duration("delay", delay)
     properties_of_message("properties", properties or {})
-    return Later(message, nanoseconds_of(delay) // 1_000_000, publish_time, properties or {}, cumulative)
+    return CopyRequest(
+        message, nanoseconds_of(delay) // 1_000_000, publish_time, properties or {}, cumulative
+    )
 
 
-def never(message: Message, publish_time: int, properties: Mapping[str, str] | None) -> Later:
+def dead_letter_request(
+    message: Message, publish_time: int, properties: Mapping[str, str] | None
+) -> CopyRequest:
     """Return an application's request for a dead letter. Raises `InvalidConfiguration` for properties that
     are not text."""
     properties_of_message("properties", properties or {})
-    return Later(message, None, publish_time, properties or {}, cumulative=False)
+    return CopyRequest(message, None, publish_time, properties or {}, cumulative=False)
 
 
 class PendingCopy:
@@ -367,7 +371,7 @@ class LetterTopics:
     def reconsume_later(
         self,
         request: int,
-        what: Later,
+        what: CopyRequest,
         on_outcome: Callable[[PulsarError | None], None],
     ) -> None:
         """Copy the message to the retry topic, which delivers it after its delay. Copy it to the dead-letter
@@ -381,13 +385,13 @@ class LetterTopics:
             write, what.publish_time, partial(self._reconsumed_later, request, on_outcome, self._moves, dead)
         )
 
-    def _dead_letter_of(self, what: Later) -> tuple[CopyProducer, Callable[[], OutgoingMessage]]:
+    def _dead_letter_of(self, what: CopyRequest) -> tuple[CopyProducer, Callable[[], OutgoingMessage]]:
         """Give the copy the properties of a message that exceeded the redelivery limit."""
         message = what.message
         told = {**origin(message, message.topic, self._subscription), **what.properties}
         return self._dead, partial(copy_of, message, told)
 
-    def _retry_of(self, what: Later, delay: int) -> tuple[CopyProducer, Callable[[], OutgoingMessage]]:
+    def _retry_of(self, what: CopyRequest, delay: int) -> tuple[CopyProducer, Callable[[], OutgoingMessage]]:
         message = what.message
         told = {**origin(message, str(self._topic.base), self._subscription), **what.properties}
         times = times_reconsumed(told) + 1
