@@ -161,3 +161,9 @@ def test_a_test_module_that_needs_spark_says_so() -> None:
         text = path.read_text()
         needed = {"pyspark", "py4j", "pyarrow", "numpy"} & imported_modules(ast.parse(text))
         assert not needed or re.search(r"^pytestmark = .*\bmark\.spark\b", text, re.MULTILINE), path
+
+
+def test_no_test_module_is_long() -> None:
+    """A longer module has several subjects, and each has a module of its own."""
+    lengths = {path: len(path.read_text().splitlines()) for path in (ROOT / "tests").rglob("test_*.py")}
+    assert [str(path.relative_to(ROOT)) for path, lines in sorted(lengths.items()) if lines > 600] == []
