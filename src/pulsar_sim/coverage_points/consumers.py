@@ -49,7 +49,7 @@ def duplicate_dropped(arrival: Any, command: Any, *_: Any) -> object:
 
 
 @coverage_point(Arrival, "receive")
-def outdated_epoch(_arrival: Any, command: Any, epoch: int, _limit: int) -> object:
+def outdated_epoch(_arrival: Any, command: Any, epoch: int, *_: Any) -> object:
     """A message of before the rewind came after it was asked for."""
     return command.consumer_epoch is not None and command.consumer_epoch < epoch
 

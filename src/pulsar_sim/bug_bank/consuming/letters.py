@@ -26,7 +26,7 @@ def dead_letters_are_asked_for_again(patches: Patches) -> None:
     def dead_letter(original: Any, self: Any, messages: Any) -> None:
         original(self, messages)
         bits = sum(1 << max(each.batch_index, 0) for each in messages)
-        self._acknowledgements.redelivery.not_copied({messages[0].entry.place: bits})
+        self._acknowledgements.redelivery.not_copied({messages[0].entry.position: bits})
 
     patches.around(LetterTopics, "dead_letter", dead_letter)
 
