@@ -12,14 +12,12 @@ from pulsar_sansio import WrongArguments, did_you_mean
 
 _NO_SCHEMAS = "schemas are not supported yet, values are bytes"
 _NO_ENCRYPTION = "encryption is not supported yet"
-_NO_TLS = "TLS is not supported yet"
 _HANDLER = "await consumer.run(handler) calls an async function for each message"
 _SECONDS_HERE = "in seconds here"
 
 OPTIONS: dict[str, dict[str, str]] = {
     "open_client": {
         "service_url": "the URL is the first argument, 'url'",
-        "authentication": "authentication is not supported yet",
         "operation_timeout_seconds": "operation_timeout",
         "connection_timeout_ms": f"did you mean 'connect_timeout', {_SECONDS_HERE}?",
         "stats_interval_in_seconds": "statistics_interval",
@@ -28,12 +26,12 @@ OPTIONS: dict[str, dict[str, str]] = {
         "message_listener_threads": "there are no threads, everything runs in trio's",
         "log_conf_file_path": "set up Python's logging of 'pulsar_trio'",
         "logger": "set up Python's logging of 'pulsar_trio'",
-        "use_tls": _NO_TLS,
-        "tls_trust_certs_file_path": _NO_TLS,
-        "tls_allow_insecure_connection": _NO_TLS,
-        "tls_validate_hostname": _NO_TLS,
-        "tls_private_key_file_path": _NO_TLS,
-        "tls_certificate_file_path": _NO_TLS,
+        "use_tls": "the scheme of the URL says it, pulsar+ssl://",
+        "tls_trust_certs_file_path": "did you mean tls=TlsConfig(trust=…)?",
+        "tls_allow_insecure_connection": "did you mean tls=TlsConfig(insecure_accept_any_certificate=True)?",
+        "tls_validate_hostname": "did you mean tls=TlsConfig(insecure_accept_any_host=True), which does not?",
+        "tls_private_key_file_path": "did you mean tls=TlsConfig(key=…)?",
+        "tls_certificate_file_path": "did you mean tls=TlsConfig(certificate=…)?",
     },
     "create_producer": {
         "producer_name": "name",
@@ -163,9 +161,9 @@ MODULE = {
     "PulsarException": "PulsarError",
     "Timeout": "with trio.fail_after(seconds) raises trio.TooSlowError",
     "AlreadyClosed": "ResourceClosed",
-    "Authentication": "authentication is not supported yet",
-    "AuthenticationToken": "authentication is not supported yet",
-    "AuthenticationTLS": "authentication is not supported yet",
+    "AuthenticationToken": "Token",
+    "AuthenticationTLS": "MutualTls",
+    "AuthenticationBasic": "Basic",
     "AuthenticationOauth2": "authentication is not supported yet",
     "CryptoKeyReader": _NO_ENCRYPTION,
     "schema": _NO_SCHEMAS,
