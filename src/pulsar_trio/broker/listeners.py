@@ -67,7 +67,7 @@ async def listening(host: str, ports: Mapping[str, int | None]) -> AsyncIterator
 
 
 async def _listen(host: str, port: int | None) -> list[trio.SocketListener]:
-    """Listen on every address of the host; port 0 takes the first one only, as each gets a port of its own."""
+    """Listen on every address of the host; port 0 takes only the first, as each has its own port."""
     if port is None:
         return []
     try:
