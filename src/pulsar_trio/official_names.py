@@ -12,6 +12,9 @@ from pulsar_sansio import WrongArguments, did_you_mean
 
 _NO_SCHEMAS = "schemas are not supported yet, values are bytes"
 _NO_ENCRYPTION = "encryption is not supported yet"
+_NO_FAILOVER = (
+    "failover between clusters is not supported yet, client.update_service_url(url) moves to another"
+)
 _HANDLER = "await consumer.run(handler) calls an async function for each message"
 _SECONDS_HERE = "in seconds here"
 
@@ -161,11 +164,15 @@ MODULE = {
     "PulsarException": "PulsarError",
     "Timeout": "with trio.fail_after(seconds) raises trio.TooSlowError",
     "AlreadyClosed": "ResourceClosed",
-    "AuthenticationToken": "Token",
-    "AuthenticationTLS": "MutualTls",
+    "AuthenticationAthenz": "AthenZ is not supported yet, a subclass of Authentication brings its tokens",
     "AuthenticationBasic": "Basic",
-    "AuthenticationOauth2": "authentication is not supported yet",
+    "AuthenticationOauth2": "OAuth2 is not supported yet, Token(function) asks a function for each token",
+    "AuthenticationTLS": "MutualTls",
+    "AuthenticationToken": "Token",
+    "AutoClusterFailover": _NO_FAILOVER,
+    "ServiceInfoProvider": _NO_FAILOVER,
     "CryptoKeyReader": _NO_ENCRYPTION,
+    "EncryptionKey": _NO_ENCRYPTION,
     "schema": _NO_SCHEMAS,
 }
 """Names of the module."""

@@ -244,11 +244,11 @@ NOT_BUILT = {
     "java-schema-json": "struct schemas",
     "java-schema-keyvalue": "key/value schemas",
     "java-schema-incompatible": "struct schemas",
-    "java-compaction": "compaction",
+    "java-compaction": "an administrator compacts in the middle",
     "java-transaction-abort": "transactions",
     "java-transaction-commit": "transactions",
 }
-"""Recordings of features that this broker does not have, and refuses."""
+"""Recordings that this broker answers otherwise, and what it lacks or what the replay leaves out."""
 
 SPREAD = ("java-shared-two", "java-key-shared", "cpp-key-shared")
 """Recordings in which the broker is free to choose the consumer of each entry."""

@@ -52,6 +52,8 @@ def _parse(text: str) -> ServiceUrl:
     scheme = scheme.lower()
     if not separator or scheme not in _DEFAULT_PORTS:
         named = repr(scheme) if separator else "no scheme"
+        if scheme in ("http", "https"):
+            named += "; lookup over HTTP is not supported yet"
         raise InvalidServiceUrl(
             f"service URL {_without_user(text)!r}: it begins with pulsar:// or pulsar+ssl://, found {named}"
         )

@@ -76,8 +76,7 @@ def with_retry_topic(spec: ConsumerSpec) -> ConsumerSpec:
     names = names_of(spec.topic)
     if not names:
         raise InvalidConfiguration(
-            "retry: only with topics that are named; with a pattern nobody would be subscribed to where "
-            "messages wait"
+            "retry: only with named topics; a pattern would leave the retry topic without a consumer"
         )
     policy = policy.named(names[0], spec.subscription)
     assert policy.retry_topic is not None
