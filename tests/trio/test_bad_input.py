@@ -51,6 +51,7 @@ HASTY = {"operation_timeout": 0.3, "initial_backoff": 0.02, "connect_timeout": 0
     ],
 )
 async def test_a_wrong_url(url: str, words: str) -> None:
+    """Rules CLIENT-01 and ERR-01."""
     with pytest.raises(InvalidServiceUrl, match=words):
         async with open_client(url):
             raise AssertionError("it was accepted")

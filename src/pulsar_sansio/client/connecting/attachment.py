@@ -31,7 +31,7 @@ from .lookup import Query
 from .pool import Waiter
 from .redirection import Redirection
 from .refusal_policy import Decision, decide, not_ready
-from .services import ClientContext, Services
+from .services import Services
 
 
 @dataclass(slots=True)
@@ -200,7 +200,6 @@ class Attachment:
 
     def __init__(
         self,
-        context: ClientContext,
         services: Services,
         topic: TopicName,
         owner: AttachmentOwner,
@@ -208,6 +207,7 @@ class Attachment:
         mandatory_stop: int = 0,
         ended: Callable[[int, PulsarError | None], None] | None = None,
     ) -> None:
+        context = services.context
         self.state: State = Idle()
         self.was_attached = False
         self.on_partitioned: Callable[[int], None] | None = None

@@ -11,7 +11,7 @@ from ...core.backoff import Backoff
 from ...model.errors import PulsarError, TimedOut
 from ..outputs import Retrying
 from .lookup import Query
-from .services import ClientContext, Services
+from .services import Services
 
 
 class RetriedLookup:
@@ -38,7 +38,6 @@ class RetriedLookup:
 
     def __init__(
         self,
-        context: ClientContext,
         services: Services,
         handle: int,
         what: str,
@@ -46,6 +45,7 @@ class RetriedLookup:
         done: Callable[[Any], None],
         failed: Callable[[PulsarError], None],
     ) -> None:
+        context = services.context
         durations = services.durations
         self._handle = handle
         self._what = what
