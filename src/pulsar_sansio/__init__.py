@@ -9,7 +9,7 @@ thread or log here: any program with a socket and a clock can drive `Client`.
     producer = client.open_producer(clock(), ProducerSpec(topic="demo"))
     while (output := client.next_output()) is not None:
         match output:
-            case outputs.Connect(link, address, tls): ...   # open it, then client.connected(clock(), link)
+            case outputs.Connect(link, address, tls_name): ...  # open it, then client.connected
             case outputs.Transmit(link): ...                # write client.data_to_send(link)
             case outputs.Receipts(producer, first, message_ids): ...
 
@@ -75,13 +75,19 @@ from .model.errors import (
     AuthorizationError,
     BrokerAddressRefused,
     BrokerError,
+    CertificateAuthorityUnknown,
+    CertificateExpired,
+    CertificateNameMismatch,
+    CertificateSelfSigned,
     ChecksumMismatch,
     ChecksumRefused,
+    ClientCertificateRefused,
     ClosedError,
     ConnectionLost,
     ConsumerAssignError,
     ConsumerBusy,
     ConsumerNotFound,
+    CredentialsFailed,
     DecompressionFailed,
     FrameError,
     IncompatibleSchema,
@@ -102,11 +108,15 @@ from .model.errors import (
     ProducerQueueIsFull,
     PulsarError,
     RemoteProtocolError,
+    SecurityError,
     ServerError,
     ServiceNotReady,
     SubscriptionNotFound,
     TableViewTooLarge,
     TimedOut,
+    TlsError,
+    TlsHandshakeEnded,
+    TlsProtocolMismatch,
     TooManyPartitions,
     TooManyRedirects,
     TooManyRequests,
@@ -123,6 +133,7 @@ from .model.errors import (
 from .model.interceptors import ConsumerInterceptor, ProducerInterceptor
 from .model.message import Message
 from .model.message_id import EARLIEST, LATEST, MessageId, TopicMessageId
+from .model.secret import Secret
 from .model.service_url import Address, ServiceUrl
 from .model.times import datetime_of, milliseconds_of
 from .model.topic_name import TopicName
@@ -261,4 +272,15 @@ __all__ = [
     "UnsupportedVersion",
     "WrongArguments",
     "broker_error",
+    "CertificateAuthorityUnknown",
+    "CertificateExpired",
+    "CertificateNameMismatch",
+    "CertificateSelfSigned",
+    "ClientCertificateRefused",
+    "CredentialsFailed",
+    "SecurityError",
+    "TlsError",
+    "TlsHandshakeEnded",
+    "TlsProtocolMismatch",
+    "Secret",
 ]

@@ -32,8 +32,13 @@ from pulsar_sansio import (
     BatchReceivePolicy,
     BrokerAddressRefused,
     BrokerError,
+    CertificateAuthorityUnknown,
+    CertificateExpired,
+    CertificateNameMismatch,
+    CertificateSelfSigned,
     ChecksumMismatch,
     ChecksumRefused,
+    ClientCertificateRefused,
     ClosedError,
     CompressionType,
     ConnectionLost,
@@ -41,6 +46,7 @@ from pulsar_sansio import (
     ConsumerBusy,
     ConsumerInterceptor,
     ConsumerNotFound,
+    CredentialsFailed,
     DeadLetterPolicy,
     DecompressionFailed,
     FrameError,
@@ -78,6 +84,8 @@ from pulsar_sansio import (
     RedeliveryBackoff,
     RemoteProtocolError,
     RoutingMode,
+    Secret,
+    SecurityError,
     ServerError,
     ServiceNotReady,
     Store,
@@ -85,6 +93,9 @@ from pulsar_sansio import (
     SubscriptionType,
     TableViewTooLarge,
     TimedOut,
+    TlsError,
+    TlsHandshakeEnded,
+    TlsProtocolMismatch,
     TooManyPartitions,
     TooManyRedirects,
     TooManyRequests,
@@ -136,8 +147,29 @@ from .errors import (
 )
 from .producing.producer import Producer, ProducerStatistics
 from .producing.receipts import Receipt
+from .security.authentication import Authentication, Basic, CredentialSteps, MutualTls, Token
+from .security.server_tls import ServerTls
+from .security.tls_config import TlsConfig
 
 __all__ = [
+    "CertificateAuthorityUnknown",
+    "CertificateExpired",
+    "CertificateNameMismatch",
+    "CertificateSelfSigned",
+    "ClientCertificateRefused",
+    "CredentialsFailed",
+    "Secret",
+    "SecurityError",
+    "TlsError",
+    "TlsHandshakeEnded",
+    "TlsProtocolMismatch",
+    "Authentication",
+    "Basic",
+    "CredentialSteps",
+    "MutualTls",
+    "Token",
+    "ServerTls",
+    "TlsConfig",
     # the way in
     "open_client",
     "open_broker",

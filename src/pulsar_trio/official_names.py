@@ -12,8 +12,6 @@ from pulsar_sansio import WrongArguments, did_you_mean
 
 _NO_SCHEMAS = "schemas are not supported yet, values are bytes"
 _NO_ENCRYPTION = "encryption is not supported yet"
-_NO_TLS = "TLS is not supported yet"
-_NO_AUTHENTICATION = "authentication is not supported yet"
 _NO_FAILOVER = (
     "failover between clusters is not supported yet, client.update_service_url(url) moves to another"
 )
@@ -23,7 +21,6 @@ _SECONDS_HERE = "in seconds here"
 OPTIONS: dict[str, dict[str, str]] = {
     "open_client": {
         "service_url": "the URL is the first argument, 'url'",
-        "authentication": _NO_AUTHENTICATION,
         "operation_timeout_seconds": "operation_timeout",
         "connection_timeout_ms": f"did you mean 'connect_timeout', {_SECONDS_HERE}?",
         "stats_interval_in_seconds": "statistics_interval",
@@ -32,12 +29,12 @@ OPTIONS: dict[str, dict[str, str]] = {
         "message_listener_threads": "there are no threads, everything runs in trio's",
         "log_conf_file_path": "set up Python's logging of 'pulsar_trio'",
         "logger": "set up Python's logging of 'pulsar_trio'",
-        "use_tls": _NO_TLS,
-        "tls_trust_certs_file_path": _NO_TLS,
-        "tls_allow_insecure_connection": _NO_TLS,
-        "tls_validate_hostname": _NO_TLS,
-        "tls_private_key_file_path": _NO_TLS,
-        "tls_certificate_file_path": _NO_TLS,
+        "use_tls": "the scheme of the URL says it, pulsar+ssl://",
+        "tls_trust_certs_file_path": "did you mean tls=TlsConfig(trust=…)?",
+        "tls_allow_insecure_connection": "did you mean tls=TlsConfig(insecure_accept_any_certificate=True)?",
+        "tls_validate_hostname": "did you mean tls=TlsConfig(insecure_accept_any_host=True), which does not?",
+        "tls_private_key_file_path": "did you mean tls=TlsConfig(key=…)?",
+        "tls_certificate_file_path": "did you mean tls=TlsConfig(certificate=…)?",
     },
     "create_producer": {
         "producer_name": "name",
@@ -167,12 +164,11 @@ MODULE = {
     "PulsarException": "PulsarError",
     "Timeout": "with trio.fail_after(seconds) raises trio.TooSlowError",
     "AlreadyClosed": "ResourceClosed",
-    "Authentication": _NO_AUTHENTICATION,
-    "AuthenticationAthenz": _NO_AUTHENTICATION,
-    "AuthenticationBasic": _NO_AUTHENTICATION,
-    "AuthenticationOauth2": _NO_AUTHENTICATION,
-    "AuthenticationTLS": _NO_AUTHENTICATION,
-    "AuthenticationToken": _NO_AUTHENTICATION,
+    "AuthenticationAthenz": "AthenZ is not supported yet, a subclass of Authentication brings its tokens",
+    "AuthenticationBasic": "Basic",
+    "AuthenticationOauth2": "OAuth2 is not supported yet, Token(function) asks a function for each token",
+    "AuthenticationTLS": "MutualTls",
+    "AuthenticationToken": "Token",
     "AutoClusterFailover": _NO_FAILOVER,
     "ServiceInfoProvider": _NO_FAILOVER,
     "CryptoKeyReader": _NO_ENCRYPTION,

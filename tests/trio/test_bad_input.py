@@ -48,7 +48,6 @@ HASTY = {"operation_timeout": 0.3, "initial_backoff": 0.02, "connect_timeout": 0
         ("pulsar://localhost:many", "port of 1 to 65535"),
         ("pulsar://", "no host name"),
         ("pulsar://localhost:6650/topic", "nothing may follow"),
-        ("pulsar+ssl://localhost:6651", "TLS .* not supported yet"),
     ],
 )
 async def test_a_wrong_url(url: str, words: str) -> None:

@@ -71,8 +71,6 @@ async def test_another_service_url(nursery: trio.Nursery) -> None:
             wrong: Any = client
             with pytest.raises(InvalidServiceUrl, match="begins with pulsar://"):
                 client.update_service_url("http://localhost")
-            with pytest.raises(InvalidServiceUrl, match="TLS"):
-                client.update_service_url("pulsar+ssl://localhost")
             with pytest.raises(NotAwaitable, match=r"^update_service_url is a plain call"):
                 await wrong.update_service_url(latter.url)
         with pytest.raises(ResourceClosed):

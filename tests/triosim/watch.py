@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from pulsar_sansio import Broker, Client
+from pulsar_sansio import Broker, Client, TlsError
 from pulsar_sansio import client_outputs as outputs
 from pulsar_sansio.conformance import Session, Side, TopicMemory
 
@@ -95,8 +95,8 @@ def watched_client(watch: Watch) -> type[Client]:
             self._wires[link] = watch.connected_wire
             super().connected(now, link)
 
-        def disconnected(self, now: int, link: int, reason: str) -> None:
-            watch.is_told(Side.CLIENT, reason)
+        def disconnected(self, now: int, link: int, reason: str | TlsError) -> None:
+            watch.is_told(Side.CLIENT, str(reason))
             super().disconnected(now, link, reason)
 
         def receive_data(self, now: int, link: int, data: bytes | bytearray | memoryview) -> None:
@@ -123,8 +123,8 @@ def watched_broker(watch: Watch) -> type[Broker]:
             self._wires[link] = client, int(wire)
             super().accepted(now, link, peer)
 
-        def disconnected(self, now: int, link: int, reason: str) -> None:
-            watch.is_told(Side.BROKER, reason)
+        def disconnected(self, now: int, link: int, reason: str | TlsError) -> None:
+            watch.is_told(Side.BROKER, str(reason))
             super().disconnected(now, link, reason)
 
         def receive_data(self, now: int, link: int, data: bytes) -> None:

@@ -19,6 +19,7 @@ from pulsar_sim.engine.clock import MILLISECOND
 from pulsar_sim.engine.randomness import Stream, Streams
 from pulsar_sim.engine.trace import Trace
 from pulsar_trio import Client, Consumer, EmbeddedBroker, Producer, open_client
+from pulsar_trio.broker.listeners import Listeners
 from pulsar_trio.broker.server import BrokerDriver
 from pulsar_trio.transport.background import background
 from pulsar_trio.transport.link import LINGER
@@ -376,10 +377,10 @@ class World:
             driver = BrokerDriver(self.profile.broker, self.store, self.streams.seed_of(f"broker {lives}"))
             with trio.CancelScope() as self._broker_scope:
                 async with background(driver, trio.lowlevel.checkpoint):
-                    driver.begin([])
+                    driver.begin(Listeners(), None)
                     self._broker_driver = driver
-                    self.broker = EmbeddedBroker(driver, Address(HOST, 6650))
-                    self.listener.take = driver._open_link  # type: ignore[assignment]
+                    self.broker = EmbeddedBroker(driver, {"service_url": f"pulsar://{HOST}:6650"})
+                    self.listener.take = partial(driver._open_link, tls=None)
                     if lives == 1:
                         task_status.started()
                     try:

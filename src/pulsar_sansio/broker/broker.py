@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from ..core.context import Context
 from ..model.config import nanoseconds_of
+from ..model.errors import TlsError
 from ..model.topic_name import TopicName
 from .administration.admin import Administration
 from .administration.inspection import counted
@@ -115,7 +116,7 @@ class Broker:
             connection.terminate(CLIENT_LEFT)
         self._settle()
 
-    def disconnected(self, now: int, link: int, reason: str) -> None:
+    def disconnected(self, now: int, link: int, reason: str | TlsError) -> None:
         """The connection is closed; `reason` is for people."""
         self._begin(now)
         connection = self.links.get(link)

@@ -23,7 +23,8 @@ class BrokerConfig:
 
     Identity
         `service_url`: the address that clients connect to; `service_url_tls`: for TLS, or None.
-        `web_service_url`: `http://host:port` of the administration over HTTP, or None where there is none.
+        `web_service_url`: `http://host:port` of the administration over HTTP, or None where there is none;
+        `web_service_url_tls`: `https://host:port`, or None.
         `protocol_version`: the highest that the broker speaks, 12 to 21; the lower of both sides' is used.
         `feature_flags`: False announces none, as older brokers do.
         `cluster`: first part of generated producer names. `server_version`: free text in CONNECTED.
@@ -78,6 +79,7 @@ class BrokerConfig:
     service_url: str = "pulsar://127.0.0.1:6650"
     service_url_tls: str | None = None
     web_service_url: str | None = None
+    web_service_url_tls: str | None = None
     cluster: str = "standalone"
     server_version: str = "pulsar-trio"
     proxy_through_service_url: bool = False
@@ -153,6 +155,9 @@ class BrokerConfig:
         web = self.web_service_url
         if web is not None and not (isinstance(web, str) and web.startswith("http://")):
             raise InvalidConfiguration(f"web_service_url: http://host:port or None, not {web!r}")
+        web = self.web_service_url_tls
+        if web is not None and not (isinstance(web, str) and web.startswith("https://")):
+            raise InvalidConfiguration(f"web_service_url_tls: https://host:port or None, not {web!r}")
         for name in ("cluster", "server_version"):
             if not is_text(value := getattr(self, name)) or not value.strip():
                 raise InvalidConfiguration(f"{name}: text that is not blank, not {value!r}")

@@ -19,8 +19,17 @@ from functools import partial
 
 from ..core.context import Context
 from ..model.config import ClientConfig
-from ..model.errors import ClosedError, ConnectionLost, LocalProtocolError, PulsarError
+from ..model.errors import (
+    ClosedError,
+    ConnectionLost,
+    CredentialsFailed,
+    InvalidServiceUrl,
+    LocalProtocolError,
+    PulsarError,
+    TlsError,
+)
 from ..model.interceptors import ConsumerInterceptor, ProducerInterceptor
+from ..model.secret import Secret
 from ..model.service_url import ServiceUrl
 from .commands.consumers import ConsumerCommands
 from .commands.open_handles import OpenHandles
@@ -141,17 +150,39 @@ class Client:
 
     def receive_eof(self, now: int, link: int) -> None:
         """The peer will send nothing more, so the client gives the link up."""
-        self._lost(now, link, "the peer closed the connection", already_gone=False)
+        connection = self._services.pool.links.get(link)
+        unanswered = connection is not None and connection.unanswered
+        hint = " without an answer to CONNECT (a port for pulsar+ssl:// does that)" if unanswered else ""
+        self._lost(now, link, f"the peer closed the connection{hint}", already_gone=False)
 
-    def disconnected(self, now: int, link: int, reason: str) -> None:
-        """The link is gone for good, or could not be opened."""
+    def disconnected(self, now: int, link: int, reason: str | TlsError) -> None:
+        """The link is gone for good, or could not be opened. `reason`: a `TlsError` when the TLS handshake
+        failed, which then is the error of everything that waits for the link."""
         self._lost(now, link, reason, already_gone=True)
 
-    def _lost(self, now: int, link: int, reason: str, *, already_gone: bool) -> None:
+    def provide_credentials(self, now: int, link: int, credentials: Secret) -> None:
+        """Answer `CredentialsWanted`: these are the credentials. An answer for a link that is gone is
+        ignored."""
         self._context.now = now
         connection = self._services.pool.links.get(link)
         if connection is not None:
-            connection.close(ConnectionLost(f"{connection.physical}: {reason}"), already_gone=already_gone)
+            connection.credentials.provided(credentials)
+
+    def refuse_credentials(self, now: int, link: int, error: CredentialsFailed) -> None:
+        """Answer `CredentialsWanted`: there are no credentials, because of `error`. The link ends."""
+        self._context.now = now
+        connection = self._services.pool.links.get(link)
+        if connection is not None:
+            connection.close(error)
+
+    def _lost(self, now: int, link: int, reason: str | TlsError, *, already_gone: bool) -> None:
+        self._context.now = now
+        connection = self._services.pool.links.get(link)
+        if connection is not None:
+            cause = (
+                reason if isinstance(reason, TlsError) else ConnectionLost(f"{connection.physical}: {reason}")
+            )
+            connection.close(cause, already_gone=already_gone)
         elif already_gone:
             self._services.pool.left.pop(link, None)
 
@@ -224,6 +255,10 @@ class Client:
         consumers reconnect by the new URL. Raises `InvalidServiceUrl`, `ClosedError`."""
         self._handles.check_open()
         service_url = ServiceUrl.parse(url)
+        if self._services.config.sni_proxy is not None and not service_url.tls:
+            raise InvalidServiceUrl(
+                f"service URL {url!r}: a client with an sni_proxy connects by pulsar+ssl://"
+            )
         self._context.now = now
         self._services.lookup.set_service_url(service_url)
         self._services.pool.close_all(ConnectionLost("the service URL was changed"))

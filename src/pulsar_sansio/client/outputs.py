@@ -19,11 +19,31 @@ from ..model.service_url import Address
 
 @dataclass(slots=True)
 class Connect:
-    """Open a connection; answer with `connected` or `disconnected`."""
+    """Open a connection; answer with `connected` or `disconnected`.
+
+    `tls_name`: None for a connection without TLS. Otherwise the server name of the TLS handshake; the peer's
+    certificate must be for that name. Answer with `connected` only when the certificate is verified.
+    """
 
     link: int
     address: Address
-    tls: bool
+    tls_name: str | None
+
+
+@dataclass(slots=True)
+class CredentialsWanted:
+    """The link needs credentials; answer with `provide_credentials` or `refuse_credentials`.
+
+    `broker`: the broker that the credentials are for. `method`: `ClientConfig.authentication_method`.
+    `challenge`: the broker's data of one step of a method
+    that has several; None for the first step and when the broker asks for new credentials. Those must be
+    fetched anew, because the broker found the last ones expired.
+    """
+
+    link: int
+    broker: Address
+    method: str
+    challenge: bytes | None = field(repr=False)
 
 
 @dataclass(slots=True)
@@ -368,6 +388,7 @@ NOTICES = frozenset(
 
 Output = (
     Connect
+    | CredentialsWanted
     | Transmit
     | Disconnect
     | ProducerReady

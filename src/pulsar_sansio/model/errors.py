@@ -5,6 +5,7 @@
 * `RemoteProtocolError`: the peer broke the protocol. It never comes out of `receive_data`; it kills
   one link and is reported as that link's cause of death.
 * `BrokerError`: a well-formed refusal, with the broker's code.
+* `SecurityError`: TLS or the credentials of this client do not fit the peer.
 * `TimedOut`, `ConnectionLost`, `ClosedError`: no party is at fault.
 
 Every error has `retryable`: True where the same call may succeed later without a change by the
@@ -145,6 +146,58 @@ class BrokerAddressRefused(RemoteProtocolError):
     retryable = False
 
 
+# --- TLS and credentials -------------------------------------------------------------------------
+
+
+class SecurityError(PulsarError):
+    """A secure connection cannot be made. The text says what is wrong and what to do.
+
+    Opening a producer or consumer fails at once, unless the error is retryable. One that was connected before
+    tries again: certificates and tokens are replaced while it runs.
+    """
+
+
+class TlsError(SecurityError):
+    """The TLS handshake failed. Nothing of the Pulsar protocol was sent, credentials least of all."""
+
+
+class CertificateExpired(TlsError):
+    """The validity of the peer's certificate has ended or has not begun."""
+
+
+class CertificateSelfSigned(TlsError):
+    """The peer's certificate is self-signed and not in the trust store."""
+
+
+class CertificateAuthorityUnknown(TlsError):
+    """The authority that issued the peer's certificate is not in the trust store."""
+
+
+class CertificateNameMismatch(TlsError):
+    """The peer's certificate is not for the host that the client connects to."""
+
+
+class ClientCertificateRefused(TlsError):
+    """The peer asks for a client certificate, and got none or one that it does not accept."""
+
+
+class TlsHandshakeEnded(TlsError):
+    """The peer ended the connection during the TLS handshake. A port without TLS does that, and a broker that
+    stops does it, too; so the client tries again."""
+
+    retryable = True
+
+
+class TlsProtocolMismatch(TlsError, FrameError):
+    """One side speaks TLS and the other does not, or they have no TLS version in common."""
+
+    retryable = False
+
+
+class CredentialsFailed(SecurityError):
+    """The provider of this client's credentials failed or took too long; its error is the `__cause__`."""
+
+
 # --- refusals by the broker ----------------------------------------------------------------------
 
 
@@ -195,7 +248,7 @@ class PersistenceError(BrokerError):
 
 class AuthenticationError(BrokerError):
     code = ServerError.AuthenticationError
-    advice = "use a listener of the broker that asks for no credentials"
+    advice = "give the client the credentials that this broker accepts"
 
 
 class AuthorizationError(BrokerError):

@@ -9,7 +9,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError, Message
 
-from ..model.errors import FrameError
+from ..model.errors import FrameError, TlsProtocolMismatch
 from . import proto
 from .command_frame import command_tag, frame_command
 from .commands.cold_commands import COLD_DECODERS
@@ -164,6 +164,8 @@ def _wrong_sizes(total_size: int, command_size: int, limit: int, first: bytes) -
         other = OTHER_PROTOCOLS.get(first) or OTHER_PROTOCOLS.get(first[:2])
         if other is not None:
             text = f"{other}; Pulsar's binary protocol is on 6650 by default ({text})"
+        if first[:2] in (b"\x15\x03", b"\x16\x03"):
+            return TlsProtocolMismatch(text)
         return FrameError(text)
     return FrameError(f"a frame of {total_size} bytes cannot hold a command of {command_size} and its size")
 

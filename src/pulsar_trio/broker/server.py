@@ -6,8 +6,9 @@ the broker wants to, and hands records to the store. It holds no topic and makes
 
 import errno
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from logging import INFO, getLogger
@@ -26,6 +27,7 @@ from pulsar_sansio import (
     MessageId,
     PulsarError,
     Store,
+    TlsError,
     milliseconds_of,
 )
 from pulsar_sansio import broker_outputs as outputs
@@ -34,10 +36,15 @@ from ..client.options import BrokerOptions, broker_config, checked_seed
 from ..errors import StoreFailed
 from ..opening import opening
 from ..rate_limit import RateLimit
+from ..security.reloaded_context import ReloadedContext
+from ..security.server_tls import ServerTls
 from ..transport.background import background
 from ..transport.link import Link
 from ..transport.pump import Pump
+from ..transport.tls_socket import TlsFailure, TlsSocket
 from .admin import AdminListener
+from .admin.listener import https_stream
+from .listeners import Listeners, listening, no_host
 
 _log = getLogger("pulsar_trio.broker")
 
@@ -65,6 +72,12 @@ forbidden. The driver goes on with the next one."""
 ACCEPT_PAUSE = 0.1
 """Seconds to wait when the system has no more files or memory for a connection."""
 
+HANDSHAKE_TIME = 10.0
+"""Seconds for a client's TLS handshake."""
+
+MAX_HANDSHAKES = 1_000
+"""TLS handshakes that may be unfinished at a time; the broker closes further connections."""
+
 WILDCARDS = ("", "0.0.0.0", "::")
 
 
@@ -84,6 +97,8 @@ class BrokerDriver(Pump):
         self.failed = trio.Event()
         self._ends = RateLimit()
         self._next_link = 1
+        self._handshakes = 0
+        """TLS handshakes that are not finished."""
         self.machine = Broker(
             self.now(),
             config,
@@ -98,20 +113,18 @@ class BrokerDriver(Pump):
             outputs.Persist: self._on_persist,
         }
 
-    def begin(
-        self,
-        listeners: Sequence[trio.SocketListener],
-        http_listeners: Sequence[trio.SocketListener] = (),
-    ) -> None:
-        """Accept connections from these sockets, with `run` already running."""
+    def begin(self, listeners: "Listeners", tls: ReloadedContext | None) -> None:
+        """Accept connections from these sockets, with `run` already running. `tls`: for those with TLS."""
         self.pump()
         admin = AdminListener(self)
-        for listener in listeners:
-            serve_one = partial(self._serve_one, self._serve_pulsar)
-            self.start_task(partial(_accept, listener, serve_one), "pulsar listener")
-        for listener in http_listeners:
-            serve_one = partial(self._serve_one, partial(self._serve_http, admin))
-            self.start_task(partial(_accept, listener, serve_one), "pulsar HTTP listener")
+        for encrypted, group in ((None, listeners.pulsar), (tls, listeners.pulsar_tls)):
+            for listener in group:
+                serve_one = partial(self._serve_one, partial(self._serve_pulsar, encrypted))
+                self.start_task(partial(_accept, listener, serve_one), "pulsar listener")
+        for encrypted, group in ((None, listeners.http), (tls, listeners.https)):
+            for listener in group:
+                serve_one = partial(self._serve_one, partial(self._serve_http, admin, encrypted))
+                self.start_task(partial(_accept, listener, serve_one), "pulsar HTTP listener")
 
     def _on_disconnect(self, output: outputs.Disconnect) -> None:
         """The broker ends a connection, mostly because of what came over it: that is worth a line."""
@@ -138,8 +151,16 @@ class BrokerDriver(Pump):
             accepted.close()
             self._link_failures.log(error)
 
-    def _serve_http(self, admin: AdminListener, accepted: trio.socket.SocketType, peer: str) -> None:
-        self.start_peer(partial(admin.serve, trio.SocketStream(accepted)), f"pulsar HTTP peer {peer}")
+    def _serve_http(
+        self,
+        admin: AdminListener,
+        tls: ReloadedContext | None,
+        accepted: trio.socket.SocketType,
+        peer: str,
+    ) -> None:
+        stream = trio.SocketStream(accepted)
+        served = stream if tls is None else https_stream(stream, tls.current())
+        self.start_peer(partial(admin.serve, served), f"pulsar HTTP peer {peer}")
 
     def command(self, command: Callable[..., Any], *arguments: object) -> Any:
         """Give the machine an administrator's command, and do what follows from it, the store's part too.
@@ -162,26 +183,60 @@ class BrokerDriver(Pump):
             raise self.failure.with_traceback(None)
         return result
 
-    def _serve_pulsar(self, accepted: trio.socket.SocketType, peer: str) -> None:
+    def _serve_pulsar(self, tls: ReloadedContext | None, accepted: trio.socket.SocketType, peer: str) -> None:
         # Without a family Python asks `getsockname`, which may fail for a connection that was reset.
         family, kind, protocol = accepted.family, accepted.type, accepted.proto
         sock = socket.socket(family, kind, protocol, fileno=accepted.detach())
         try:
             with suppress(OSError):  # of such a connection too; its link meets the reset
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._open_link(sock, peer)
+            self._open_link(sock, peer, tls)
         except BaseException:
             sock.close()
             raise
 
-    def _open_link(self, sock: socket.socket, peer: str) -> None:
+    def _open_link(self, sock: socket.socket, peer: str, tls: ReloadedContext | None) -> None:
         number = self._next_link
         self._next_link += 1
         machine = self.machine
         link = Link(self.buffer, partial(self.take, number), partial(machine.wants_read, number))
+        name = f"pulsar peer {peer}"
+        if tls is not None:
+            if self._handshakes >= MAX_HANDSHAKES:
+                raise OSError(f"{MAX_HANDSHAKES} TLS handshakes are not finished, {peer} is refused")
+            task = partial(self._run_encrypted_link, number, link, sock, tls.current(), peer)
+            self.start_link(number, link, task, name)
+            return
         link.open(sock)
-        self.start_link(number, link, partial(self.serve_link, number, link), f"pulsar peer {peer}")
+        self.start_link(number, link, partial(self.serve_link, number, link), name)
         self.fact(machine.accepted, number, peer)
+
+    async def _run_encrypted_link(
+        self, number: int, link: Link, sock: socket.socket, context: ssl.SSLContext, peer: str
+    ) -> str | TlsError:
+        """Serve one peer after its TLS handshake. The broker knows it from then on."""
+        self._handshakes += 1
+        try:
+            with trio.fail_after(HANDSHAKE_TIME):
+                encrypted = await TlsSocket.handshake(sock, context, peer, None)
+        except trio.TooSlowError:
+            return f"no TLS handshake within {HANDSHAKE_TIME:g} s"
+        except TlsFailure as failure:
+            self._log_refused(failure.error)
+            return failure.error
+        except OSError as error:
+            return str(error)
+        finally:
+            self._handshakes -= 1
+        link.open(encrypted)
+        self.fact(self.machine.accepted, number, peer)
+        return await self.serve_link(number, link)
+
+    def _log_refused(self, error: TlsError) -> None:
+        left_out = self._ends.admit(type(error).__name__, trio.current_time())
+        if left_out is not None:
+            more = f" ({left_out} records were left out before this one)" if left_out else ""
+            _log.info("%s%s", error, more)
 
     def _on_resume_reading(self, output: outputs.ResumeReading) -> None:
         link = self.links.get(output.link)
@@ -218,14 +273,18 @@ class EmbeddedBroker:
     `LocalProtocolError` for what cannot be done.
     """
 
-    def __init__(self, driver: BrokerDriver, address: Address, http: Address | None = None) -> None:
+    def __init__(self, driver: BrokerDriver, urls: Mapping[str, str]) -> None:
         self._driver = driver
-        self.port = address.port
-        self.url = f"pulsar://{address}"
+        self.url = urls["service_url"]
         """The service URL for clients."""
-        self.http_port = None if http is None else http.port
-        self.admin_url = None if http is None else f"http://{http}"
+        self.port = _port_in(self.url)
+        self.tls_url = urls.get("service_url_tls")
+        """The service URL for clients with TLS; None without a port for it."""
+        self.admin_url = urls.get("web_service_url")
         """The URL for Pulsar's administration tools, if there is an HTTP port."""
+        self.http_port = None if self.admin_url is None else _port_in(self.admin_url)
+        self.admin_url_tls = urls.get("web_service_url_tls")
+        """The URL for Pulsar's administration tools by HTTPS, if there is a port for it."""
 
     async def wait_failed(self) -> NoReturn:
         """Wait until the broker fails, which only a bug or a store that cannot write makes it do."""
@@ -303,6 +362,9 @@ async def serve(
     store: Store | None = None,
     seed: int | None = None,
     http_port: int | None = None,
+    tls: ServerTls | None = None,
+    tls_port: int | None = None,
+    https_port: int | None = None,
     advertised_host: str | None = None,
     task_status: trio.TaskStatus[EmbeddedBroker] = trio.TASK_STATUS_IGNORED,
     **options: Unpack[BrokerOptions],
@@ -311,6 +373,7 @@ async def serve(
 
     `port` 0 takes a free one. `store` keeps what must outlive the broker; without one nothing does.
     `http_port`: where to serve Pulsar's administration over HTTP, 0 a free one, None not at all.
+    `tls`: the broker's certificate; with it `tls_port` takes `pulsar+ssl://`, and `https_port` HTTPS.
     `advertised_host`: the host that lookups answer with, where that is not `host`.
     `options` are those of `BrokerConfig`. Raises `InvalidConfiguration`; `OSError` where it cannot
     listen, or there is no such host.
@@ -321,6 +384,9 @@ async def serve(
         store=store,
         seed=seed,
         http_port=http_port,
+        tls=tls,
+        tls_port=tls_port,
+        https_port=https_port,
         advertised_host=advertised_host,
         **options,
     )
@@ -337,6 +403,9 @@ async def open_broker(
     store: Store | None = None,
     seed: int | None = None,
     http_port: int | None = None,
+    tls: ServerTls | None = None,
+    tls_port: int | None = None,
+    https_port: int | None = None,
     advertised_host: str | None = None,
     **options: Unpack[BrokerOptions],
 ) -> AsyncIterator[EmbeddedBroker]:
@@ -345,38 +414,30 @@ async def open_broker(
     Arguments are those of `serve`, with a free port by default. `broker.url` is for `open_client`,
     `broker.admin_url` for Pulsar's administration tools.
     """
-    _check_port("port", port)
-    if http_port is not None:
-        _check_port("http_port", http_port)
     if not isinstance(host, str):
-        raise _no_host(host)
+        raise no_host(host)
     if advertised_host is not None and (not isinstance(advertised_host, str) or not advertised_host):
         raise InvalidConfiguration(f"advertised_host: a host's name or address, not {advertised_host!r}")
     _check_store(store)
-    async with _listening(host, port) as listeners, _listening(host, http_port) as http_listeners:
+    ports = {"port": port, "tls_port": tls_port, "http_port": http_port, "https_port": https_port}
+    if tls is None and (tls_port is not None or https_port is not None):
+        raise InvalidConfiguration("tls_port and https_port need tls=ServerTls(certificate=…, key=…)")
+    context = None if tls is None else ReloadedContext(tls)
+    async with listening(host, ports) as listeners:
         advertised = advertised_host or (socket.gethostname() if host in WILDCARDS else host)
         reached = "127.0.0.1" if host in WILDCARDS else host
-        bound = _port_of(listeners)
-        http = _port_of(http_listeners) if http_listeners else None
-        if http is not None:
-            options.setdefault("web_service_url", f"http://{Address(advertised, http)}")
-        config = broker_config(f"pulsar://{Address(advertised, bound)}", options)
+        for name, url in listeners.urls(advertised).items():
+            if name != "service_url":
+                options.setdefault(name, url)  # type: ignore[misc]
+        config = broker_config(listeners.urls(advertised)["service_url"], options)
         driver = BrokerDriver(config, MemoryStore() if store is None else store, seed)
         async with background(driver, trio.lowlevel.checkpoint):
-            driver.begin(listeners, http_listeners)
-            admin = None if http is None else Address(reached, http)
-            yield EmbeddedBroker(driver, Address(reached, bound), admin)
+            driver.begin(listeners, context)
+            yield EmbeddedBroker(driver, listeners.urls(reached))
 
 
-def _check_port(option: str, port: object) -> None:
-    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
-        raise InvalidConfiguration(f"{option}: a whole number from 0 to 65535, not {port!r}")
-
-
-def _no_host(host: object) -> InvalidConfiguration:
-    return InvalidConfiguration(
-        f"host: the name or an address of this machine, or '' for all of them, not {host!r}"
-    )
+def _port_in(url: str) -> int:
+    return int(url.rpartition(":")[2])
 
 
 def _check_store(store: object) -> None:
@@ -384,29 +445,3 @@ def _check_store(store: object) -> None:
     methods = (getattr(store, "load", None), getattr(store, "write", None))
     if store is not None and (isinstance(store, type) or not all(map(callable, methods))):
         raise InvalidConfiguration(f"store: None or a store with load and write (see Store), not {store!r}")
-
-
-def _port_of(listeners: Sequence[trio.SocketListener]) -> int:
-    port: int = listeners[0].socket.getsockname()[1]
-    return port
-
-
-@asynccontextmanager
-async def _listening(host: str, port: int | None) -> AsyncIterator[list[trio.SocketListener]]:
-    """Listeners on every address of the host, closed at the end; none where there is no port.
-
-    Of a name with several addresses each would get a free port of its own, so port 0 takes the first.
-    """
-    try:
-        listeners = [] if port is None else list(await trio.open_tcp_listeners(port, host=host or None))
-    except UnicodeError:  # no resolver can be asked for it
-        raise _no_host(host) from None
-    try:
-        if port == 0:
-            for other in listeners[1:]:
-                other.socket.close()
-            del listeners[1:]
-        yield listeners
-    finally:
-        for listener in listeners:
-            listener.socket.close()

@@ -46,6 +46,7 @@ from .options import (
     Topics,
     checked_interval,
     client_config,
+    client_identity,
     consumer_spec,
     producer_spec,
     reader_spec,
@@ -81,12 +82,15 @@ async def open_client(
     """A client of the Pulsar at `url`, `pulsar://host[:port][,host[:port]…]`, closed when the block ends.
 
     It connects when something needs it, so a wrong host is reported by the first producer or consumer.
-    `options` are those of `ClientConfig`; `seed` fixes the randomness of backoff and generated names. Every
+    By `pulsar+ssl://` it encrypts, and verifies the broker's certificate: see `TlsConfig` for `tls`.
+    `authentication` is a `Token`, `Basic`, `MutualTls` or a subclass of `Authentication`. The other `options`
+    are those of `ClientConfig`; `seed` fixes the randomness of backoff and generated names. Every
     `statistics_interval` seconds (None: never) what producers and consumers count is logged at INFO. Raises
     `InvalidServiceUrl` and `InvalidConfiguration`. Leaving the block closes producers and consumers
     gracefully; a block that is left by cancellation is closed at once.
     """
-    driver = Driver(client_config(url, options), seed)
+    config = client_config(url, options)
+    driver = Driver(config, seed, client_identity(config, options))
     client = Client(driver)
     interval = checked_interval(statistics_interval)
     async with background(driver, client.aclose):

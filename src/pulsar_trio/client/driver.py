@@ -15,13 +15,15 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from pulsar_sansio import Client as Machine
-from pulsar_sansio import ClientConfig, LocalProtocolError, PulsarError
+from pulsar_sansio import ClientConfig, CredentialsFailed, LocalProtocolError, PulsarError, TlsError
 from pulsar_sansio import client_outputs as outputs
 
 from ..errors import ResourceClosed, trio_error
+from ..security.identity import Identity
 from ..transport.connecting import connect
 from ..transport.link import Link
 from ..transport.pump import Pump
+from ..transport.tls_socket import TlsFailure
 from .endpoint import Answer, Endpoint
 from .news import News, requests_wanted
 from .options import checked_seed
@@ -37,9 +39,10 @@ class Driver(Pump):
 
     machine: Machine
 
-    def __init__(self, config: ClientConfig, seed: int | None) -> None:
+    def __init__(self, config: ClientConfig, seed: int | None, identity: Identity) -> None:
         super().__init__()
         self.config = config
+        self._identity = identity
         self.machine = Machine(self.now(), config, seed=checked_seed(seed), wall_time=time_ns() // 1_000_000)
         self.endpoints: dict[int, Endpoint] = {}
         self.answers: dict[int, Answer] = {}
@@ -49,6 +52,7 @@ class Driver(Pump):
         self.closed = False
         self.actions = {
             outputs.Connect: self._on_connect,
+            outputs.CredentialsWanted: self._on_credentials_wanted,
             outputs.Transmit: self.on_transmit,
             outputs.Disconnect: self.on_disconnect,
             outputs.RequestDone: self._on_request_done,
@@ -280,6 +284,17 @@ class Driver(Pump):
         task = partial(self._run_client_link, output, link)
         self.start_link(output.link, link, task, f"pulsar link {output.address}")
 
+    def _on_credentials_wanted(self, output: outputs.CredentialsWanted) -> None:
+        self.start_peer(partial(self._bring_credentials, output), f"pulsar credentials {output.broker}")
+
+    async def _bring_credentials(self, wanted: outputs.CredentialsWanted) -> None:
+        try:
+            found = await self._identity.credentials(wanted, self.config.connect_timeout)
+        except CredentialsFailed as error:
+            self.fact(self.machine.refuse_credentials, wanted.link, error)
+        else:
+            self.fact(self.machine.provide_credentials, wanted.link, found)
+
     def _on_crash(self, failure: PulsarError) -> None:
         for endpoint in list(self.endpoints.values()):
             endpoint._on_crash(failure)
@@ -301,14 +316,20 @@ class Driver(Pump):
 
     # --- the life of a link -----------------------------------------------------------------------------
 
-    async def _run_client_link(self, wanted: outputs.Connect, link: Link) -> str:
+    async def _run_client_link(self, wanted: outputs.Connect, link: Link) -> str | TlsError:
         number = wanted.link
         try:
-            if wanted.tls:
-                raise OSError(f"cannot connect to {wanted.address}: TLS is not supported yet")
             sock = await connect(wanted.address, self.config.connect_timeout)
+            if wanted.tls_name is None:
+                link.open(sock)
+            else:
+                link.open(await self._identity.encrypt(sock, wanted.address, wanted.tls_name))
+        except TlsFailure as failure:
+            return failure.error
         except OSError as error:
             return str(error)
-        link.open(sock)
         self.fact(self.machine.connected, number)
-        return await self.serve_link(number, link)
+        try:
+            return await self.serve_link(number, link)
+        finally:
+            self._identity.disconnected(number)

@@ -23,7 +23,6 @@ from pulsar_sansio import (
     HashingScheme,
     InitialPosition,
     InvalidConfiguration,
-    InvalidServiceUrl,
     KeySharedPolicy,
     MessageId,
     Policies,
@@ -40,6 +39,9 @@ from pulsar_sansio import (
 )
 
 from ..official_names import word_meant, wrong_argument
+from ..security.authentication import Authentication, MutualTls
+from ..security.identity import Identity
+from ..security.tls_config import TlsConfig
 
 Topics: TypeAlias = str | Sequence[str] | re.Pattern[str] | TopicsPattern
 """The topics of a consumer: one topic, several, or all those of a namespace that match."""
@@ -54,7 +56,7 @@ TEN_YEARS = 10 * 365 * 86_400
 
 
 class ClientOptions(TypedDict, total=False):
-    """Keywords of `open_client`, as in `ClientConfig`."""
+    """Keywords of `open_client`, as in `ClientConfig`. `tls` and `authentication` make its identity."""
 
     operation_timeout: float
     keepalive_interval: float
@@ -72,6 +74,9 @@ class ClientOptions(TypedDict, total=False):
     max_partitions: int
     broker_hosts: tuple[str, ...] | None
     create_topics: bool
+    sni_proxy: str | None
+    tls: TlsConfig
+    authentication: Authentication | None
 
 
 class ProducerOptions(TypedDict, total=False):
@@ -170,12 +175,37 @@ class TableViewOptions(TypedDict, total=False):
 
 
 def client_config(url: str, options: Mapping[str, Any]) -> ClientConfig:
-    """Raises `InvalidServiceUrl` or `InvalidConfiguration`; TLS is refused until it is built."""
-    if ServiceUrl.parse(url).tls:
-        raise InvalidServiceUrl(
-            f"service URL {url!r}: TLS (pulsar+ssl://) is not supported yet, use pulsar://"
+    """Raises `InvalidServiceUrl` or `InvalidConfiguration`."""
+    given = _known("open_client", ClientOptions, options)
+    given.pop("tls", None)  # see `client_identity`
+    authentication = given.pop("authentication", None)
+    if authentication is not None:
+        if not isinstance(authentication, Authentication):
+            raise InvalidConfiguration(
+                "authentication: a Token, Basic, MutualTls or another Authentication, "
+                f"not {type(authentication).__name__}"
+            )
+        given["authentication_method"] = authentication.method
+    return ClientConfig(url, **given)
+
+
+def client_identity(config: ClientConfig, options: Mapping[str, Any]) -> Identity:
+    """Read the files of `tls`. Raises `InvalidConfiguration` for one that cannot be used."""
+    tls, authentication = options.get("tls"), options.get("authentication")
+    encrypts = ServiceUrl.parse(config.service_url).tls
+    if tls is not None and not isinstance(tls, TlsConfig):
+        raise InvalidConfiguration(f"tls: a TlsConfig, not {type(tls).__name__}")
+    if isinstance(authentication, MutualTls) and not (encrypts and _shows_certificate(tls)):
+        raise InvalidConfiguration(
+            "MutualTls needs a service URL of pulsar+ssl:// and tls=TlsConfig(certificate=…, key=…)"
         )
-    return ClientConfig(url, **_known("open_client", ClientOptions, options))
+    if tls is None and encrypts:
+        tls = TlsConfig()
+    return Identity(tls, authentication)
+
+
+def _shows_certificate(tls: TlsConfig | None) -> bool:
+    return tls is not None and (tls.certificate is not None or tls.context is not None)
 
 
 def checked_interval(seconds: object) -> float | None:
@@ -286,6 +316,7 @@ class BrokerOptions(TypedDict, total=False):
     service_url: str
     service_url_tls: str | None
     web_service_url: str | None
+    web_service_url_tls: str | None
     cluster: str
     server_version: str
     proxy_through_service_url: bool

@@ -14,6 +14,10 @@ from itertools import islice
 
 import trio
 
+from pulsar_sansio import TlsError
+
+from .tls_socket import TlsFailure, TlsSocket
+
 READ_SIZE = 1024 * 1024
 """Bytes asked of one read: large enough that a fast sender costs one wake-up per megabyte.
 
@@ -66,7 +70,7 @@ class Link:
         self._buffer = buffer
         self._take = take
         self._may_read = may_read
-        self._socket: socket.socket | None = None
+        self._socket: socket.socket | TlsSocket | None = None
         self._leftover: deque[bytes | memoryview] = deque()
         self._wanted = trio.lowlevel.ParkingLot()
         self._resumed = trio.lowlevel.ParkingLot()
@@ -124,11 +128,11 @@ class Link:
 
     # --- the link's own tasks, inside of `with link.scope` -------------------------------------------
 
-    def open(self, sock: socket.socket) -> None:
+    def open(self, sock: socket.socket | TlsSocket) -> None:
         """Take a connected, non-blocking socket; from here on `write_now` works."""
         self._socket = sock
 
-    async def run(self, on_data: Callable[[bytes], None], on_eof: Callable[[], None]) -> str:
+    async def run(self, on_data: Callable[[bytes], None], on_eof: Callable[[], None]) -> str | TlsError:
         """Read and write until the link ends, and close the socket; gives the reason of an end that was
         not asked for, else "".
 
@@ -136,7 +140,7 @@ class Link:
         """
         sock = self._socket
         assert sock is not None
-        reasons: list[str] = []
+        reasons: list[str | TlsError] = []
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._run_writer, sock, reasons, nursery.cancel_scope)
@@ -149,10 +153,10 @@ class Link:
 
     async def _read(
         self,
-        sock: socket.socket,
+        sock: socket.socket | TlsSocket,
         on_data: Callable[[bytes], None],
         on_eof: Callable[[], None],
-        reasons: list[str],
+        reasons: list[str | TlsError],
     ) -> bool:
         """Read until the link ends; true when writing continues (the peer's end), false after a failure."""
         buffer, may_read = self._buffer, self._may_read
@@ -162,7 +166,10 @@ class Link:
                     if may_read is not None and not may_read():
                         await self._resumed.park()
                         continue
-                    await trio.lowlevel.wait_readable(sock)
+                    if type(sock) is TlsSocket and sock.has_more:
+                        await trio.lowlevel.checkpoint()
+                    else:
+                        await trio.lowlevel.wait_readable(sock)
                     try:
                         size = sock.recv_into(buffer)
                     except BlockingIOError:
@@ -173,11 +180,13 @@ class Link:
                     self.bytes_received += size
                     on_data(bytes(buffer[:size]))
             except OSError as error:
-                reasons.append(f"reading failed: {error}")
+                reasons.append(error.error if isinstance(error, TlsFailure) else f"reading failed: {error}")
                 return False
         return True
 
-    async def _run_writer(self, sock: socket.socket, reasons: list[str], both: trio.CancelScope) -> None:
+    async def _run_writer(
+        self, sock: socket.socket | TlsSocket, reasons: list[str | TlsError], both: trio.CancelScope
+    ) -> None:
         try:
             while not self._closing:
                 self._write(sock)
@@ -187,10 +196,10 @@ class Link:
                     await self._wanted.park()
             await self._end(sock)
         except OSError as error:
-            reasons.append(f"writing failed: {error}")
+            reasons.append(error.error if isinstance(error, TlsFailure) else f"writing failed: {error}")
         both.cancel()
 
-    async def _end(self, sock: socket.socket) -> None:
+    async def _end(self, sock: socket.socket | TlsSocket) -> None:
         """The last bytes, the end of our side, and the peer's end.
 
         Closing with unread bytes in the receive buffer would reset the connection, and a reset may
@@ -202,7 +211,8 @@ class Link:
                 await trio.lowlevel.wait_writable(sock)
         sock.shutdown(socket.SHUT_WR)
         while True:
-            await trio.lowlevel.wait_readable(sock)
+            if not (type(sock) is TlsSocket and sock.has_more):
+                await trio.lowlevel.wait_readable(sock)
             try:
                 if not sock.recv_into(self._buffer):
                     return
@@ -211,7 +221,7 @@ class Link:
 
     # --- writing -----------------------------------------------------------------------------------
 
-    def _write(self, sock: socket.socket) -> None:
+    def _write(self, sock: socket.socket | TlsSocket) -> None:
         """Write leftovers, then pull and write until the socket is full or nothing is left."""
         while True:
             if self._leftover:
@@ -226,7 +236,7 @@ class Link:
             # Before what is left: taking may have ended the link, and so have left its last bytes.
             self._leftover.extendleft(reversed(_joined(chunks)))
 
-    def _write_leftover(self, sock: socket.socket) -> None:
+    def _write_leftover(self, sock: socket.socket | TlsSocket) -> None:
         chunks = self._leftover
         try:
             if len(chunks) == 1:

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 import trio
 
-from pulsar_sansio import PulsarError
+from pulsar_sansio import PulsarError, TlsError
 
 from ..errors import InternalError, StoreFailed
 from .link import READ_SIZE, Link
@@ -40,7 +40,7 @@ class Machine(Protocol):
     def has_output(self) -> bool: ...
     def receive_data(self, now: int, link: int, data: bytes) -> None: ...
     def receive_eof(self, now: int, link: int) -> None: ...
-    def disconnected(self, now: int, link: int, reason: str) -> None: ...
+    def disconnected(self, now: int, link: int, reason: str | TlsError) -> None: ...
     def handle_deadline(self, now: int) -> None: ...
     def next_output(self) -> Any: ...
     def data_to_send(self, link: int) -> Sequence[bytes]: ...
@@ -194,7 +194,9 @@ class Pump(ABC):
 
     # --- tasks ----------------------------------------------------------------------------------------
 
-    def start_link(self, number: int, link: Link, task: Callable[[], Awaitable[str]], name: str) -> None:
+    def start_link(
+        self, number: int, link: Link, task: Callable[[], Awaitable[str | TlsError]], name: str
+    ) -> None:
         """Run `task`, the whole life of a link, in the background. It gives the reason of the link's end."""
         if self._nursery is not None and not self.stopped:
             self.links[number] = link
@@ -215,7 +217,7 @@ class Pump(ABC):
         assert self._nursery is not None
         self._nursery.start_soon(self._serve_peer, task, name=name)
 
-    async def serve_link(self, number: int, link: Link) -> str:
+    async def serve_link(self, number: int, link: Link) -> str | TlsError:
         """Read and write an open link to its end; gives the reason, or "" if the machine asked for it."""
         machine = self.machine
         return await link.run(
@@ -249,9 +251,9 @@ class Pump(ABC):
             await self._drained.wait()
 
     @trio.lowlevel.enable_ki_protection
-    async def _run_link(self, number: int, link: Link, task: Callable[[], Awaitable[str]]) -> None:
+    async def _run_link(self, number: int, link: Link, task: Callable[[], Awaitable[str | TlsError]]) -> None:
         """A link to its end. The machine is told of every end that it did not ask for."""
-        reason = ""
+        reason: str | TlsError = ""
         try:
             with _failures_to(partial(self._fail_link, link)), link.scope:
                 reason = await task()

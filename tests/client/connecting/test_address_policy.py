@@ -145,7 +145,9 @@ def test_nothing_leads_from_tls_to_a_plain_connection(redirect: bool) -> None:
     script, link = looking_up(service_url="pulsar+ssl://broker", operation_timeout=1.0)
     script.find_topic(link, URL, redirect=redirect)
     script.advance(1)
-    assert not [output for output in script.history if isinstance(output, Connect) and not output.tls]
+    assert not [
+        output for output in script.history if isinstance(output, Connect) and output.tls_name is None
+    ]
     assert isinstance(script.expect_one(ProducerFailed).error, TimedOut)
 
 
@@ -155,7 +157,7 @@ def test_a_proxy_names_its_brokers_as_it_likes() -> None:
     plain = "pulsar://10.0.0.9:6650"
     script.find_topic(link, plain, tls_url=plain, proxy=True)
     connect = script.expect_one(Connect)
-    assert (connect.address, connect.tls) == (Address("broker", 6650), True)
+    assert (connect.address, connect.tls_name) == (Address("broker", 6650), "broker")
     script.open(connect.link)
     assert script.sent(connect.link, Command.CONNECT).proxy_to_broker_url == "10.0.0.9:6650"
 

@@ -54,10 +54,10 @@ def opened() -> tuple[Script, int]:
 def test_the_world_is_asked_for_a_link_to_the_service_url() -> None:
     script = Script()
     script.client.open_producer(script.now, SPEC)
-    script.expect(Connect(1, BROKER, False))
+    script.expect(Connect(1, BROKER, None))
     tls = Script(service_url="pulsar+ssl://broker")
     tls.client.open_producer(tls.now, SPEC)
-    tls.expect(Connect(1, Address("broker", 6651), True))
+    tls.expect(Connect(1, Address("broker", 6651), "broker"))
 
 
 def test_connect_is_the_first_frame_with_the_fields_java_sends() -> None:
@@ -544,6 +544,7 @@ def test_the_table_is_exhaustive() -> None:
     """Every pair of state and input that is not in the table changes nothing and raises."""
     states: list[Any] = [
         module.Opening(),
+        module.Authenticating(),
         module.Handshaking(),
         module.Ready(),
         module.Closed(LocalProtocolError()),

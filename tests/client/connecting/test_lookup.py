@@ -129,7 +129,7 @@ def test_with_tls_the_tls_address_counts() -> None:
     link = looking_up(script)
     script.find_topic(link, "pulsar://plain:1", tls_url="pulsar+ssl://secure:2")
     connect = script.expect_one(Connect)
-    assert connect == Connect(link + 1, Address("secure", 2), True)
+    assert connect == Connect(link + 1, Address("secure", 2), "secure")
 
 
 @pytest.mark.parametrize("url", ["", "nonsense", "http://broker:8080"])

@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from pulsar_sansio import BrokerConfig, MemoryStore, PulsarError, broker_outputs
+from pulsar_sansio import BrokerConfig, MemoryStore, PulsarError, TlsError, broker_outputs
 from pulsar_trio import InternalError, open_broker, open_client
 from pulsar_trio.broker.server import BrokerDriver
 from pulsar_trio.transport.link import Link
@@ -33,7 +33,7 @@ class Machine:
     def receive_eof(self, now: int, link: int) -> None:
         raise AssertionError
 
-    def disconnected(self, now: int, link: int, reason: str) -> None:
+    def disconnected(self, now: int, link: int, reason: str | TlsError) -> None:
         raise AssertionError
 
     def handle_deadline(self, now: int) -> None:

@@ -6,7 +6,8 @@ receives them. Two rules hold for every address that a broker names:
 * The scheme is that of the service URL. A TLS client never makes a plain connection, and a plain client
   never connects to a port that expects TLS.
 * The host is a host of the service URL, or is allowed by `ClientConfig.broker_hosts`. When that option is
-  None every host is allowed: a client knows one address of a cluster, and brokers name the others.
+  None, every host is allowed to a client without credentials: a client knows one address of a cluster, and
+  brokers name the others. A client with credentials then connects to the hosts of the service URL alone.
 
 Neither rule applies to a broker behind a proxy. The client connects to the proxy, and a proxy names its
 brokers by the scheme that the proxy itself uses (LOOKUP-07).

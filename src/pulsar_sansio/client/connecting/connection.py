@@ -17,13 +17,16 @@ from ...core.transitions import Transitions
 from ...model.errors import (
     AuthenticationError,
     ConnectionLost,
+    CredentialsFailed,
     FrameError,
     LocalProtocolError,
     PulsarError,
     RemoteProtocolError,
+    SecurityError,
     TimedOut,
     broker_error,
 )
+from ...model.secret import Secret
 from ...model.service_url import Address
 from ...wire import (
     FrameReader,
@@ -34,6 +37,7 @@ from ...wire import (
     proto,
 )
 from ..outputs import Disconnect, Transmit
+from ..security.credential_exchange import CredentialExchange
 from .services import Services
 
 if TYPE_CHECKING:
@@ -74,6 +78,11 @@ class Opening:
 
 
 @dataclass(slots=True)
+class Authenticating:
+    """The link is open, and CONNECT waits for the credentials."""
+
+
+@dataclass(slots=True)
 class Handshaking:
     """CONNECT is sent."""
 
@@ -88,11 +97,12 @@ class Closed:
     cause: PulsarError
 
 
-State = Opening | Handshaking | Ready | Closed
+State = Opening | Authenticating | Handshaking | Ready | Closed
 
 
 class Input(Enum):
     OPENED = auto()
+    CREDENTIALS_WANTED = auto()
     CONNECTED = auto()
     CLOSE = auto()
 
@@ -101,6 +111,9 @@ TRANSITIONS = Transitions(
     "connection",
     {
         (Opening, Input.OPENED): Handshaking,
+        (Opening, Input.CREDENTIALS_WANTED): Authenticating,
+        (Authenticating, Input.OPENED): Handshaking,
+        (Authenticating, Input.CLOSE): Closed,
         (Opening, Input.CLOSE): Closed,
         (Handshaking, Input.CONNECTED): Ready,
         (Handshaking, Input.CLOSE): Closed,
@@ -158,6 +171,7 @@ class Connection:
         """The broker at the end of the connection."""
         self.physical = physical
         """The address to connect to; only a proxy makes it differ from the logical one (rule POOL-04)."""
+        self.credentials = CredentialExchange(context, link, logical, services.config.authentication_method)
         self.state: State = Opening()
         self.ready = False
         self.was_ready = False
@@ -185,7 +199,7 @@ class Connection:
         self._transmit_pending = False
         self._unread_answers = 0
         """Bytes of `unwritten` that respond to unrequested commands of the peer."""
-        self._heard = True
+        self._heard = False
         self.used = True
         """True when the connection was requested or unregistered from since the last keepalive."""
         self._idle_since: int | None = None
@@ -244,6 +258,7 @@ class Connection:
         self._ended = True
         self._timer.clear()
         self._received.clear()
+        self.credentials.cleared()
         if not already_gone:
             self._context.emit(Disconnect(self.link, str(cause)))
         services = self._services
@@ -251,7 +266,8 @@ class Connection:
         if not isinstance(cause, ConnectionLost):
             lost = ConnectionLost(f"the connection to {self.logical} ended: {cause}")
             lost.__cause__ = cause
-        reported = lost if isinstance(cause, RemoteProtocolError) else cause
+        hidden = isinstance(cause, RemoteProtocolError) and not isinstance(cause, SecurityError)
+        reported = lost if hidden else cause
         services.pool.ended(self, reported, already_gone=already_gone)
         self.lookups.fail(lost)
         services.requests.fail_all(self, lost)
@@ -260,19 +276,36 @@ class Connection:
         for watcher in list(self.watchers.values()):
             watcher.lost()
 
+    @property
+    def unanswered(self) -> bool:
+        """True while no frame has answered a CONNECT over a connection without TLS."""
+        plain = not self._services.lookup.service_url.tls
+        return plain and isinstance(self.state, Handshaking) and not self._heard
+
     # --- facts from the driver ---
 
     def opened(self) -> None:
-        """The link is open: send CONNECT (CONN-01)."""
-        if not TRANSITIONS.allows(self.state, Input.OPENED):
+        """The link is open, and verified where it is encrypted: send CONNECT (CONN-01).
+
+        With an authentication method CONNECT waits for the credentials.
+        """
+        if not isinstance(self.state, Opening):
             raise LocalProtocolError(f"link {self.link} was reported connected twice")
+        if self.credentials.method is None:
+            self._connect(Secret(b""))
+        else:
+            TRANSITIONS.check(self.state, Input.CREDENTIALS_WANTED, following := Authenticating())
+            self.state = following
+            self.credentials.begin(self._connect)
+
+    def _connect(self, credentials: Secret) -> None:
         TRANSITIONS.check(self.state, Input.OPENED, following := Handshaking())
         self.state = following
         connect = proto.CommandConnect(
             client_version=CLIENT_VERSION,
-            auth_data=b"",
+            auth_data=credentials.reveal(),
             protocol_version=PROTOCOL_VERSION,
-            auth_method_name="none",
+            auth_method_name=self.credentials.method or "none",
             feature_flags=proto.FeatureFlags(
                 supports_auth_refresh=True,
                 supports_broker_entry_metadata=True,
@@ -281,9 +314,18 @@ class Connection:
                 supports_repl_dedup_by_lid_and_eid=True,
             ),
         )
-        if self.logical != self.physical:
+        if self.logical != self.physical and self._services.config.sni_proxy is None:
             connect.proxy_to_broker_url = str(self.logical)
         self.write(encode_command(Command.CONNECT, connect))
+
+    def _respond(self, credentials: Secret) -> None:
+        """Answer an AUTH_CHALLENGE. Producers and consumers go on meanwhile."""
+        response = proto.CommandAuthResponse(
+            client_version=CLIENT_VERSION,
+            protocol_version=PROTOCOL_VERSION,
+            response=proto.AuthData(auth_method_name=self.credentials.method, auth_data=credentials.reveal()),
+        )
+        self.write(encode_command(Command.AUTH_RESPONSE, response))
 
     def receive(self, data: bytes) -> None:
         """Dispatch received bytes. Wrong bytes end the link and never raise.
@@ -291,6 +333,9 @@ class Connection:
         Raises `LocalProtocolError` when the driver has not reported the link as connected.
         """
         state = self.state
+        if isinstance(state, Authenticating):
+            self.close(RemoteProtocolError("the broker sent bytes before CONNECT"))
+            return
         if isinstance(state, Opening):
             raise LocalProtocolError(f"link {self.link} received data before it was reported connected")
         whole = self._received.feed(data)
@@ -369,13 +414,18 @@ class Connection:
         self.close(broker_error(command.error, command.message))
 
     def _on_auth_challenge(self, command: Any) -> None:
-        method = command.challenge.auth_method_name[:100]
-        self.close(
-            AuthenticationError(f"the broker asks for {method!r} credentials and this client has none")
-        )
+        try:
+            self.credentials.challenged(command.challenge, self._respond)
+        except AuthenticationError as error:
+            self.close(error)
 
     def _handshake_timed_out(self) -> None:
         seconds = self._services.config.connect_timeout
+        if self.credentials.waiting:
+            method = self.credentials.method
+            text = f"no {method!r} credentials for {self.physical} within {seconds:g} s"
+            self.close(CredentialsFailed(text))
+            return
         what = "no connection" if isinstance(self.state, Opening) else "no answer to CONNECT"
         self.close(TimedOut(f"{what} to {self.physical} within {seconds:g} s"))
 

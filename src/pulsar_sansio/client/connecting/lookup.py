@@ -137,6 +137,11 @@ class Lookup:
         self._finding: _Questions = {}
         self._counting: _Questions = {}
         self._listing: _Questions = {}
+        proxy = services.config.sni_proxy
+        self._sni_proxy = None if proxy is None else ServiceUrl.parse(proxy).addresses[0]
+        self._broker_hosts = services.config.broker_hosts
+        if services.config.authentication_method is not None and self._broker_hosts is None:
+            self._broker_hosts = ()
         self.set_service_url(service_url)
 
     # --- service URL ---
@@ -152,10 +157,27 @@ class Lookup:
         """The host to ask next."""
         return self.service_url.addresses[self._host]
 
-    def could_not_connect(self, address: Address) -> None:
-        """A connection failed: if `address` is the current host, ask the next host from now on."""
-        if address == self.service_address:
+    def could_not_connect(self, logical: Address, physical: Address) -> None:
+        """A connection failed: if it was to the current host, ask the next host from now on.
+
+        Behind an SNI proxy the logical address tells which host that was.
+        """
+        if self.service_address == (physical if self._sni_proxy is None else logical):
             self._host = (self._host + 1) % len(self.service_url.addresses)
+
+    def tls_name(self, logical: Address, physical: Address) -> str | None:
+        """Return the name that the certificate at `physical` must be for; None for a plain connection.
+
+        A proxy that routes by server name passes TLS through, so the certificate is the broker's. Any other
+        proxy has a certificate of its own.
+        """
+        if not self.service_url.tls:
+            return None
+        return (physical if self._sni_proxy is None else logical).host
+
+    def physical_address(self, logical: Address) -> Address:
+        """Return the address to connect to for a broker: its own, or that of the SNI proxy."""
+        return self._sni_proxy or logical
 
     def new_queue(self) -> LookupQueue:
         return LookupQueue(self._services.config.max_pending_lookups)
@@ -166,7 +188,7 @@ class Lookup:
         Raises `RemoteProtocolError` for an unusable URL, `BrokerAddressRefused` for a forbidden address.
         """
         tls, address = named_broker(url)
-        check_destination(tls, address, self.service_url, self._services.config.broker_hosts)
+        check_destination(tls, address, self.service_url, self._broker_hosts)
         return address
 
     def route_to(self, url: str, connection: Connection, proxied: bool) -> tuple[Address, Address]:
@@ -178,8 +200,8 @@ class Lookup:
         tls, address = named_broker(url)
         if proxied:
             return address, connection.physical
-        check_destination(tls, address, self.service_url, self._services.config.broker_hosts)
-        return address, address
+        check_destination(tls, address, self.service_url, self._broker_hosts)
+        return address, self.physical_address(address)
 
     # --- queries ---
 
@@ -388,7 +410,7 @@ class Lookup:
             connection.lookups.submit(start, fail)
 
         fail = partial(self._fail, question)
-        self._services.pool.get(address, address, connected, fail)
+        self._services.pool.get(address, self.physical_address(address), connected, fail)
 
     def _refusal(self, connection: Connection, response: Any) -> PulsarError:
         """Return the error of a failed answer; UnknownError for an answer without a code (WIRE-19)."""

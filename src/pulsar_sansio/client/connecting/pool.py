@@ -83,7 +83,7 @@ class Pool:
         self._keys[link] = key
         self.links[link] = connection
         self._waiters[link] = []
-        services.context.emit(Connect(link, physical, services.lookup.service_url.tls))
+        services.context.emit(Connect(link, physical, services.lookup.tls_name(logical, physical)))
         return connection
 
     def is_ready(self, address: Address) -> bool:
@@ -106,7 +106,7 @@ class Pool:
         if not already_gone and (chunks := connection.data_to_send()):
             self.left[link] = chunks
         if not connection.was_ready:
-            self._services.lookup.could_not_connect(connection.physical)
+            self._services.lookup.could_not_connect(connection.logical, connection.physical)
         for waiter in self._waiters.pop(link):
             if not waiter.cancelled:
                 waiter.on_failed(cause)

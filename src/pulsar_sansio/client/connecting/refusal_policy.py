@@ -5,7 +5,14 @@ One table serves both. The keys are the broker's error code and whether the owne
 
 from enum import Enum, auto
 
-from ...model.errors import AuthenticationError, BrokerError, PulsarError, ServerError, TimedOut
+from ...model.errors import (
+    AuthenticationError,
+    BrokerError,
+    PulsarError,
+    SecurityError,
+    ServerError,
+    TimedOut,
+)
 
 
 class Decision(Enum):
@@ -53,9 +60,14 @@ REFUSALS: dict[ServerError, tuple[Decision, Decision]] = {
 
 
 def decide(error: PulsarError, was_attached: bool) -> Decision:
-    """Return RETRY or FAIL: by the table for a `BrokerError`, else by `PulsarError.retryable`."""
+    """Return RETRY or FAIL: by the table for a `BrokerError`, else by `PulsarError.retryable`.
+
+    A `SecurityError` that is not retryable is decided as the code AuthenticationError is.
+    """
     if isinstance(error, BrokerError):
         return REFUSALS[error.code][was_attached]
+    if isinstance(error, SecurityError) and not error.retryable:
+        return REFUSALS[ServerError.AuthenticationError][was_attached]
     return Decision.RETRY if error.retryable else Decision.FAIL
 
 

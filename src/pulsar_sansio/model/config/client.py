@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ..errors import InvalidConfiguration, InvalidServiceUrl
 from ..service_url import ServiceUrl
 from .checks import MAX_UINT63, duration, host_names, instance, integer, optional_text
 
@@ -29,11 +30,16 @@ class ClientConfig:
     `broker_hosts`: the hosts that a broker may send this client to, in answers to lookups and when it closes
     a producer or consumer. `"broker-1.example.com"` is that host, `".example.com"` is every host whose name
     ends so, and an IP address is itself. The hosts of the service URL are always among them. None allows
-    every host, as other Pulsar clients do. A peer that can answer a lookup then chooses the host that the
-    client connects to and tells the credentials.
+    every host to a client without credentials, as in other Pulsar clients. To a client with an
+    `authentication_method`, None allows the hosts of the service URL alone: a peer that can answer a lookup
+    must not choose the host that receives the credentials.
     `create_topics`: True lets the broker create a missing topic, where it is set up so, when the client asks
     for the topic's partitions or subscribes to it. Producers may always create topics. A broker older than
     Pulsar 3.3 (3.0.x has it too) cannot be asked for partitions without creating the topic.
+    `authentication_method`: the name of the method by which the client shows its identity, such as "token",
+    "basic" or "tls"; None for no credentials. The driver brings the credentials: see `CredentialsWanted`.
+    `sni_proxy`: a proxy that routes TLS connections by their server name, `pulsar+ssl://host:port`. Every
+    connection goes to the proxy, and its server name is the broker's host (Java's `ProxyProtocol.SNI`).
     """
 
     service_url: str
@@ -53,6 +59,8 @@ class ClientConfig:
     max_partitions: int = 10_000
     broker_hosts: tuple[str, ...] | None = None
     create_topics: bool = True
+    authentication_method: str | None = None
+    sni_proxy: str | None = None
 
     def __post_init__(self) -> None:
         ServiceUrl.parse(self.service_url)
@@ -74,3 +82,13 @@ class ClientConfig:
         if self.broker_hosts is not None:
             host_names("broker_hosts", self.broker_hosts)
         instance("create_topics", self.create_topics, bool, "True or False")
+        optional_text("authentication_method", self.authentication_method)
+        if self.sni_proxy is not None:
+            self._check_sni_proxy(self.sni_proxy)
+
+    def _check_sni_proxy(self, url: str) -> None:
+        proxy = ServiceUrl.parse(url)
+        if not proxy.tls or len(proxy.addresses) != 1:
+            raise InvalidServiceUrl(f"sni_proxy {url!r}: it is one host by pulsar+ssl://")
+        if not ServiceUrl.parse(self.service_url).tls:
+            raise InvalidConfiguration("sni_proxy needs a service URL of pulsar+ssl://")

@@ -6,9 +6,11 @@ the Pulsar side has its turn after each. A handler never waits, so there is noth
 HTTP messages; the other modules define what they mean.
 """
 
+import ssl
 from collections.abc import Sequence
 from contextlib import suppress
 from email.utils import formatdate
+from typing import TypeAlias
 
 import h11
 import trio
@@ -98,6 +100,14 @@ def _options(request: Request) -> Answer:
 _CONTINUE = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
 
 
+HttpStream: TypeAlias = "trio.SocketStream | trio.SSLStream[trio.SocketStream]"
+
+
+def https_stream(stream: trio.SocketStream, context: ssl.SSLContext) -> HttpStream:
+    """Return the server's side of HTTPS over an accepted connection; reading makes the handshake."""
+    return trio.SSLStream(stream, context, server_side=True, https_compatible=True)
+
+
 class AdminListener:
     """Serves the administration of one broker on accepted connections."""
 
@@ -125,7 +135,7 @@ class AdminListener:
             return refusal(503, "too many answers wait for their clients to read them")
         return answer
 
-    async def serve(self, stream: trio.SocketStream) -> None:
+    async def serve(self, stream: HttpStream) -> None:
         """One connection, to its end. Raises nothing that sockets or clients cause."""
         self._connections += 1
         try:
@@ -141,7 +151,7 @@ class AdminListener:
 
 
 class _Connection:
-    def __init__(self, stream: trio.SocketStream, listener: AdminListener) -> None:
+    def __init__(self, stream: HttpStream, listener: AdminListener) -> None:
         self._stream = stream
         self._listener = listener
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEADER_BYTES)
@@ -208,7 +218,7 @@ class _Connection:
 
     async def _next_event(self) -> h11.Event | type[h11.PAUSED]:
         while (event := self._http.next_event()) is h11.NEED_DATA:
-            self._http.receive_data(await self._stream.receive_some(READ_SIZE))
+            self._http.receive_data(bytes(await self._stream.receive_some(READ_SIZE)))
         assert not isinstance(event, type) or event is h11.PAUSED
         return event
 
@@ -247,6 +257,8 @@ class _Connection:
 
     async def _end(self) -> None:
         """End our side and let the client read: closing with bytes unread would take the answer from it."""
+        if isinstance(self._stream, trio.SSLStream):
+            return  # closing it tells the client
         await self._stream.send_eof()
         with trio.move_on_after(LINGER):
             while await self._stream.receive_some(READ_SIZE):

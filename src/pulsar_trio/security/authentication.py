@@ -1,0 +1,144 @@
+"""The identity of a client: `Token`, `Basic`, `MutualTls`, and the base for other methods."""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable, iscoroutinefunction
+from pathlib import Path
+from typing import ClassVar, TypeAlias
+
+import trio
+
+from pulsar_sansio import CredentialsFailed, InvalidConfiguration, Secret
+
+TokenText: TypeAlias = str | Secret
+TokenSource: TypeAlias = TokenText | os.PathLike[str] | Callable[[], TokenText | Awaitable[TokenText]]
+"""A token's text, the file that holds it, or a function (an async one, too) that returns it."""
+
+
+class CredentialSteps(ABC):
+    """The credentials of one connection: the first step, and the answers to the broker's challenges."""
+
+    @abstractmethod
+    async def first(self) -> Secret:
+        """Return the credentials that CONNECT carries. Any exception ends the connection."""
+
+    async def answer(self, challenge: bytes) -> Secret:
+        """Return the answer to one challenge. Any exception ends the connection."""
+        raise CredentialsFailed("this method has one step, and the broker asks for another")
+
+
+class Authentication(ABC):
+    """Base of the methods by which a client shows its identity.
+
+    `method`: the name that CONNECT carries, which a provider of the broker has, too. A method with one step
+    overrides `credentials`. One with several steps overrides `steps`, and keeps the state of one connection
+    in the `CredentialSteps`.
+    """
+
+    method: ClassVar[str]
+
+    def steps(self, host: str) -> CredentialSteps:
+        """Begin for one connection to `host`, and again each time that the broker wants new credentials."""
+        return _OneStep(self, host)
+
+    async def credentials(self, host: str) -> Secret:
+        """Return the credentials for a connection to `host`, fetched anew."""
+        raise NotImplementedError(f"{type(self).__name__} has neither credentials nor steps")
+
+
+class _OneStep(CredentialSteps):
+    def __init__(self, owner: Authentication, host: str) -> None:
+        self._owner = owner
+        self._host = host
+
+    async def first(self) -> Secret:
+        return await self._owner.credentials(self._host)
+
+
+class Token(Authentication):
+    """A token, as a rule a JSON Web Token.
+
+    `source`: the text, a `Path` to a file, or a function without arguments that returns the text. A file or
+    function is asked for each connection, and each time that the broker wants a new token. A function that
+    is not async runs in a thread. Raises `InvalidConfiguration` for a text that is no token.
+    """
+
+    method = "token"
+
+    def __init__(self, source: TokenSource) -> None:
+        self._source: Secret | os.PathLike[str] | Callable[[], object]
+        if isinstance(source, (str, Secret)):
+            self._source = _checked_token(source)
+        elif isinstance(source, os.PathLike) or callable(source):
+            self._source = source
+        else:
+            raise InvalidConfiguration(
+                f"Token: its source is text, a Path, or a function, not {type(source).__name__}"
+            )
+
+    async def credentials(self, host: str) -> Secret:
+        source = self._source
+        if isinstance(source, Secret):
+            return source
+        if isinstance(source, os.PathLike):
+            text = await trio.to_thread.run_sync(Path(source).read_bytes, abandon_on_cancel=True)
+            return _checked_token(Secret(text.strip()))
+        found = await _call(source)
+        if not isinstance(found, (str, Secret)):
+            raise CredentialsFailed(f"the function of a Token returned {type(found).__name__}, not text")
+        return _checked_token(found)
+
+    def __repr__(self) -> str:
+        source = self._source
+        return f"Token({os.fspath(source)!r})" if isinstance(source, os.PathLike) else "Token(***)"
+
+
+async def _call(function: Callable[[], object]) -> object:
+    """Call a function of the application, in a thread unless it returns an awaitable."""
+    if iscoroutinefunction(function):
+        found: object = function()
+    else:
+        found = await trio.to_thread.run_sync(function, abandon_on_cancel=True)
+    return await found if isawaitable(found) else found
+
+
+def _checked_token(text: str | Secret) -> Secret:
+    secret = Secret(text)
+    value = secret.reveal()
+    if not value:
+        raise InvalidConfiguration("a token is empty")
+    if not value.isascii() or any(byte <= 32 or byte == 127 for byte in value):
+        raise InvalidConfiguration("a token has spaces, control characters or non-ASCII characters")
+    return secret
+
+
+class Basic(Authentication):
+    """A user's name and password (htpasswd at the broker). Raises `InvalidConfiguration` for a name that is
+    empty or has a colon."""
+
+    method = "basic"
+
+    def __init__(self, user: str, password: str | Secret) -> None:
+        if not isinstance(user, str) or not user or ":" in user:
+            raise InvalidConfiguration("Basic: a user is text without a colon, and not empty")
+        self._user = user
+        self._credentials = Secret(user.encode() + b":" + Secret(password).reveal())
+
+    async def credentials(self, host: str) -> Secret:
+        return self._credentials
+
+    def __repr__(self) -> str:
+        return f"Basic({self._user!r}, ***)"
+
+
+class MutualTls(Authentication):
+    """The client's certificate is its identity (`TlsConfig.certificate`); CONNECT carries nothing."""
+
+    method = "tls"
+
+    async def credentials(self, host: str) -> Secret:
+        return Secret(b"")
+
+    def __repr__(self) -> str:
+        return "MutualTls()"

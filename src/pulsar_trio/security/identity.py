@@ -1,0 +1,81 @@
+"""`Identity`: the TLS context and the credentials of one client, for all of its connections."""
+
+import socket
+import ssl
+
+import trio
+
+from pulsar_sansio import Address, CredentialsFailed, InvalidConfiguration, Secret, TlsError
+from pulsar_sansio import client_outputs as outputs
+
+from ..transport.tls_socket import TlsFailure, TlsSocket
+from .authentication import Authentication, CredentialSteps
+from .reloaded_context import ReloadedContext
+from .tls_config import TlsConfig
+
+
+class Identity:
+    """`tls`: None for the defaults of `TlsConfig`. `authentication`: None for one without credentials.
+
+    Raises `InvalidConfiguration` for a file that cannot be used.
+    """
+
+    def __init__(self, tls: TlsConfig | None, authentication: Authentication | None) -> None:
+        self._context = None if tls is None else ReloadedContext(tls)
+        """None until a connection needs it: a later service URL may be the first with TLS."""
+        self._authentication = authentication
+        self._steps: dict[int, CredentialSteps] = {}
+        """The steps that each link is at."""
+
+    async def encrypt(self, raw: socket.socket, address: Address, server_name: str) -> TlsSocket:
+        """Make the TLS handshake on a connected socket. Raises `TlsFailure` and `OSError`; the socket is then
+        closed."""
+        return await TlsSocket.handshake(raw, self._current_context(raw), str(address), server_name)
+
+    def _current_context(self, raw: socket.socket) -> ssl.SSLContext:
+        try:
+            if self._context is None:
+                self._context = ReloadedContext(TlsConfig())
+            return self._context.current()
+        except InvalidConfiguration as error:
+            raw.close()
+            raise TlsFailure(TlsError(str(error))) from error
+
+    async def credentials(self, wanted: outputs.CredentialsWanted, seconds: float) -> Secret:
+        """Ask the application's provider for the credentials that a link wants.
+
+        Raises `CredentialsFailed` when the provider fails, or does not answer within `seconds`.
+        """
+        method = wanted.method
+        try:
+            with trio.fail_after(seconds):
+                found = await self._next(wanted)
+        except trio.TooSlowError:
+            text = f"no {method!r} credentials: the provider did not answer within {seconds:g} s"
+            raise CredentialsFailed(text) from None
+        except Exception as error:
+            raise CredentialsFailed(f"no {method!r} credentials: {_described(error)}") from error
+        if not isinstance(found, Secret):
+            raise CredentialsFailed(
+                f"no {method!r} credentials: the provider returned {type(found).__name__}, not a Secret"
+            )
+        return found
+
+    async def _next(self, wanted: outputs.CredentialsWanted) -> object:
+        assert self._authentication is not None
+        if wanted.challenge is None:
+            steps = self._authentication.steps(wanted.broker.host)
+            self._steps[wanted.link] = steps
+            return await steps.first()
+        return await self._steps[wanted.link].answer(wanted.challenge)
+
+    def disconnected(self, link: int) -> None:
+        """A link has ended: discard its steps."""
+        self._steps.pop(link, None)
+
+
+def _described(error: Exception) -> str:
+    """Return an error's text where it cannot hold a secret, else its type; the `__cause__` has the rest."""
+    if isinstance(error, (OSError, CredentialsFailed, InvalidConfiguration)):
+        return str(error)
+    return f"the provider raised {type(error).__name__}"

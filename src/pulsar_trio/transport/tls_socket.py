@@ -1,0 +1,186 @@
+"""`TlsSocket`: a non-blocking TLS connection with the calls of a socket that `Link` makes.
+
+The standard library's `ssl` encrypts and verifies. trio's `SSLStream` sends by awaiting, and a `Link` writes
+inside a task of the application, which must not wait. A `TlsSocket` never waits, except for the handshake.
+"""
+
+import os
+import socket
+import ssl
+from collections.abc import Sequence
+from contextlib import suppress
+
+import trio
+
+from pulsar_sansio import TlsError
+
+from .tls_failures import tls_error
+
+MAX_WRITE = 64 * 1024
+"""Bytes given to one write: four TLS records."""
+
+
+ALERT_TIME = 0.25
+"""Seconds for a client whose handshake failed to read the alert."""
+
+MAX_ALERT_READS = 16
+"""Reads of a client's bytes meanwhile; they are dropped."""
+
+
+NOT_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST")
+"""The reasons of a handshake that failed because the peer does not speak TLS. OpenSSL sends no alert then."""
+
+PROTOCOL_VERSION_ALERT = b"\x15\x03\x01\x00\x02\x02\x46"
+"""A fatal alert `protocol_version` (RFC 8446, 6.2)."""
+
+
+class TlsFailure(OSError):
+    """A TLS connection failed for a reason that has a type of its own, `error`."""
+
+    def __init__(self, error: TlsError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class TlsSocket:
+    """One TLS connection over a connected, non-blocking socket; made by `handshake`."""
+
+    __slots__ = ("_ended", "_peer", "_socket", "has_more")
+
+    def __init__(self, wrapped: ssl.SSLSocket, peer: str) -> None:
+        self._socket = wrapped
+        self._peer = peer
+        self._ended = False
+        self.has_more = False
+        """True when `recv_into` has something to give that `wait_readable` does not show."""
+
+    @classmethod
+    async def handshake(
+        cls, raw: socket.socket, context: ssl.SSLContext, peer: str, server_name: str | None
+    ) -> "TlsSocket":
+        """Encrypt `raw`, which this call owns from now on.
+
+        `server_name`: the name on the peer's certificate, for a client; None for the side of the server.
+        `peer`: the text for the peer in errors. Raises `TlsFailure`, and `OSError` for the socket's errors;
+        the socket is then closed.
+        """
+        try:
+            raw.setblocking(False)  # `ssl` goes by Python's own record of it, not by the system's
+            wrapped = context.wrap_socket(
+                raw,
+                server_side=server_name is None,
+                server_hostname=server_name,
+                do_handshake_on_connect=False,
+            )
+        except (OSError, ValueError) as error:
+            raw.close()
+            raise _failure(error, peer, server_name) from error
+        try:
+            while True:
+                try:
+                    wrapped.do_handshake()
+                    return cls(wrapped, peer)
+                except ssl.SSLWantReadError:
+                    await trio.lowlevel.wait_readable(wrapped)
+                except ssl.SSLWantWriteError:
+                    await trio.lowlevel.wait_writable(wrapped)
+        except BaseException as error:
+            try:
+                if server_name is None and isinstance(error, ssl.SSLError):
+                    await _let_read_alert(wrapped, error)
+            finally:
+                wrapped.close()
+            if isinstance(error, (OSError, ValueError)):
+                raise _failure(error, peer, server_name) from error
+            raise
+
+    def certificate(self) -> bytes | None:
+        """Return the peer's certificate in DER; None when the peer has shown none."""
+        return self._socket.getpeercert(binary_form=True)
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def setsockopt(self, level: int, option: int, value: int | bytes) -> None:
+        self._socket.setsockopt(level, option, value)
+
+    def recv_into(self, buffer: memoryview) -> int:
+        """Read what has arrived, up to the size of the buffer; 0 at the end of the stream.
+
+        Several records are read at once. Raises `BlockingIOError` when nothing has arrived.
+        """
+        size, room = 0, len(buffer)
+        self.has_more = False
+        while not self._ended and size < room:
+            try:
+                count = self._socket.recv_into(buffer[size:])
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                if size:
+                    return size
+                raise BlockingIOError from None
+            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                count = 0
+            except ssl.SSLError as error:
+                if size:  # the bytes before it count; the next call raises it again
+                    self.has_more = True
+                    return size
+                raise _failure(error, self._peer, "") from error
+            self._ended = not count
+            size += count
+        self.has_more = bool(size)
+        return size
+
+    def send(self, data: bytes | memoryview) -> int:
+        """Write up to `MAX_WRITE` bytes; returns their number. Raises `BlockingIOError` without room."""
+        try:
+            return self._socket.send(data[:MAX_WRITE])
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise BlockingIOError from None
+        except (ssl.SSLZeroReturnError, ssl.SSLEOFError) as error:
+            raise ConnectionResetError("the peer has ended the TLS connection") from error
+        except ssl.SSLError as error:
+            raise _failure(error, self._peer, "") from error
+
+    def sendmsg(self, chunks: Sequence[bytes | memoryview]) -> int:
+        """Write the first chunks, joined. A call that found no room is repeated with the chunks that it had
+        first, and others only behind them: a TLS record that has begun cannot change."""
+        joined, size = [], 0
+        for chunk in chunks:
+            joined.append(chunk)
+            size += len(chunk)
+            if size >= MAX_WRITE:
+                break
+        return self.send(b"".join(joined))
+
+    def shutdown(self, how: int) -> None:
+        """Tell the peer that nothing more comes, and end this side."""
+        with suppress(OSError, ValueError):
+            self._socket.unwrap()
+        with suppress(OSError):
+            self._socket.shutdown(how)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+async def _let_read_alert(wrapped: ssl.SSLSocket, error: ssl.SSLError) -> None:
+    """End this side and read what the peer still sends: closing with bytes unread would reset the connection,
+    and the peer would not see the alert that says why."""
+    with suppress(OSError), trio.move_on_after(ALERT_TIME):
+        if error.reason in NOT_TLS:
+            os.write(wrapped.fileno(), PROTOCOL_VERSION_ALERT)
+        socket.socket.shutdown(wrapped, socket.SHUT_WR)
+        for _ in range(MAX_ALERT_READS):
+            await trio.lowlevel.wait_readable(wrapped)
+            if not os.read(wrapped.fileno(), MAX_WRITE):
+                return
+
+
+def _failure(error: Exception, peer: str, server_name: str | None) -> OSError:
+    """Return the exception for a failed handshake, read or write."""
+    if isinstance(error, (ssl.SSLError, ValueError)):
+        return TlsFailure(tls_error(error, peer, server_name))
+    if isinstance(error, ConnectionError) and server_name:
+        return TlsFailure(tls_error(ssl.SSLEOFError(), peer, server_name))
+    assert isinstance(error, OSError)
+    return error

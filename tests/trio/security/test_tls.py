@@ -1,0 +1,242 @@
+"""Client and broker over TLS: messages arrive, and each wrong certificate has an error of its own."""
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import pytest
+import trio
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from pulsar_trio import (
+    CertificateAuthorityUnknown,
+    CertificateExpired,
+    CertificateNameMismatch,
+    CertificateSelfSigned,
+    ClientCertificateRefused,
+    EmbeddedBroker,
+    InvalidConfiguration,
+    InvalidServiceUrl,
+    MutualTls,
+    ServerTls,
+    TimedOut,
+    TlsConfig,
+    TlsError,
+    TlsHandshakeEnded,
+    TlsProtocolMismatch,
+    open_broker,
+    open_client,
+)
+from tests.security.certificates import Authority
+
+TOPIC = "persistent://public/default/tls"
+LOOPBACK = IPv4Address("127.0.0.1")
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+@asynccontextmanager
+async def broker_with(tls: ServerTls) -> AsyncIterator[EmbeddedBroker]:
+    async with open_broker(tls=tls, tls_port=0) as broker:
+        yield broker
+
+
+async def exchange(url: str, tls: TlsConfig, count: int = 1, size: int = 10) -> None:
+    """Send messages and receive them again by one client."""
+    payloads = [number.to_bytes(4, "big") * (size // 4 + 1) for number in range(count)]
+    async with (
+        open_client(url, tls=tls, operation_timeout=10) as client,
+        client.subscribe(TOPIC, "s") as consumer,
+        client.create_producer(TOPIC) as producer,
+    ):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(producer.send_many, payloads)
+            received = [await consumer.receive() for _ in payloads]
+        for message in received:
+            consumer.acknowledge(message)
+    assert [message.value for message in received] == payloads
+
+
+async def refused(url: str, tls: TlsConfig, **options: float) -> BaseException:
+    """Return the error of a client that cannot connect."""
+    options = {"operation_timeout": 10, **options}
+    with pytest.raises((TlsError, TimedOut)) as caught:
+        async with open_client(url, tls=tls, **options) as client:  # type: ignore[arg-type]
+            async with client.create_producer(TOPIC):
+                pass
+    return caught.value
+
+
+async def test_messages_of_every_size_arrive_encrypted(authority: Authority) -> None:
+    async with broker_with(authority.server()) as broker:
+        assert broker.tls_url is not None
+        await exchange(broker.tls_url, TlsConfig(trust=authority.file), count=1000)
+        await exchange(broker.tls_url, TlsConfig(trust=authority.file), count=20, size=1_000_000)
+
+
+async def test_trust_is_a_file_a_folder_a_text_or_a_context(authority: Authority, tmp_path: Path) -> None:
+    context = ssl.create_default_context(cafile=str(authority.file))
+    async with broker_with(authority.server()) as broker:
+        assert broker.tls_url is not None
+        for tls in (
+            TlsConfig(trust=str(authority.file)),
+            TlsConfig(trust=authority.text),
+            TlsConfig(context=context),
+        ):
+            await exchange(broker.tls_url, tls)
+
+
+async def test_the_system_does_not_know_the_authority(authority: Authority) -> None:
+    async with broker_with(authority.server()) as broker:
+        assert broker.tls_url is not None
+        error = await refused(broker.tls_url, TlsConfig())
+    assert isinstance(error, CertificateAuthorityUnknown)
+    assert "tls.trust" in str(error)
+
+
+async def test_a_certificate_for_another_host(authority: Authority) -> None:
+    async with broker_with(authority.server("elsewhere.example")) as broker:
+        assert broker.tls_url is not None
+        tls = TlsConfig(trust=authority.file)
+        error = await refused(broker.tls_url, tls)
+        assert isinstance(error, CertificateNameMismatch)
+        assert "127.0.0.1" in str(error)
+        await exchange(broker.tls_url, TlsConfig(trust=authority.file, insecure_accept_any_host=True))
+        await exchange(broker.tls_url, TlsConfig(insecure_accept_any_certificate=True))
+
+
+@pytest.mark.parametrize("days", [(-10, -1), (1, 10)], ids=["expired", "not yet valid"])
+async def test_a_certificate_out_of_its_time(authority: Authority, days: tuple[int, int]) -> None:
+    now = datetime.now(UTC)
+    begins, ends = (now + timedelta(days=day) for day in days)
+    files = authority.issue("127.0.0.1", begins=begins, ends=ends)
+    async with broker_with(ServerTls(files.certificate, files.key)) as broker:
+        assert broker.tls_url is not None
+        error = await refused(broker.tls_url, TlsConfig(trust=authority.file))
+    assert isinstance(error, CertificateExpired)
+
+
+async def test_a_port_without_tls(authority: Authority) -> None:
+    """A broker that stops does the same, so the client tries again until the time is over."""
+    async with open_broker() as broker:
+        url = broker.url.replace("pulsar://", "pulsar+ssl://")
+        error = await refused(url, TlsConfig(trust=authority.file), operation_timeout=0.5)
+    assert isinstance(error, TimedOut)
+    assert isinstance(error.__cause__, TlsHandshakeEnded)
+
+
+async def test_a_port_with_tls_and_a_client_without(authority: Authority) -> None:
+    async with broker_with(authority.server()) as broker:
+        assert broker.tls_url is not None
+        url = broker.tls_url.replace("pulsar+ssl://", "pulsar://")
+        async with open_client(url, operation_timeout=10) as client:
+            with pytest.raises(TlsProtocolMismatch):
+                async with client.create_producer(TOPIC):
+                    pass
+
+
+async def test_a_client_certificate_is_required(authority: Authority, tmp_path: Path) -> None:
+    server = authority.server(trust=authority.file, require_client_certificate=True)
+    own = authority.issue(common_name="worker")
+    foreign = Authority(tmp_path, "foreign").issue(common_name="worker")
+    async with broker_with(server) as broker:
+        assert broker.tls_url is not None
+        trust = authority.file
+        assert isinstance(await refused(broker.tls_url, TlsConfig(trust=trust)), ClientCertificateRefused)
+        wrong = TlsConfig(trust=trust, certificate=foreign.certificate, key=foreign.key)
+        assert isinstance(await refused(broker.tls_url, wrong), ClientCertificateRefused)
+        await exchange(broker.tls_url, TlsConfig(trust=trust, certificate=own.certificate, key=own.key))
+
+
+async def test_files_that_change_are_used_from_the_next_connection_on(
+    authority: Authority, tmp_path: Path
+) -> None:
+    """The broker gets a certificate of another authority, and the client the trust in it."""
+    other = Authority(tmp_path, "other")
+    served, trusted = authority.issue("127.0.0.1"), tmp_path / "trusted.pem"
+    trusted.write_text(authority.text)
+    async with (
+        broker_with(ServerTls(served.certificate, served.key)) as broker,
+        open_client(str(broker.tls_url), tls=TlsConfig(trust=trusted), operation_timeout=10) as client,
+    ):
+        async with client.create_producer(TOPIC) as producer:
+            await producer.send(b"before")
+            renewed = other.issue("127.0.0.1")
+            served.key.write_bytes(renewed.key.read_bytes())
+            served.certificate.write_bytes(renewed.certificate.read_bytes())
+            trusted.write_text(other.text)
+            client.update_service_url(str(broker.tls_url))  # all connections are made anew
+            await producer.send(b"after")
+
+
+async def test_a_file_that_cannot_be_used_is_named(authority: Authority, tmp_path: Path) -> None:
+    nothing = tmp_path / "nothing.pem"
+    empty = tmp_path / "empty.pem"
+    empty.write_text("")
+    for tls, words in (
+        (TlsConfig(trust=nothing), "No such file"),
+        (TlsConfig(trust=empty), "no certificate in"),
+        (TlsConfig(certificate=nothing), "No such file"),
+        (TlsConfig(certificate=authority.file), "certificate and key"),
+        (TlsConfig(ciphers="NONSENSE"), "NONSENSE"),
+    ):
+        with pytest.raises(InvalidConfiguration, match=words):
+            async with open_client("pulsar+ssl://localhost", tls=tls):
+                pass
+
+
+async def test_options_that_contradict_each_other(authority: Authority) -> None:
+    with pytest.raises(InvalidConfiguration, match="context excludes"):
+        TlsConfig(context=ssl.create_default_context(), trust=authority.file)
+    with pytest.raises(InvalidConfiguration, match="key needs certificate"):
+        TlsConfig(key=authority.file)
+    with pytest.raises(InvalidConfiguration, match="MutualTls needs"):
+        async with open_client("pulsar+ssl://localhost", authentication=MutualTls()):
+            pass
+    with pytest.raises(InvalidConfiguration, match="need tls"):
+        async with open_broker(tls_port=0):
+            pass
+    with pytest.raises(InvalidServiceUrl, match="sni_proxy"):
+        async with open_client("pulsar+ssl://localhost", sni_proxy="pulsar://proxy:1"):
+            pass
+
+
+def test_a_password_is_in_no_text() -> None:
+    tls = TlsConfig(certificate="a", key="b", key_password="canary")
+    assert "canary" not in repr(tls)
+    assert "canary" not in repr(ServerTls("a", "b", key_password="canary"))
+
+
+async def test_a_self_signed_certificate(tmp_path: Path) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(1))
+        .not_valid_after(now + timedelta(1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(LOOPBACK)]), False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    file, key_file = tmp_path / "own.pem", tmp_path / "own.key"
+    file.write_bytes(certificate.public_bytes(pem))
+    key_file.write_bytes(
+        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    async with broker_with(ServerTls(file, key_file)) as broker:
+        url = str(broker.tls_url)
+        assert isinstance(await refused(url, TlsConfig()), CertificateSelfSigned)
+        await exchange(url, TlsConfig(trust=file))
