@@ -149,6 +149,7 @@ from .errors import (
 from .producing.producer import Producer, ProducerStatistics
 from .producing.receipts import Receipt
 from .security.authentication import Authentication, Basic, CredentialSteps, MutualTls, Token
+from .security.oauth2 import OAuth2
 
 __all__ = [
     "CertificateAuthorityUnknown",
@@ -166,6 +167,7 @@ __all__ = [
     "Basic",
     "CredentialSteps",
     "MutualTls",
+    "OAuth2",
     "Token",
     "ServerTls",
     "TlsConfig",
