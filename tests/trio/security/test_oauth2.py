@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from pulsar_trio import CredentialsFailed, InvalidConfiguration, OAuth2, Secret
 
@@ -154,8 +155,7 @@ async def test_another_task_asks_when_the_first_is_cancelled(issuer: LocalIssuer
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ask, first)
         nursery.start_soon(ask, trio.CancelScope())
-        while not issuer.asked:
-            await trio.sleep(0.01)
+        await trio.testing.wait_all_tasks_blocked(0.02)
         first.cancel()
     assert len(found) == 1
 
