@@ -108,8 +108,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[Any]", output: OutputType
 def _add_url(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--url",
-        default=os.environ.get("PULSAR_URL", DEFAULT_URL),
-        help=f"service URL; default is $PULSAR_URL, else {DEFAULT_URL}",
+        default=os.environ.get("PULSAR_SERVICE_URL", DEFAULT_URL),
+        help=f"service URL; default is $PULSAR_SERVICE_URL, else {DEFAULT_URL}",
     )
 
 
