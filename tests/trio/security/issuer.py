@@ -61,7 +61,7 @@ class LocalIssuer:
     async def _answer(
         self, connection: h11.Connection, stream: trio.SocketStream, path: str, form: dict[str, str]
     ) -> None:
-        status, value = self.answers.get(path, lambda form: (404, {}))(form)
+        status, value = self.answers[path](form) if path in self.answers else (404, {})
         content = value if isinstance(value, bytes) else json.dumps(value).encode()
         headers = [("Content-Length", str(len(content)))]
         for event in (

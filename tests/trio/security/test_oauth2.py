@@ -242,7 +242,7 @@ def test_options_that_contradict_each_other() -> None:
         {"credentials": "f", "issuer_url": "https://user:canary-secret@host"},
     ):
         with pytest.raises(InvalidConfiguration) as caught:
-            OAuth2(**wrong)  # type: ignore[arg-type]
+            OAuth2(**wrong)
         assert SECRET not in str(caught.value)
 
 
