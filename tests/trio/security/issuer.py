@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 
@@ -37,26 +37,30 @@ class LocalIssuer:
         return [form for path, form in self.asked if path == "/token"]
 
     async def serve(self, stream: trio.SocketStream) -> None:
-        """Answer the requests of one connection."""
+        """Answer the requests of one connection, until the client ends it."""
+        async with stream:
+            with suppress(trio.BrokenResourceError):  # the client was cancelled
+                await self._answer_all(stream)
+
+    async def _answer_all(self, stream: trio.SocketStream) -> None:
         connection = h11.Connection(h11.SERVER)
         path, body = "", b""
-        async with stream:
-            while True:
-                event = connection.next_event()
-                if event is h11.NEED_DATA:
-                    connection.receive_data(await stream.receive_some())
-                elif isinstance(event, h11.Request):
-                    path, body = event.target.decode(), b""
-                elif isinstance(event, h11.Data):
-                    body += bytes(event.data)
-                elif isinstance(event, h11.EndOfMessage):
-                    form = {name: values[0] for name, values in parse_qs(body.decode()).items()}
-                    self.asked.append((path, form))
-                    await trio.sleep(self.pause)
-                    await self._answer(connection, stream, path, form)
-                    connection.start_next_cycle()
-                else:
-                    return
+        while True:
+            event = connection.next_event()
+            if event is h11.NEED_DATA:
+                connection.receive_data(await stream.receive_some())
+            elif isinstance(event, h11.Request):
+                path, body = event.target.decode(), b""
+            elif isinstance(event, h11.Data):
+                body += bytes(event.data)
+            elif isinstance(event, h11.EndOfMessage):
+                form = {name: values[0] for name, values in parse_qs(body.decode()).items()}
+                self.asked.append((path, form))
+                await trio.sleep(self.pause)
+                await self._answer(connection, stream, path, form)
+                connection.start_next_cycle()
+            else:
+                return
 
     async def _answer(
         self, connection: h11.Connection, stream: trio.SocketStream, path: str, form: dict[str, str]
