@@ -1,18 +1,21 @@
 """The protocol core driven by asyncio: ten messages sent, received and acknowledged.
 
     python examples/core_with_asyncio.py pulsar://localhost:6650
+    PULSAR_TOKEN=… python examples/core_with_asyncio.py pulsar+ssl://localhost:6651
 
 The core never waits. It is told what happened and what time it is, and says what to do; this file does it
 with asyncio's transports. `Driver` is the whole adapter.
 """
 
 import asyncio
+import os
+import ssl
 import sys
 import time
 from collections.abc import Callable
 from typing import TypeVar, cast
 
-from pulsar_sansio import Address, Client, ClientConfig, ConsumerSpec, ProducerSpec
+from pulsar_sansio import Address, Client, ClientConfig, ConsumerSpec, ProducerSpec, Secret
 from pulsar_sansio import client_outputs as outputs
 
 COUNT = 10
@@ -25,7 +28,9 @@ class Driver:
 
     def __init__(self, url: str, seed: int) -> None:
         self.loop = asyncio.get_running_loop()
-        self.client = Client(self.now(), ClientConfig(url), seed=seed)
+        self.token = Secret(os.environ.get("PULSAR_TOKEN", ""))
+        config = ClientConfig(url, authentication_method="token" if self.token else None)
+        self.client = Client(self.now(), config, seed=seed)
         self.transports: dict[int, asyncio.Transport] = {}
         self.connecting: dict[int, asyncio.Task[None]] = {}
         self.news: asyncio.Queue[outputs.Output] = asyncio.Queue()
@@ -38,8 +43,10 @@ class Driver:
         """Do what the machine says. To be called after everything that it was told."""
         while (output := self.client.next_output()) is not None:
             match output:
-                case outputs.Connect(link, address, _):
-                    self.connecting[link] = self.loop.create_task(self.connect(link, address))
+                case outputs.Connect(link, address, tls_name):
+                    self.connecting[link] = self.loop.create_task(self.connect(link, address, tls_name))
+                case outputs.CredentialsWanted(link):
+                    self.client.provide_credentials(self.now(), link, self.token)
                 case outputs.Transmit(link):
                     self.write(link)
                 case outputs.Disconnect(link, _):
@@ -67,9 +74,12 @@ class Driver:
         if chunks and link in self.transports:
             self.transports[link].writelines(chunks)
 
-    async def connect(self, link: int, address: Address) -> None:
+    async def connect(self, link: int, address: Address, tls_name: str | None) -> None:
+        tls = None if tls_name is None else ssl.create_default_context()
         try:
-            await self.loop.create_connection(lambda: Link(self, link), address.host, address.port)
+            await self.loop.create_connection(
+                lambda: Link(self, link), address.host, address.port, ssl=tls, server_hostname=tls_name
+            )
         except OSError as error:
             self.tell(self.client.disconnected, link, str(error))
 

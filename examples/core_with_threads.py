@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from pulsar_sansio import Client, ClientConfig, ConsumerSpec, ProducerSpec
+from pulsar_sansio import Client, ClientConfig, ConsumerSpec, ProducerSpec, ServiceUrl
 from pulsar_sansio import client_outputs as outputs
 
 COUNT = 10
@@ -30,6 +30,8 @@ class Driver(threading.Thread):
 
     def __init__(self, url: str) -> None:
         super().__init__(name="pulsar", daemon=True)
+        if ServiceUrl.parse(url).tls:
+            raise ValueError("this example has no TLS; core_with_asyncio.py has")
         self.client = Client(time.monotonic_ns(), ClientConfig(url), seed=time.time_ns())
         self.news: queue.Queue[outputs.Output] = queue.Queue()
         self.commands: queue.SimpleQueue[tuple[Future[Any], Callable[..., Any], Any]] = queue.SimpleQueue()
@@ -48,8 +50,7 @@ class Driver(threading.Thread):
     def wait_for(self, kind: type[T]) -> T:
         """The next news of one kind; others are passed over, failures raised."""
         while not isinstance(news := self.news.get(timeout=60), kind):
-            error = getattr(news, "error", None)
-            if error is not None:
+            if (error := getattr(news, "error", None)) is not None:
                 raise error
         return news
 
@@ -76,7 +77,7 @@ class Driver(threading.Thread):
         """Do what the machine says."""
         while (output := self.client.next_output()) is not None:
             match output:
-                case outputs.Connect(link, address, _):
+                case outputs.Connect(link, address, None):
                     self.connect(link, address)
                 case outputs.Transmit(link):
                     self.write(link)

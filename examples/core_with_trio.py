@@ -1,11 +1,12 @@
 """The protocol core driven by trio by hand: ten messages sent, received and acknowledged.
 
-    python examples/core_with_trio.py pulsar://localhost:6650
+    python examples/core_with_trio.py pulsar://localhost:6650      # or pulsar+ssl://
 
 It has a nursery, a task per link that reads, one timer, and a channel of news. `pulsar_trio` does the same
 with more care for speed. Copy this example if the shape of `pulsar_trio` does not fit your program.
 """
 
+import ssl
 import sys
 import time
 from collections.abc import Callable
@@ -42,9 +43,9 @@ class Driver:
         """Do what the machine says. To be called after everything that it was told."""
         while (output := self.client.next_output()) is not None:
             match output:
-                case outputs.Connect(link, address, _):
+                case outputs.Connect(link, address, tls_name):
                     self.wakers[link], self.scopes[link] = trio.Event(), trio.CancelScope()
-                    self.nursery.start_soon(self.run_link, link, address)
+                    self.nursery.start_soon(self.run_link, link, address, tls_name)
                 case outputs.Transmit(link):
                     self.wakers[link].set()
                 case outputs.Disconnect(link, _):
@@ -67,10 +68,14 @@ class Driver:
                 await trio.sleep_forever()
             self.tell(self.client.handle_deadline)
 
-    async def run_link(self, link: int, address: Address) -> None:
+    async def run_link(self, link: int, address: Address, tls_name: str | None) -> None:
         try:
             with self.scopes[link]:
-                stream = await trio.open_tcp_stream(address.host, address.port)
+                stream: trio.abc.Stream = await trio.open_tcp_stream(address.host, address.port)
+                if tls_name is not None:
+                    context = ssl.create_default_context()
+                    stream = trio.SSLStream(stream, context, server_hostname=tls_name, https_compatible=True)
+                    await stream.do_handshake()
                 async with stream, trio.open_nursery() as nursery:
                     self.tell(self.client.connected, link)
                     nursery.start_soon(self.write, link, stream)
@@ -82,7 +87,7 @@ class Driver:
         except* trio.BrokenResourceError as group:
             self.tell(self.client.disconnected, link, str(group.exceptions[0]))
 
-    async def write(self, link: int, stream: trio.SocketStream) -> None:
+    async def write(self, link: int, stream: trio.abc.Stream) -> None:
         while True:
             self.wakers[link] = trio.Event()
             if data := b"".join(self.client.data_to_send(link)):

@@ -7,7 +7,8 @@ until the broker has confirmed their acknowledgements, and exits with 0. Handler
 `--grace` seconds, or when a second signal comes, are cancelled, and the exit code is 1: their messages are
 delivered again, to another worker.
 
-Settings are options, or environment variables: PULSAR_URL, TOPIC, SUBSCRIPTION, CONCURRENCY, GRACE, WORK.
+Settings are options, or environment variables: PULSAR_SERVICE_URL, TOPIC, SUBSCRIPTION, CONCURRENCY, GRACE
+and WORK.
 """
 
 import argparse
@@ -30,7 +31,7 @@ from pulsar_trio import (
 def settings(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Handle the messages of a topic until SIGTERM.")
     env = os.environ.get
-    parser.add_argument("--url", default=env("PULSAR_URL", "pulsar://localhost:6650"))
+    parser.add_argument("--url", default=env("PULSAR_SERVICE_URL", "pulsar://localhost:6650"))
     parser.add_argument("--topic", default=env("TOPIC", "orders"))
     parser.add_argument("--subscription", default=env("SUBSCRIPTION", "workers"))
     parser.add_argument("--concurrency", type=int, default=env("CONCURRENCY", "10"))

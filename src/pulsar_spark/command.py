@@ -9,7 +9,7 @@ import argparse
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +25,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DEFAULT_URL = "pulsar://localhost:6650"
+
+SECRETS = {
+    "auth.token": "give auth.tokenFile, or $PULSAR_TOKEN",
+    "auth.password": "give $PULSAR_PASSWORD",
+    "tls.keypassword": "give a key without a password",
+}
+"""Options that no command line may have, and what to do."""
 
 ARCHIVE = "archive:"
 """Before the path of an archive, where a topic could stand too."""
@@ -108,9 +115,29 @@ def add_parser(subparsers: "argparse._SubParsersAction[Any]", output: OutputType
 def _add_url(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--url",
-        default=os.environ.get("PULSAR_URL", DEFAULT_URL),
-        help=f"service URL; default is $PULSAR_URL, else {DEFAULT_URL}",
+        default=os.environ.get("PULSAR_SERVICE_URL", DEFAULT_URL),
+        help=f"service URL; default is $PULSAR_SERVICE_URL, else {DEFAULT_URL}",
     )
+    command.add_argument(
+        "--option",
+        type=_option,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option tls.…, auth.… or broker.hosts of the data source; may be repeated. $PULSAR_TOKEN is "
+        "a token, $PULSAR_PASSWORD the password of auth.user",
+    )
+
+
+def _connection(arguments: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the options of URL, TLS and credentials."""
+    options = {"service.url": arguments.url, **dict(arguments.option)}
+    methods = {name for name in options if name.startswith("auth.")}
+    if not methods and environment.get("PULSAR_TOKEN"):
+        options |= {"auth.method": "token", "auth.token": environment["PULSAR_TOKEN"].strip()}
+    if options.get("auth.method") == "basic" and "PULSAR_PASSWORD" in environment:
+        options["auth.password"] = environment["PULSAR_PASSWORD"]
+    return options
 
 
 def _add_archive(command: argparse.ArgumentParser) -> None:
@@ -248,7 +275,7 @@ def _archive(arguments: argparse.Namespace, session: "SparkSession", output: Out
     from .jobs.archive import archive
     from .report import render
 
-    options = {"service.url": arguments.url, "topics": arguments.topic}
+    options = {**_connection(arguments), "topics": arguments.topic}
     if arguments.subscription is not None:
         options["subscription"] = arguments.subscription
     if arguments.most is not None:
@@ -277,6 +304,7 @@ def _replay(arguments: argparse.Namespace, session: "SparkSession", output: Outp
             topic=arguments.topic,
             where=arguments.where,
             exactly_once=not arguments.at_least_once,
+            access=_connection(arguments),
             show=percents(bar),
         )
     output.result(f"{replayed.messages:,} messages replayed", messages=replayed.messages)
@@ -290,7 +318,7 @@ def _audit(arguments: argparse.Namespace, session: "SparkSession", output: Outpu
     def side(text: str) -> "DataFrame":
         if text.startswith(ARCHIVE):
             return session.read.parquet(text.removeprefix(ARCHIVE)).select(*COLUMNS)
-        options = {"service.url": arguments.url, "topic": text, "columns": ",".join(COLUMNS)}
+        options = {**_connection(arguments), "topic": text, "columns": ",".join(COLUMNS)}
         return session.read.format("pulsar").options(**options).load()
 
     archived = any(text.startswith(ARCHIVE) for text in (arguments.sent, arguments.received))
@@ -328,6 +356,7 @@ def _redrive(arguments: argparse.Namespace, session: "SparkSession", output: Out
             to=arguments.to,
             subscription=arguments.subscription,
             exactly_once=not arguments.at_least_once,
+            access=_connection(arguments),
             show=percents(bar),
         )
     text = f"{redriven.moved:,} letters moved, {redriven.left:,} left"
@@ -345,6 +374,17 @@ def _setting(text: str) -> tuple[str, str]:
     if not equals or not name.startswith("spark."):
         raise argparse.ArgumentTypeError(f"spark.NAME=VALUE, not {text!r}")
     return name, value
+
+
+def _option(text: str) -> tuple[str, str]:
+    """An option of a connection. All users of a machine can read its command lines, so it is no secret."""
+    name, equals, value = text.partition("=")
+    lowered = name.lower()
+    if not equals or not (lowered == "broker.hosts" or lowered.startswith(("tls.", "auth."))):
+        raise argparse.ArgumentTypeError("NAME=VALUE, with an option tls.…, auth.… or broker.hosts")
+    if lowered in SECRETS:
+        raise argparse.ArgumentTypeError(f"{name}: no secret on a command line; {SECRETS[lowered]}")
+    return lowered, value
 
 
 def _whole(text: str) -> int:

@@ -33,7 +33,7 @@ class ConflictingOptions(OptionError):
 
 
 class OptionNotImplemented(OptionError, NotImplementedError):
-    """The application asks for a feature of Pulsar that this package lacks: TLS or authentication."""
+    """An option of another connector is given that this package has not."""
 
 
 class UnsupportedSparkVersion(PulsarSparkError):

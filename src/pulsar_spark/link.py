@@ -27,24 +27,32 @@ from pulsar_sansio import (
     ClientConfig,
     ClosedError,
     ConsumerSpec,
+    CredentialsFailed,
     InitialPosition,
+    InvalidConfiguration,
     LastPosition,
     MessageId,
     PulsarError,
     ReaderSpec,
     ServiceUrl,
     SubscriptionType,
+    TlsError,
     TopicName,
     TopicsPattern,
 )
 from pulsar_sansio import client_outputs as outputs
+from pulsar_security import ReloadedContext, TlsFailure, TlsSocket, Wanted
 
-from .errors import LinkTimeout, OptionNotImplemented
+from .access import Access
+from .errors import LinkTimeout
 from .reading.offsets import NOTHING, Position
 
 T = TypeVar("T")
 
 Answer = outputs.RequestDone | outputs.RequestFailed
+
+NO_ACCESS = Access()
+"""The defaults of TLS, and no credentials."""
 
 READ_SIZE = 1 << 20
 """Bytes taken from a socket at once."""
@@ -57,17 +65,16 @@ and finding out whether the broker minds takes longer than connecting anew."""
 class Link:
     """One client and its sockets.
 
-    `client_config`: options of `ClientConfig`. Raises `InvalidServiceUrl` and `InvalidConfiguration`, and
-    `OptionNotImplemented` for `pulsar+ssl://`.
+    `access`: TLS and credentials. `client_config`: options of `ClientConfig`. Raises `InvalidServiceUrl`, and
+    `InvalidConfiguration`, also for a file of TLS that cannot be used.
     """
 
-    def __init__(self, service_url: str, **client_config: Any) -> None:
-        if ServiceUrl.parse(service_url).tls:
-            raise OptionNotImplemented(
-                "service.url: pulsar+ssl:// (TLS) is not implemented yet, use pulsar://"
-            )
+    def __init__(self, service_url: str, access: Access = NO_ACCESS, **client_config: Any) -> None:
         client_config.setdefault("create_topics", False)
-        config = ClientConfig(service_url, **client_config)
+        config = ClientConfig(service_url, **access.client_config(), **client_config)
+        self._access = access
+        encrypts = ServiceUrl.parse(service_url).tls
+        self._context = ReloadedContext(access.tls_config()) if encrypts else None
         self.service_url = service_url
         self.closed = False
         self.served = time.monotonic()
@@ -77,7 +84,11 @@ class Link:
             time.monotonic_ns(), config, seed=int.from_bytes(os.urandom(8), "big"), wall_time=wall_time()
         )
         self._selector = selectors.DefaultSelector()
-        self._sockets: dict[int, socket.socket] = {}
+        self._sockets: dict[int, socket.socket | TlsSocket] = {}
+        self._buffer = memoryview(bytearray(READ_SIZE if encrypts else 0))
+        """The place that a `TlsSocket` reads to."""
+        self._more: set[int] = set()
+        """Links whose `TlsSocket` has bytes that the selector does not see."""
         self._unwritten: dict[int, deque[memoryview]] = {}
         self._listeners: dict[int, Callable[[outputs.Output], None]] = {}
         """The listeners, by the id of the producer or consumer that each listens to."""
@@ -136,11 +147,14 @@ class Link:
         """Wait until a socket has something, the machine wants to be called, or it is `until`."""
         due = self.client.next_deadline()
         until = until if due is None else min(until, due)
-        for key, events in self._selector.select(max(0, until - now) / 1e9):
+        more = list(self._more)
+        for key, events in self._selector.select(0 if more else max(0, until - now) / 1e9):
             if events & selectors.EVENT_WRITE:
                 self._write(key.data)
             if events & selectors.EVENT_READ:
                 self._read(key.data)
+        for link in more:
+            self._read(link)
         self.client.handle_deadline(time.monotonic_ns())
 
     def _drain(self) -> None:
@@ -150,8 +164,10 @@ class Link:
             match output:
                 case outputs.Transmit(link):
                     self._transmit(link)
-                case outputs.Connect(link, address, _):
-                    self._connect(link, address)
+                case outputs.Connect():
+                    self._connect(output)
+                case outputs.CredentialsWanted():
+                    self._bring_credentials(output)
                 case outputs.Disconnect(link, _):
                     self._transmit(link)
                     self._forget(link)
@@ -168,34 +184,76 @@ class Link:
         if listener is not None:
             listener(output)
 
-    def _connect(self, link: int, address: tuple[str, int]) -> None:
+    def _connect(self, wanted: outputs.Connect) -> None:
+        link = wanted.link
         try:
-            sock = socket.create_connection(address, timeout=self._connect_timeout)
+            sock = self._open_socket(wanted)
+        except TlsFailure as failure:
+            self.client.disconnected(time.monotonic_ns(), link, failure.error)
+            return
         except OSError as error:
             self.client.disconnected(time.monotonic_ns(), link, str(error))
             return
-        sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._sockets[link] = sock
         self._selector.register(sock, selectors.EVENT_READ, link)
         self.client.connected(time.monotonic_ns(), link)
+
+    def _open_socket(self, wanted: outputs.Connect) -> socket.socket | TlsSocket:
+        """Connect, and make the TLS handshake where there is to be one. Raises `OSError`, `TlsFailure`."""
+        deadline = time.monotonic() + self._connect_timeout
+        sock = socket.create_connection(wanted.address, timeout=self._connect_timeout)
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if wanted.tls_name is None:
+            return sock
+        assert self._context is not None
+        try:
+            context = self._context.current()
+        except InvalidConfiguration as error:
+            sock.close()
+            raise TlsFailure(TlsError(str(error))) from error
+        encrypted = TlsSocket(sock, context, str(wanted.address), wanted.tls_name)
+        try:
+            _shake_hands(encrypted, deadline)
+        except BaseException:
+            encrypted.close()
+            raise
+        return encrypted
+
+    def _bring_credentials(self, wanted: outputs.CredentialsWanted) -> None:
+        try:
+            if wanted.challenge is not None:
+                raise CredentialsFailed(f"{wanted.method!r} has one step, and the broker asks for another")
+            found = self._access.credentials()
+        except CredentialsFailed as error:
+            self.client.refuse_credentials(time.monotonic_ns(), wanted.link, error)
+        else:
+            self.client.provide_credentials(time.monotonic_ns(), wanted.link, found)
 
     def _read(self, link: int) -> None:
         sock = self._sockets.get(link)
         if sock is None:
             return
         try:
-            data = sock.recv(READ_SIZE)
+            data = self._read_encrypted(link, sock) if isinstance(sock, TlsSocket) else sock.recv(READ_SIZE)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
             self._forget(link)
-            self.client.disconnected(time.monotonic_ns(), link, str(error))
+            reason = error.error if isinstance(error, TlsFailure) else str(error)
+            self.client.disconnected(time.monotonic_ns(), link, reason)
             return
         if data:
             self.client.receive_data(time.monotonic_ns(), link, data)
         else:
             self.client.receive_eof(time.monotonic_ns(), link)
+
+    def _read_encrypted(self, link: int, sock: TlsSocket) -> bytes:
+        self._more.discard(link)
+        size = sock.recv_into(self._buffer)
+        if sock.has_more:
+            self._more.add(link)
+        return bytes(self._buffer[:size])
 
     def _transmit(self, link: int) -> None:
         chunks = self.client.data_to_send(link)
@@ -231,6 +289,7 @@ class Link:
 
     def _forget(self, link: int) -> None:
         self._unwritten.pop(link, None)
+        self._more.discard(link)
         sock = self._sockets.pop(link, None)
         if sock is not None:
             self._selector.unregister(sock)
@@ -255,6 +314,7 @@ class Link:
             sock.close()
         self._sockets.clear()
         self._unwritten.clear()
+        self._more.clear()
 
     # --- topics ----------------------------------------------------------------------------------
 
@@ -430,6 +490,18 @@ class Hold(Subscribed):
         )
 
 
+def _shake_hands(encrypted: TlsSocket, deadline: float) -> None:
+    """Raises `TlsFailure`, and `TimeoutError` at the deadline (`time.monotonic()`)."""
+    events = {Wanted.READABLE: selectors.EVENT_READ, Wanted.WRITABLE: selectors.EVENT_WRITE}
+    with selectors.DefaultSelector() as selector:
+        while (wanted := encrypted.shake_hands()) is not None:
+            selector.register(encrypted, events[wanted])
+            ready = selector.select(max(0.0, deadline - time.monotonic()))
+            selector.unregister(encrypted)
+            if not ready:
+                raise TimeoutError("no TLS handshake within the connection timeout")
+
+
 def full_name(topic: str) -> str:
     """With domain, tenant and namespace. Raises `InvalidTopicName`."""
     return str(TopicName.parse(topic))
@@ -448,14 +520,17 @@ def wall_time() -> int:
 
 # --- one for each process --------------------------------------------------------------------------
 
-_links: dict[tuple[int, str, tuple[tuple[str, Any], ...]], Link] = {}
-"""By process, URL and configuration. A fork has the sockets of its parent, and must not use them."""
+_links: dict[tuple[int, str, Access, tuple[tuple[str, Any], ...]], Link] = {}
+"""By process, URL, access and configuration. A fork has the sockets of its parent, and must not use them."""
 
 
-def open_link(service_url: str, **client_config: Any) -> Link:
-    """The link of this process to that URL, with that configuration: the one used before where it was served
-    within the last `MAX_IDLE` seconds, else a new one. It stays open."""
-    key = (os.getpid(), service_url, tuple(sorted(client_config.items())))
+def open_link(service_url: str, access: Access = NO_ACCESS, **client_config: Any) -> Link:
+    """The link of this process to that URL, with that access and configuration.
+
+    It is the one used before where it was served within the last `MAX_IDLE` seconds, else a new one. It stays
+    open.
+    """
+    key = (os.getpid(), service_url, access, tuple(sorted(client_config.items())))
     link = _links.get(key)
     if link is not None and not link.closed and time.monotonic() - link.served <= MAX_IDLE:
         link.serve()
@@ -464,5 +539,5 @@ def open_link(service_url: str, **client_config: Any) -> Link:
         link.drop()
     for stale in [each for each in _links if each[0] != key[0]]:
         _links.pop(stale).drop()  # of the process that this one was forked from
-    _links[key] = link = Link(service_url, **client_config)
+    _links[key] = link = Link(service_url, access, **client_config)
     return link

@@ -114,6 +114,7 @@ from pulsar_sansio import (
     did_you_mean,
     encode_message_id,
 )
+from pulsar_security import ServerTls, TlsConfig
 
 from . import official_names
 from .broker.server import EmbeddedBroker, open_broker, serve
@@ -148,8 +149,7 @@ from .errors import (
 from .producing.producer import Producer, ProducerStatistics
 from .producing.receipts import Receipt
 from .security.authentication import Authentication, Basic, CredentialSteps, MutualTls, Token
-from .security.server_tls import ServerTls
-from .security.tls_config import TlsConfig
+from .security.oauth2 import OAuth2
 
 __all__ = [
     "CertificateAuthorityUnknown",
@@ -167,6 +167,7 @@ __all__ = [
     "Basic",
     "CredentialSteps",
     "MutualTls",
+    "OAuth2",
     "Token",
     "ServerTls",
     "TlsConfig",

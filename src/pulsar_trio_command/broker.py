@@ -14,6 +14,16 @@ from .signals import until_signal
 
 DEFAULT_PORT = 6650
 
+TLS_OPTIONS = {
+    "tls_port": "brokerServicePortTls",
+    "https_port": "webServicePortTls",
+    "tls_certificate": "tlsCertificateFilePath",
+    "tls_key": "tlsKeyFilePath",
+    "tls_trust": "tlsTrustCertsFilePath",
+    "tls_require_client_certificate": "tlsRequireTrustedClientCertOnConnect",
+}
+"""Options, and the settings that each stands for: only together do they make a `ServerTls`."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `broker`."""
@@ -24,6 +34,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--http-port", type=port, help="port of the administration over HTTP; 0 takes a free port"
     )
+    parser.add_argument("--tls-port", help="listen for pulsar+ssl:// here; 0 takes a free port")
+    parser.add_argument("--https-port", help="serve the administration over HTTPS here; 0 takes a free port")
+    parser.add_argument("--tls-certificate", metavar="FILE", help="the broker's certificate and chain, PEM")
+    parser.add_argument("--tls-key", metavar="FILE", help="its private key, PEM")
+    parser.add_argument(
+        "--tls-trust",
+        metavar="FILE",
+        help="authorities of clients' certificates, PEM; clients may show one",
+    )
+    parser.add_argument(
+        "--tls-require-client-certificate",
+        action="store_const",
+        const="true",
+        help="refuse a client without a certificate",
+    )
     parser.add_argument(
         "--conf", type=Path, metavar="FILE", help="settings in a file such as Pulsar's broker.conf"
     )
@@ -33,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=VALUE",
         help="a setting by Pulsar's name, such as maxMessageSize=1048576, which overrides the file's; may "
-        "be repeated. --host, --port and --http-port override both",
+        "be repeated. The other options override both",
     )
 
 
@@ -49,6 +74,12 @@ async def run(given: argparse.Namespace, output: Output) -> None:
             if broker.admin_url is not None:
                 ready |= {"admin_url": broker.admin_url, "http_port": broker.http_port}
                 text += f"\nadmin {broker.admin_url}"
+            if broker.tls_url is not None:
+                ready["tls_url"] = broker.tls_url
+                text += f"\ntls {broker.tls_url}"
+            if broker.admin_url_tls is not None:
+                ready["admin_url_tls"] = broker.admin_url_tls
+                text += f"\nadmin tls {broker.admin_url_tls}"
             if chosen.ignored:
                 ready["ignored"] = chosen.ignored
             output.result(text, event="ready", **ready)
@@ -68,7 +99,12 @@ def _chosen(given: argparse.Namespace) -> Chosen:
         if not name.strip():
             raise InvalidConfiguration("--set: NAME=VALUE with a name that is not empty")
         settings.append(Property(name.strip(), value.strip(), "--set"))
+    for option, name in TLS_OPTIONS.items():
+        if getattr(given, option) is not None:
+            settings.append(Property(name, getattr(given, option), f"--{option.replace('_', '-')}"))
     chosen = choose(settings)
+    if "tls" not in chosen.options and chosen.options.keys() & {"tls_port", "https_port"}:
+        raise InvalidConfiguration("a port for TLS needs tlsCertificateFilePath (--tls-certificate)")
     chosen.options.setdefault("port", DEFAULT_PORT)
     for option in ("host", "port", "http_port"):
         if getattr(given, option) is not None:

@@ -16,6 +16,7 @@ from pulsar_sansio import (
     InvalidConfiguration,
     Policies,
 )
+from pulsar_security import ServerTls
 
 from .properties import Property, shown
 from .pulsar_names import NAMES, is_pulsars
@@ -51,6 +52,13 @@ def _flag(sets: str, note: str = "") -> Setting:
 def _read_flag(text: str) -> bool:
     """Java takes any case."""
     return {"true": True, "false": False}[text.lower()]
+
+
+def _read_ciphers(text: str) -> str | None:
+    """OpenSSL separates names by colons, and has no choice among the ciphers of TLS 1.3."""
+    names = [name.strip() for name in text.split(",")]
+    older = [name for name in names if name and not name.startswith(("TLS_AES_", "TLS_CHACHA20_"))]
+    return ":".join(older) or None
 
 
 def _number(
@@ -109,9 +117,19 @@ SETTINGS: dict[str, Setting] = {
     # addresses to listen on, and the name of the broker
     "brokerServicePort": _number("port", 0, 65535, "0 is a free one"),
     "webServicePort": _number("http_port", 0, 65535, "0 is a free one"),
+    "brokerServicePortTls": _number("tls_port", 0, 65535, "pulsar+ssl://; 0 is a free one"),
+    "webServicePortTls": _number("https_port", 0, 65535, "0 is a free one"),
     "bindAddress": _text("host", "address to listen on; 127.0.0.1 where nothing says another"),
     "advertisedAddress": _text("advertised_host", "host that lookups answer with"),
     "clusterName": _text("cluster"),
+    # TLS
+    "tlsCertificateFilePath": _text("part tls_certificate", "PEM file, with the chain"),
+    "tlsKeyFilePath": _text("part tls_key", "PEM file"),
+    "tlsTrustCertsFilePath": _text("part tls_trust", "PEM file: the authorities of clients' certificates"),
+    "tlsRequireTrustedClientCertOnConnect": _flag("part tls_require_client_certificate"),
+    "tlsCiphers": Setting(
+        "part tls_ciphers", _read_ciphers, "a text", "OpenSSL's names of TLS 1.2, with commas between them"
+    ),
     # connections
     "keepAliveIntervalSeconds": _seconds("keepalive_interval", 1, ""),
     "connectionLivenessCheckTimeoutMillis": _milliseconds("liveness_timeout", 1),
@@ -283,9 +301,21 @@ def _put_together(values: dict[str, Any], options: dict[str, Any]) -> None:
         options["auto_topic_partitions"] = parts.get("partitions", 1)
     if "topic_type" in parts and parts["topic_type"] != "partitioned":
         options["auto_topic_partitions"] = 0
+    _put_tls_together(parts, options)
     policies |= _quotas(parts)
     if policies:
         options["default_policies"] = Policies().with_policies(policies)
+
+
+def _put_tls_together(parts: dict[str, Any], options: dict[str, Any]) -> None:
+    if "tls_certificate" in parts:
+        options["tls"] = ServerTls(
+            parts["tls_certificate"],
+            parts.get("tls_key"),
+            trust=parts.get("tls_trust"),
+            require_client_certificate=parts.get("tls_require_client_certificate", False),
+            ciphers=parts.get("tls_ciphers"),
+        )
 
 
 def _quotas(parts: dict[str, Any]) -> dict[str, object]:
@@ -309,6 +339,11 @@ def table() -> str:
 
 
 _PARTS = {
+    "tls_certificate": "`tls=ServerTls(certificate=…)`",
+    "tls_key": "`tls=ServerTls(key=…)`",
+    "tls_trust": "`tls=ServerTls(trust=…)`",
+    "tls_require_client_certificate": "`tls=ServerTls(require_client_certificate=…)`",
+    "tls_ciphers": "`tls=ServerTls(ciphers=…)`",
     "topic_type": "`auto_topic_partitions`",
     "partitions": "`auto_topic_partitions`",
     "quota_bytes": "policy `backlog_quota_size`",

@@ -31,11 +31,11 @@ class BuiltIn(NamedTuple):
     module: str
     text: str
     connects: bool
-    """The command takes `--url`."""
+    """The command takes the options of `client_options`."""
 
 
 BUILT_IN = {
-    "demo": BuiltIn("demo", "Start a broker, send messages through it and check all arrive.", False),
+    "demo": BuiltIn("demo", "Start a broker, send messages through it and check all arrive.", True),
     "broker": BuiltIn("broker", "Run a broker in memory until SIGINT or SIGTERM.", False),
     "produce": BuiltIn("produce", "Send messages: lines of standard input, or --count generated ones.", True),
     "consume": BuiltIn("consume", "Print messages and acknowledge them, until --count or Ctrl-C.", True),
@@ -43,8 +43,6 @@ BUILT_IN = {
 
 COMMANDS = "pulsar_trio.commands"
 """The group of entry points."""
-
-DEFAULT_URL = "pulsar://localhost:6650"
 
 NOBODY_READS = 141
 """The exit code of a command whose result was not read, as a shell gives it for SIGPIPE."""
@@ -164,9 +162,7 @@ def _add_built_in(commands: "argparse._SubParsersAction[_Parser]", name: str, co
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
     parser.set_defaults(run=module.run)
     if command.connects:
-        parser.add_argument(
-            "--url",
-            default=os.environ.get("PULSAR_URL", DEFAULT_URL),
-            help=f"service URL; default is $PULSAR_URL, else {DEFAULT_URL}",
-        )
+        from .client_options import add_client_arguments  # not for `broker`, which starts sooner without it
+
+        add_client_arguments(parser)
     module.add_arguments(parser)

@@ -7,6 +7,7 @@ import trio
 
 from pulsar_trio.client.client import Client, open_client
 
+from .client_options import Connection
 from .console import Output
 
 PATIENCE = 2.0
@@ -14,10 +15,15 @@ PATIENCE = 2.0
 
 
 @asynccontextmanager
-async def told_client(url: str, output: Output) -> AsyncIterator[Client]:
-    """A client of the Pulsar at `url`. Where no attempt has failed and none has succeeded for `PATIENCE`, as
-    behind a firewall that answers nothing, a line says so; failed attempts are printed when they fail."""
-    async with open_client(url) as client, trio.open_nursery() as nursery:
+async def told_client(to: Connection, output: Output) -> AsyncIterator[Client]:
+    """A client with these options; the warnings about them are printed first.
+
+    Where no attempt has failed and none has succeeded for `PATIENCE`, as behind a firewall that answers
+    nothing, a line says so; failed attempts are printed when they fail.
+    """
+    for warning in to.warnings:
+        output.warning(warning)
+    async with open_client(to.url, **to.options) as client, trio.open_nursery() as nursery:
         nursery.start_soon(_say_what_is_waited_for, client, output)
         yield client
         nursery.cancel_scope.cancel()

@@ -16,7 +16,7 @@ from types import TracebackType
 from rich.console import Console as RichConsole
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from pulsar_sansio import ConnectionLost, InvalidConfiguration, TimedOut
+from pulsar_sansio import BrokerAddressRefused, ConnectionLost, InvalidConfiguration, TimedOut
 
 
 class Failed(Exception):
@@ -139,6 +139,8 @@ def hint_for(error: BaseException) -> str:
         return "see --help"
     if isinstance(error, (TimedOut, ConnectionLost)):
         return "is a broker listening at the URL? `pulsar-trio broker` starts one"
+    if isinstance(error, BrokerAddressRefused):
+        return "--broker-host allows a host that brokers may send this client to"
     if isinstance(error, OSError):
         return "is the port in use? choose another with --port"
     return ""

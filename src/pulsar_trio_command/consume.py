@@ -11,6 +11,7 @@ from pulsar_sansio import Message, SubscriptionType
 from pulsar_trio.consuming.consumer import Consumer
 
 from .arguments import positive
+from .client_options import connection
 from .connecting import told_client
 from .console import Output, number, printable
 from .positions import FORMS, place_in, position
@@ -46,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def run(given: argparse.Namespace, output: Output) -> None:
     async with (
-        told_client(given.url, output) as client,
+        told_client(connection(given), output) as client,
         client.subscribe(
             given.topic,
             given.subscription,

@@ -17,6 +17,7 @@ from pulsar_trio.broker.server import open_broker
 from pulsar_trio.client.client import Client
 
 from .arguments import byte_count, positive
+from .client_options import Connection, connection
 from .connecting import told_client
 from .console import Bar, Failed, Output, number
 
@@ -63,7 +64,6 @@ class Check:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `demo`."""
-    parser.add_argument("--url", help="use this Pulsar instead of the embedded broker")
     parser.add_argument("--count", type=positive, default=100_000, help="messages (default %(default)s)")
     parser.add_argument(
         "--size", type=byte_count, default=100, help="bytes of a message (default %(default)s)"
@@ -73,8 +73,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(given: argparse.Namespace, output: Output) -> None:
     size = max(given.size, NUMBER.size)
     topic = f"demo-{token_hex(4)}"
-    async with _service_url(given.url) as url, told_client(url, output) as client:
-        output.note(f"{given.count} messages of {size} B through {url}, topic {topic}")
+    async with _pulsar(given) as pulsar, told_client(pulsar, output) as client:
+        output.note(f"{given.count} messages of {size} B through {pulsar.url}, topic {topic}")
         with output.bar("messages", given.count) as bar:
             check, seconds = await _throughput(client, topic, given.count, size, bar)
         latencies = sorted(await _latency(client, topic, size, check, given.count))
@@ -98,13 +98,16 @@ async def run(given: argparse.Namespace, output: Output) -> None:
 
 
 @asynccontextmanager
-async def _service_url(given: str | None) -> AsyncIterator[str]:
-    """The given URL, or that of a broker that runs in this process meanwhile."""
-    if given is not None:
-        yield given
+async def _pulsar(given: argparse.Namespace) -> AsyncIterator[Connection]:
+    """The Pulsar of the options, or a broker that runs in this process meanwhile.
+
+    $PULSAR_SERVICE_URL does not count: a demonstration must not fill a topic by surprise.
+    """
+    if given.url is not None or given.client_conf is not None:
+        yield connection(given)
     else:
         async with open_broker() as broker:
-            yield broker.url
+            yield Connection(broker.url, {}, ())
 
 
 async def _throughput(client: Client, topic: str, count: int, size: int, bar: Bar) -> tuple[Check, float]:

@@ -14,6 +14,7 @@ from pulsar_trio.producing.producer import Producer
 from pulsar_trio.producing.receipts import Receipt
 
 from .arguments import byte_count, positive, rate
+from .client_options import connection
 from .connecting import told_client
 from .console import Bar, Failed, Output, number
 
@@ -73,7 +74,10 @@ def _check(given: argparse.Namespace) -> str | None:
 
 async def run(given: argparse.Namespace, output: Output) -> None:
     envelopes = Envelopes(given.key, dict(given.property), given.key_separator)
-    async with told_client(given.url, output) as client, client.create_producer(given.topic) as producer:
+    async with (
+        told_client(connection(given), output) as client,
+        client.create_producer(given.topic) as producer,
+    ):
         began = trio.current_time()
         pace = Pace(given.rate)
         if given.count is None:

@@ -18,7 +18,7 @@ from pulsar_sansio import (
     PulsarError,
     TopicName,
 )
-from pulsar_trio import OutgoingMessage, open_broker, open_client
+from pulsar_trio import OutgoingMessage, ServerTls, open_broker, open_client
 from pulsar_trio_command.broker_settings import (
     HOUSEKEEPING,
     SETTINGS,
@@ -44,6 +44,8 @@ def chosen(*texts: str) -> Chosen:
 OPTIONS: list[tuple[str, str, str, object]] = [
     ("brokerServicePort", "6651", "port", 6651),
     ("webServicePort", "0", "http_port", 0),
+    ("brokerServicePortTls", "6651", "tls_port", 6651),
+    ("webServicePortTls", "0", "https_port", 0),
     ("bindAddress", "0.0.0.0", "host", "0.0.0.0"),
     ("advertisedAddress", "pulsar.example", "advertised_host", "pulsar.example"),
     ("clusterName", "west", "cluster", "west"),
@@ -119,7 +121,15 @@ POLICIES: list[tuple[str, str, str, object]] = [
 ]
 """Name, value, policy and its value."""
 
-TOGETHER = {"defaultNumPartitions", "backlogQuotaDefaultRetentionPolicy"}
+TOGETHER = {
+    "defaultNumPartitions",
+    "backlogQuotaDefaultRetentionPolicy",
+    "tlsCertificateFilePath",
+    "tlsKeyFilePath",
+    "tlsTrustCertsFilePath",
+    "tlsRequireTrustedClientCertOnConnect",
+    "tlsCiphers",
+}
 """Settings that change what another one says; they have tests of their own."""
 
 
@@ -136,7 +146,7 @@ async def test_an_option_is_obeyed(name: str, value: str, option: str, expected:
     """Up to the configuration of the broker's machine."""
     options = chosen(f"{name}={value}").options
     assert options == {option: expected}
-    if option in ("port", "http_port", "host", "advertised_host"):
+    if option.endswith(("port", "host")):
         return
     async with open_broker(**options) as broker:
         config = broker._driver.machine.config
@@ -169,7 +179,7 @@ async def test_the_ends_of_a_range_are_what_the_broker_takes(name: str) -> None:
         return
     for text in texts:
         options = chosen(f"{name}={text}").options
-        for option in ("port", "http_port"):
+        for option in ("port", "http_port", "tls_port", "https_port"):
             options.pop(option, None)
         async with open_broker(**options):
             pass
@@ -186,6 +196,22 @@ def test_partitions_count_where_topics_are_partitioned() -> None:
     assert chosen("defaultNumPartitions=3", "allowAutoTopicCreationType=non-partitioned").options == {
         "auto_topic_partitions": 0
     }
+
+
+def test_tls_is_put_together() -> None:
+    others = ["tlsKeyFilePath=/b.key", "tlsTrustCertsFilePath=/c.pem"]
+    assert chosen(*others).options == {}
+    found = chosen(
+        "tlsCertificateFilePath=/a.pem",
+        *others,
+        "tlsRequireTrustedClientCertOnConnect=true",
+        "tlsCiphers=TLS_AES_256_GCM_SHA384, ECDHE-RSA-AES256-GCM-SHA384,ECDHE-RSA-AES128-GCM-SHA256",
+    )
+    ciphers = "ECDHE-RSA-AES256-GCM-SHA384:ECDHE-RSA-AES128-GCM-SHA256"
+    tls = ServerTls("/a.pem", "/b.key", trust="/c.pem", require_client_certificate=True, ciphers=ciphers)
+    assert found.options == {"tls": tls}
+    only_newest = chosen("tlsCertificateFilePath=/a.pem", "tlsCiphers=TLS_AES_256_GCM_SHA384")
+    assert only_newest.options == {"tls": ServerTls("/a.pem")}
 
 
 def test_the_shortest_interval_counts() -> None:

@@ -206,7 +206,7 @@ def test_consume_shows_what_is_no_text_and_goes_on(broker: BrokerThread, command
 def test_the_url_may_come_from_the_environment(
     broker: BrokerThread, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PULSAR_URL", broker.url)
+    monkeypatch.setenv("PULSAR_SERVICE_URL", broker.url)
     assert command("produce", "t", "--count", "1").code == 0
 
 
@@ -222,7 +222,9 @@ def test_the_url_may_come_from_the_environment(
         (["produce", "t", "--count", "x"], 2, "not 'x'"),
         (["produce", "t", "--rate", "0"], 2, "more than 0, not '0'"),
         (["produce", "t", "--count", "1", "--url", "http://localhost"], 2, "begins with pulsar://"),
-        (["produce", "t", "--count", "1", "--url", "pulsar+ssl://localhost"], 2, "not supported yet"),
+        (["broker", "--tls-port", "x"], 2, "a whole number from 0 to 65535, not 'x'"),
+        (["broker", "--tls-port", "0"], 2, "needs tlsCertificateFilePath (--tls-certificate)"),
+        (["broker", "--tls-certificate", "/no/file", "--tls-port", "0"], 2, "'/no/file': No such file"),
         (["produce", "a/b", "--count", "1"], 2, "topic name 'a/b'"),
         (["consume", "t"], 2, "--subscription"),
         (["consume", "t", "--subscription", "s", "--kind", "all"], 2, "'all'"),

@@ -11,6 +11,7 @@ import trio
 
 from pulsar_trio import open_broker
 from tests.patience import PATIENCE
+from tests.security.certificates import Authority
 
 FOLDER = Path(__file__).parent.parent.parent / "examples"
 EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.py"))
@@ -47,6 +48,26 @@ async def test_core_with_trio() -> None:
         async with open_broker() as broker:
             assert await main(broker.url) == greetings(10)
             assert await main(broker.url, "many", 1000) == greetings(1000)
+
+
+@pytest.mark.parametrize("name", ["core_with_asyncio", "core_with_trio"])
+async def test_tls(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority = Authority(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
+    monkeypatch.setenv("PULSAR_TOKEN", "a-token")
+    main = load(name)["main"]
+    with trio.fail_after(PATIENCE):
+        async with open_broker(tls=authority.server(), tls_port=0) as broker:
+            if name == "core_with_trio":
+                received = await main(broker.tls_url, "t", 10)
+            else:
+                received = await trio.to_thread.run_sync(in_asyncio, main, broker.tls_url, "t", 10)
+    assert received == greetings(10)
+
+
+def test_an_example_without_tls_says_so() -> None:
+    with pytest.raises(ValueError, match="has no TLS"):
+        load("core_with_threads")["main"]("pulsar+ssl://localhost")
 
 
 def greetings(count: int) -> list[bytes]:

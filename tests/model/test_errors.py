@@ -89,7 +89,7 @@ def test_blame_is_disjoint() -> None:
         (
             ServerError.AuthenticationError,
             "Unable to authenticate",
-            "a listener of the broker that asks for no",
+            "the credentials that this broker accepts",
         ),
     ],
 )

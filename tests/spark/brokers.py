@@ -38,7 +38,8 @@ class OurBroker(SparkBroker):
 
     name = "ours"
 
-    def __init__(self) -> None:
+    def __init__(self, *arguments: str) -> None:
+        """`arguments`: further ones of `pulsar-trio broker`."""
         self._process = subprocess.Popen(
             [
                 sys.executable,
@@ -50,6 +51,7 @@ class OurBroker(SparkBroker):
                 "--http-port",
                 "0",
                 "--json",
+                *arguments,
             ],
             stdout=subprocess.PIPE,
             text=True,
@@ -57,6 +59,8 @@ class OurBroker(SparkBroker):
         assert self._process.stdout is not None
         ready = json.loads(self._process.stdout.readline())
         self.url = ready["url"]
+        self.tls_url = ready.get("tls_url", "")
+        """The URL with TLS, where the arguments give a port for it."""
         self.admin = Admin("127.0.0.1", ready["http_port"])
 
     def stop(self) -> None:

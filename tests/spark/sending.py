@@ -7,7 +7,8 @@ from typing import Any
 from pulsar_sansio import BatchingPolicy, MessageId, OutgoingMessage, ProducerSpec
 from pulsar_sansio import client_outputs as outputs
 from pulsar_sansio.wire import MessageMetadata, SendReceipt, encode_send, pack_payload, proto
-from pulsar_spark.link import Link, wall_time
+from pulsar_spark.access import Access
+from pulsar_spark.link import NO_ACCESS, Link, wall_time
 from pulsar_spark.reading.offsets import Position
 
 
@@ -15,8 +16,8 @@ class Sender:
     """A producer that waits for every receipt; it is opened when it is used first, in the test that the
     checker listens to. `options` are those of `ProducerSpec`."""
 
-    def __init__(self, url: str, topic: str, **options: Any) -> None:
-        self._link = Link(url, create_topics=True)
+    def __init__(self, url: str, topic: str, access: Access = NO_ACCESS, **options: Any) -> None:
+        self._link = Link(url, access, create_topics=True)
         self._topic = topic
         self._options = {"batching": BatchingPolicy(max_delay=60.0), **options}
         self._producer: int | None = None

@@ -1,5 +1,6 @@
 """`pulsar-trio spark …` without Spark: its arguments, and what it says where Spark cannot run."""
 
+import argparse
 import subprocess
 import sys
 import tomllib
@@ -11,6 +12,7 @@ import pytest
 
 import pulsar_trio_command.command
 from pulsar_spark import java, session
+from pulsar_spark.command import _connection, _option
 from pulsar_spark.session import SparkUnavailable
 from pulsar_trio_command.command import main
 
@@ -52,6 +54,10 @@ def test_the_command_imports_no_spark() -> None:
         (["simulate", "--seeds", "0"], "a whole number of at least 1, not '0'"),
         (["simulate", "--seed", "-1"], "a whole number of at least 0, not '-1'"),
         (["simulate", "--conf", "spark.ui.enabled"], "spark.NAME=VALUE, not 'spark.ui.enabled'"),
+        (["audit", "a", "b", "--option", "topic=c"], "an option tls.…, auth.… or broker.hosts"),
+        (["audit", "a", "b", "--option", "auth.tokenFile"], "an option tls.…, auth.… or broker.hosts"),
+        (["audit", "a", "b", "--option", "auth.Token=x"], "give auth.tokenFile, or $PULSAR_TOKEN"),
+        (["audit", "a", "b", "--option", "tls.keyPassword=x"], "a key without a password"),
     ],
 )
 def test_wrong_arguments(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,6 +65,27 @@ def test_wrong_arguments(arguments: list[str], said: str, capsys: pytest.Capture
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "environment", "expected"),
+    [
+        ([], {}, {}),
+        ([], {"PULSAR_TOKEN": "t\n"}, {"auth.method": "token", "auth.token": "t"}),
+        (["auth.method=none"], {"PULSAR_TOKEN": "t"}, {"auth.method": "none"}),
+        (
+            ["auth.method=basic", "auth.user=me", "tls.trust=/t"],
+            {"PULSAR_TOKEN": "t", "PULSAR_PASSWORD": "p"},
+            {"auth.method": "basic", "auth.user": "me", "tls.trust": "/t", "auth.password": "p"},
+        ),
+    ],
+)
+def test_options_of_a_connection(
+    given: list[str], environment: dict[str, str], expected: dict[str, str]
+) -> None:
+    options = [_option(text) for text in given]
+    arguments = argparse.Namespace(url="pulsar://a", option=options)
+    assert _connection(arguments, environment) == {"service.url": "pulsar://a", **expected}
 
 
 def test_no_pyspark_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

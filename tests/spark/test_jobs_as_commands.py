@@ -42,7 +42,7 @@ def command(tmp_path: Path, our_broker: SparkBroker) -> Command:
     settings = [f"--conf={name}={value}" for name, value in spark_settings(tmp_path).items()]
     environment = {
         **os.environ,
-        "PULSAR_URL": our_broker.url,
+        "PULSAR_SERVICE_URL": our_broker.url,
         "PYTHONPATH": os.pathsep.join([str(installed), os.environ["PYTHONPATH"]]),
     }
 

@@ -11,7 +11,7 @@ import pytest
 
 from pulsar_sansio import LATEST, ConsumerBusy, PulsarError, TopicNotFound
 from pulsar_spark import link as link_module
-from pulsar_spark.errors import LinkTimeout, OptionNotImplemented
+from pulsar_spark.errors import LinkTimeout
 from pulsar_spark.link import Link, last_of, open_link, wall_time
 from pulsar_spark.reading.offsets import NOTHING, Position
 from tests.spark.brokers import SparkBroker
@@ -209,11 +209,6 @@ def test_a_peer_that_reads_slowly() -> None:
         link.drop()
         thread.join(20.0)
     assert sum(taken) >= 20 << 20
-
-
-def test_tls_is_for_later() -> None:
-    with pytest.raises(OptionNotImplemented, match=r"pulsar\+ssl://"):
-        Link("pulsar+ssl://localhost")
 
 
 def test_an_empty_topic_has_no_last_position(broker: SparkBroker, link: Link, topic: str) -> None:

@@ -6,13 +6,16 @@ later run with another condition can choose letters that were left. Owns that bo
 what a letter says of its origin is the protocol's (`REAL_TOPIC` in its properties).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from ..errors import PulsarSparkError
 from ..link import Link
+from ..options.option_table import Use
 from ..options.option_values import topic
+from ..options.query_options import parse_write
 from ..progress import Show, watched
 
 if TYPE_CHECKING:
@@ -65,6 +68,7 @@ def redrive(
     to: str | None = None,
     subscription: str | None = None,
     exactly_once: bool = True,
+    access: Mapping[str, str] | None = None,
     show: Show | None = None,
 ) -> Redriven:
     """Move the letters in the topic `letters` for which `where` is true, all by default.
@@ -73,11 +77,12 @@ def redrive(
     letter goes to the topic it came from, or to `to`; without either it is left. `book` is a folder that
     Spark can write, one for each dead-letter topic. `subscription` of the dead-letter topic, with no consumer
     connected, is acknowledged up to the first letter that is left. `exactly_once` needs deduplication on the
-    topics written to; without it a letter may be sent twice when a run is interrupted. Raises `LettersGone`,
-    and an `OptionError` where `to` is no persistent topic.
+    topics written to; without it a letter may be sent twice when a run is interrupted. `access`: options
+    `tls.…`, `auth.…` and `broker.hosts` of source and sink. Raises `LettersGone`, and an `OptionError` where
+    `to` is no persistent topic.
     """
     ledger = _Book(spark, book, show)
-    run = _Run(spark, service_url, letters, to, exactly_once, show)
+    run = _Run(spark, {**(access or {}), "service.url": service_url}, letters, to, exactly_once, show)
     finished = 0
     for name, chosen in ledger.open_runs():
         finished += run.move(chosen, name, ledger.count(name))
@@ -162,14 +167,15 @@ class _Run:
     def __init__(
         self,
         spark: "SparkSession",
-        service_url: str,
+        connection: dict[str, str],
         letters: str,
         to: str | None,
         exactly_once: bool,
         show: Show | None,
     ) -> None:
         self._spark = spark
-        self._url = service_url
+        self._connection = connection
+        """The options of URL, TLS and credentials."""
         self._topic = letters
         self._to = None if to is None else topic(to)
         self._exactly_once = exactly_once
@@ -177,7 +183,7 @@ class _Run:
 
     def letters(self) -> "DataFrame":
         """All that are there now."""
-        options = {"service.url": self._url, "topic": self._topic, "columns": ",".join(COLUMNS)}
+        options = {**self._connection, "topic": self._topic, "columns": ",".join(COLUMNS)}
         return self._spark.read.format("pulsar").options(**options).load()
 
     def home(self) -> "Column":
@@ -205,7 +211,7 @@ class _Run:
             .repartition(TASKS, "__topic")
             .sortWithinPartitions(*POSITION)
         )
-        options = {"service.url": self._url}
+        options = dict(self._connection)
         if self._exactly_once:
             options |= {
                 "deliveryGuarantee": "exactly-once",
@@ -230,7 +236,8 @@ class _Run:
             f.col("first_left").isNull() | (place < f.col("first_left"))
         )
         rows = before.groupBy("__topic").agg(f.max(place).alias("last")).collect()
-        link = Link(self._url)
+        options = parse_write(self._connection, Use.BATCH_WRITE)
+        link = Link(options.service_url, options.access)
         try:
             for row in rows:
                 hold = link.hold(row["__topic"], subscription, timeout=ACKNOWLEDGE_TIMEOUT)

@@ -5,6 +5,7 @@ key stays the same, and a second run numbers every message as the first did. Thi
 order; the sink ensures that no message is written twice.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ def replay(
     topic: str | None = None,
     where: str | None = None,
     exactly_once: bool = True,
+    access: Mapping[str, str] | None = None,
     show: Show | None = None,
 ) -> Replayed:
     """Write the archive at `path` to `topic`, or every message to the topic that it came from.
@@ -44,7 +46,7 @@ def replay(
     `write_id` names this replay: begun again under the same name, over the same archive and with the same
     `where`, no message is written twice. `where` is a condition in SQL over the archive's columns.
     `exactly_once` needs deduplication on the topics; without it a message may be written twice when a
-    task fails.
+    task fails. `access`: options `tls.…`, `auth.…` and `broker.hosts` of the sink.
     """
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
@@ -56,7 +58,7 @@ def replay(
     tasks = min(MOST_TASKS, max(1, rows.select("__topic").distinct().count()))
     # Sorted by Spark, which needs no memory for all of it; the sink has nothing left to put in order.
     rows = rows.select(*COLUMNS, *ORDER).repartition(tasks, "__topic").sortWithinPartitions(*ORDER)
-    options = {"service.url": service_url}
+    options = {**(access or {}), "service.url": service_url}
     if topic is not None:
         options["topic"] = topic
     if exactly_once:

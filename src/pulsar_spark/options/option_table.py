@@ -60,6 +60,8 @@ class Option:
     """The text of the default, where the value's own text does not say it."""
     aliases: tuple[str, ...] = ()
     """Names that other connectors have for the same."""
+    secret: bool = False
+    """True if no text may quote the value."""
 
     def shown_default(self) -> str:
         if self.default is REQUIRED:
@@ -101,6 +103,15 @@ def _count(
     return Option(name, uses, attribute, values.whole(least, most), allowed, default, meaning)
 
 
+def _text(name: str, attribute: str, allowed: str, meaning: str) -> Option:
+    """A row for every use, with a text that nothing else is known of."""
+    return Option(name, ALL, attribute, values.text, allowed, None, meaning)
+
+
+def _secret(name: str, attribute: str, meaning: str) -> Option:
+    return Option(name, ALL, attribute, values.secret, "a text", None, meaning, secret=True)
+
+
 # --- the table --------------------------------------------------------------------------------------
 
 OPTIONS: tuple[Option, ...] = (
@@ -109,7 +120,7 @@ OPTIONS: tuple[Option, ...] = (
         ALL,
         "service_url",
         values.service_url,
-        "pulsar://host:port[,host:port…]",
+        "pulsar://host:port[,host:port…], or pulsar+ssl:// for TLS",
         REQUIRED,
         "where the broker is",
         aliases=("serviceUrl",),
@@ -448,4 +459,47 @@ OPTIONS: tuple[Option, ...] = (
         "operationTimeoutMs", ALL, "operation_timeout_s", 100, 30000, "how long the broker may take to answer"
     ),
     _duration("connectTimeoutMs", ALL, "connect_timeout_s", 100, 10000, "how long a connection may take"),
+    Option(
+        "broker.hosts",
+        ALL,
+        "broker_hosts",
+        values.names,
+        "hosts with commas between; `.example.com` is every host in it",
+        None,
+        "the hosts that brokers may send this query to",
+        default_text="all; with credentials those of service.url",
+    ),
+    # TLS and credentials
+    _text("tls.trust", "trust", "a file or folder", "certificates of the trusted authorities, PEM"),
+    _text("tls.certificate", "certificate", "a file", "the client's own certificate with its chain, PEM"),
+    _text("tls.key", "key", "a file", "the private key of the certificate, PEM"),
+    _secret("tls.keyPassword", "key_password", "opens the private key"),
+    _text("tls.ciphers", "ciphers", "OpenSSL's cipher list", "the ciphers of TLS 1.2"),
+    _flag(
+        "tls.insecureAcceptAnyCertificate",
+        ALL,
+        "insecure_accept_any_certificate",
+        False,
+        "verify no certificate: any machine on the way can take messages and credentials",
+    ),
+    _flag(
+        "tls.insecureAcceptAnyHost",
+        ALL,
+        "insecure_accept_any_host",
+        False,
+        "accept a certificate that is for another host",
+    ),
+    Option(
+        "auth.method",
+        ALL,
+        "method",
+        values.choice("none", "token", "basic", "tls"),
+        "none, token, basic or tls",
+        "none",
+        "how the query shows its identity; `tls` is by `tls.certificate`",
+    ),
+    _secret("auth.token", "token", "the token; Spark sends it to the executors"),
+    _text("auth.tokenFile", "token_file", "a file", "a file with the token, read for each connection"),
+    _text("auth.user", "user", "a name", "the user of auth.method=basic"),
+    _secret("auth.password", "password", "the user's password; Spark sends it to the executors"),
 )

@@ -17,7 +17,8 @@ from pulsar_sansio import (
     TopicsPattern,
 )
 
-from ..errors import InvalidOption, OptionNotImplemented, UnsupportedTopic
+from ..access import CarriedSecret
+from ..errors import InvalidOption, UnsupportedTopic
 
 
 class Refused(ValueError):
@@ -28,6 +29,13 @@ def text(value: str) -> str:
     if not value.strip():
         raise Refused
     return value.strip()
+
+
+def secret(value: str) -> CarriedSecret:
+    """As it is: a password may begin or end with a space."""
+    if not value:
+        raise Refused
+    return CarriedSecret(value)
 
 
 def boolean(value: str) -> bool:
@@ -68,11 +76,8 @@ def service_url(value: str) -> str:
         url = ServiceUrl.parse(value.strip())
     except InvalidServiceUrl as error:
         raise InvalidOption(f"option service.url: {error}") from None
-    if url.tls:
-        raise OptionNotImplemented(
-            "option service.url: pulsar+ssl:// (TLS) is not implemented in pulsar_spark; "
-            "allowed: pulsar://host:port"
-        )
+    if not value.strip().startswith(("pulsar://", "pulsar+ssl://")):
+        raise InvalidOption("option service.url: pulsar://host:port or pulsar+ssl://host:port")
     return str(url)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
+from ..access import Access
 from ..errors import (
     ConflictingOptions,
     InvalidOption,
@@ -18,11 +19,12 @@ from ..errors import (
     UnknownOption,
 )
 from ..reading.offsets import Wanted
+from .access_options import take_access
 from .option_table import ALL, OPTIONS, READS, REQUIRED, STREAM, WRITES, Option, Use
 from .option_values import Refused
 
-NOT_IMPLEMENTED: Final = ("auth", "authParams", "tls.", "pulsar.client.", "admin.url")
-"""Options of authentication, TLS and administration, or their beginnings: they are known and not there."""
+NOT_IMPLEMENTED: Final = ("authParams", "authPluginClassName", "pulsar.client.", "admin.url")
+"""Options of another connector, or their beginnings: they are known and not there."""
 
 _OF_SPARK: Final = frozenset({"checkpointlocation"})
 """Spark passes these options to a sink although they are meant for Spark."""
@@ -63,6 +65,7 @@ class ReadOptions:
     wait_for_topics_s: float
     operation_timeout_s: float
     connect_timeout_s: float
+    access: Access
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +88,7 @@ class WriteOptions:
     compression: str
     operation_timeout_s: float
     connect_timeout_s: float
+    access: Access
 
 
 # --- from texts to values ---------------------------------------------------------------------------
@@ -118,6 +122,7 @@ def parse_read(given: Mapping[str, str], use: Use) -> ReadOptions:
     found.exclude("ending", "ending_timestamp")
     found.exclude("max_messages", "max_bytes")
     values = found.values
+    values["access"] = take_access(values, found.names.get)
     values["topics"] = values["topics"] or values.pop("several_topics") or ()
     values.pop("several_topics", None)
     if not values["topics"] and not values["topics_pattern"]:
@@ -152,6 +157,7 @@ def parse_write(given: Mapping[str, str], use: Use) -> WriteOptions:
         )
     if found.has("order_by") and not values["canonical_order"]:
         raise ConflictingOptions("options orderBy and canonicalOrder=false exclude each other")
+    values["access"] = take_access(values, found.names.get)
     return WriteOptions(**values)
 
 
@@ -208,7 +214,8 @@ def _value(row: Option, text: str) -> object:
     try:
         return row.parse(text)
     except Refused:
-        raise InvalidOption(f"option {row.name}: {text!r} is not allowed; allowed: {row.allowed}") from None
+        shown = "the value" if row.secret else repr(text)
+        raise InvalidOption(f"option {row.name}: {shown} is not allowed; allowed: {row.allowed}") from None
 
 
 def _unknown(name: str, use: Use) -> Exception:
@@ -221,8 +228,8 @@ def _unknown(name: str, use: Use) -> Exception:
     for known in NOT_IMPLEMENTED:
         if lowered == known.lower() or (known.endswith(".") and lowered.startswith(known)):
             return OptionNotImplemented(
-                f"option {name} is not implemented in pulsar_spark: there is no authentication, no TLS, and "
-                "nothing here needs the administration"
+                f"option {name} is not implemented in pulsar_spark: credentials are the options auth.…, "
+                "TLS is tls.…, and nothing here needs the administration"
             )
     elsewhere = [row for row in OPTIONS if lowered == row.name.lower()]
     if elsewhere:

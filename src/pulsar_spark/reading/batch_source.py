@@ -179,9 +179,13 @@ def read_part(options: ReadOptions, schema: Any, part: Any) -> Iterator[Any]:
     )
 
 
-def link_settings(options: ReadOptions) -> dict[str, float]:
-    """The configuration of a link. Authentication and TLS will stand here."""
-    return {"connect_timeout": options.connect_timeout_s, "operation_timeout": options.operation_timeout_s}
+def link_settings(options: ReadOptions) -> dict[str, Any]:
+    """The configuration of a link."""
+    return {
+        "access": options.access,
+        "connect_timeout": options.connect_timeout_s,
+        "operation_timeout": options.operation_timeout_s,
+    }
 
 
 def reading_link(options: ReadOptions) -> Link:

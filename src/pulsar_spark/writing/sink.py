@@ -90,6 +90,7 @@ class Writing:
         options = self.options
         return open_link(
             options.service_url,
+            options.access,
             create_topics=True,
             memory_limit=None,
             operation_timeout=options.operation_timeout_s,

@@ -31,17 +31,16 @@ from pulsar_sansio import (
     milliseconds_of,
 )
 from pulsar_sansio import broker_outputs as outputs
+from pulsar_security import ReloadedContext, ServerTls, TlsFailure
 
 from ..client.options import BrokerOptions, broker_config, checked_seed
 from ..errors import StoreFailed
 from ..opening import opening
 from ..rate_limit import RateLimit
-from ..security.reloaded_context import ReloadedContext
-from ..security.server_tls import ServerTls
 from ..transport.background import background
 from ..transport.link import Link
 from ..transport.pump import Pump
-from ..transport.tls_socket import TlsFailure, TlsSocket
+from ..transport.tls_handshake import encrypt
 from .admin import AdminListener
 from .admin.listener import https_stream
 from .listeners import Listeners, listening, no_host
@@ -218,7 +217,7 @@ class BrokerDriver(Pump):
         self._handshakes += 1
         try:
             with trio.fail_after(HANDSHAKE_TIME):
-                encrypted = await TlsSocket.handshake(sock, context, peer, None)
+                encrypted = await encrypt(sock, context, peer, None)
         except trio.TooSlowError:
             return f"no TLS handshake within {HANDSHAKE_TIME:g} s"
         except TlsFailure as failure:

@@ -17,13 +17,13 @@ from trio.lowlevel import enable_ki_protection
 from pulsar_sansio import Client as Machine
 from pulsar_sansio import ClientConfig, CredentialsFailed, LocalProtocolError, PulsarError, TlsError
 from pulsar_sansio import client_outputs as outputs
+from pulsar_security import TlsFailure
 
 from ..errors import ResourceClosed, trio_error
 from ..security.identity import Identity
 from ..transport.connecting import connect
 from ..transport.link import Link
 from ..transport.pump import Pump
-from ..transport.tls_socket import TlsFailure
 from .endpoint import Answer, Endpoint
 from .news import News, requests_wanted
 from .options import checked_seed

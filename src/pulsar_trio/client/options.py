@@ -37,11 +37,11 @@ from pulsar_sansio import (
     TableViewSpec,
     TopicsPattern,
 )
+from pulsar_security import TlsConfig
 
 from ..official_names import word_meant, wrong_argument
 from ..security.authentication import Authentication, MutualTls
 from ..security.identity import Identity
-from ..security.tls_config import TlsConfig
 
 Topics: TypeAlias = str | Sequence[str] | re.Pattern[str] | TopicsPattern
 """The topics of a consumer: one topic, several, or all those of a namespace that match."""

@@ -10,6 +10,7 @@ from typing import ClassVar, TypeAlias
 import trio
 
 from pulsar_sansio import CredentialsFailed, InvalidConfiguration, Secret
+from pulsar_security import checked_token
 
 TokenText: TypeAlias = str | Secret
 TokenSource: TypeAlias = TokenText | os.PathLike[str] | Callable[[], TokenText | Awaitable[TokenText]]
@@ -69,7 +70,7 @@ class Token(Authentication):
     def __init__(self, source: TokenSource) -> None:
         self._source: Secret | os.PathLike[str] | Callable[[], object]
         if isinstance(source, (str, Secret)):
-            self._source = _checked_token(source)
+            self._source = checked_token(source)
         elif isinstance(source, os.PathLike) or callable(source):
             self._source = source
         else:
@@ -83,11 +84,11 @@ class Token(Authentication):
             return source
         if isinstance(source, os.PathLike):
             text = await trio.to_thread.run_sync(Path(source).read_bytes, abandon_on_cancel=True)
-            return _checked_token(Secret(text.strip()))
+            return checked_token(text.strip())
         found = await _call(source)
         if not isinstance(found, (str, Secret)):
             raise CredentialsFailed(f"the function of a Token returned {type(found).__name__}, not text")
-        return _checked_token(found)
+        return checked_token(found)
 
     def __repr__(self) -> str:
         source = self._source
@@ -101,16 +102,6 @@ async def _call(function: Callable[[], object]) -> object:
     else:
         found = await trio.to_thread.run_sync(function, abandon_on_cancel=True)
     return await found if isawaitable(found) else found
-
-
-def _checked_token(text: str | Secret) -> Secret:
-    secret = Secret(text)
-    value = secret.reveal()
-    if not value:
-        raise InvalidConfiguration("a token is empty")
-    if not value.isascii() or any(byte <= 32 or byte == 127 for byte in value):
-        raise InvalidConfiguration("a token has spaces, control characters or non-ASCII characters")
-    return secret
 
 
 class Basic(Authentication):

@@ -7,11 +7,10 @@ import trio
 
 from pulsar_sansio import Address, CredentialsFailed, InvalidConfiguration, Secret, TlsError
 from pulsar_sansio import client_outputs as outputs
+from pulsar_security import ReloadedContext, TlsConfig, TlsFailure, TlsSocket
 
-from ..transport.tls_socket import TlsFailure, TlsSocket
+from ..transport.tls_handshake import encrypt
 from .authentication import Authentication, CredentialSteps
-from .reloaded_context import ReloadedContext
-from .tls_config import TlsConfig
 
 
 class Identity:
@@ -30,7 +29,7 @@ class Identity:
     async def encrypt(self, raw: socket.socket, address: Address, server_name: str) -> TlsSocket:
         """Make the TLS handshake on a connected socket. Raises `TlsFailure` and `OSError`; the socket is then
         closed."""
-        return await TlsSocket.handshake(raw, self._current_context(raw), str(address), server_name)
+        return await encrypt(raw, self._current_context(raw), str(address), server_name)
 
     def _current_context(self, raw: socket.socket) -> ssl.SSLContext:
         try:

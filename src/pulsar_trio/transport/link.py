@@ -15,8 +15,7 @@ from itertools import islice
 import trio
 
 from pulsar_sansio import TlsError
-
-from .tls_socket import TlsFailure, TlsSocket
+from pulsar_security import TlsFailure, TlsSocket
 
 READ_SIZE = 1024 * 1024
 """Bytes asked of one read: large enough that a fast sender costs one wake-up per megabyte.

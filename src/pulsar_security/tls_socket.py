@@ -1,7 +1,7 @@
 """`TlsSocket`: a non-blocking TLS connection with the calls of a socket that `Link` makes.
 
-The standard library's `ssl` encrypts and verifies. trio's `SSLStream` sends by awaiting, and a `Link` writes
-inside a task of the application, which must not wait. A `TlsSocket` never waits, except for the handshake.
+A `Link` writes inside of calls by the application, which must not wait. So a `TlsSocket` never waits. Its
+owner repeats `shake_hands`, and waits for the socket between two calls.
 """
 
 import os
@@ -9,8 +9,7 @@ import socket
 import ssl
 from collections.abc import Sequence
 from contextlib import suppress
-
-import trio
+from enum import Enum
 
 from pulsar_sansio import TlsError
 
@@ -20,18 +19,18 @@ MAX_WRITE = 64 * 1024
 """Bytes given to one write: four TLS records."""
 
 
-ALERT_TIME = 0.25
-"""Seconds for a client whose handshake failed to read the alert."""
-
-MAX_ALERT_READS = 16
-"""Reads of a client's bytes meanwhile; they are dropped."""
-
-
 NOT_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST")
 """The reasons of a handshake that failed because the peer does not speak TLS. OpenSSL sends no alert then."""
 
 PROTOCOL_VERSION_ALERT = b"\x15\x03\x01\x00\x02\x02\x46"
 """A fatal alert `protocol_version` (RFC 8446, 6.2)."""
+
+
+class Wanted(Enum):
+    """The state of the socket that the next step of a handshake needs."""
+
+    READABLE = "readable"
+    WRITABLE = "writable"
 
 
 class TlsFailure(OSError):
@@ -43,30 +42,23 @@ class TlsFailure(OSError):
 
 
 class TlsSocket:
-    """One TLS connection over a connected, non-blocking socket; made by `handshake`."""
+    """One TLS connection over a connected, socket.
 
-    __slots__ = ("_ended", "_peer", "_socket", "has_more")
+    The constructor sends nothing; `shake_hands` comes first. `server_name`: the name on the peer's
+    certificate, for a client; None for the side of the server. `peer`: the text for the peer in errors.
+    The `TlsSocket` owns `raw` from now on. Raises `TlsFailure` and `OSError`; the socket is then closed.
+    """
 
-    def __init__(self, wrapped: ssl.SSLSocket, peer: str) -> None:
-        self._socket = wrapped
+    __slots__ = ("_ended", "_peer", "_server_name", "_socket", "has_more")
+
+    def __init__(
+        self, raw: socket.socket, context: ssl.SSLContext, peer: str, server_name: str | None
+    ) -> None:
         self._peer = peer
-        self._ended = False
-        self.has_more = False
-        """True when `recv_into` has something to give that `wait_readable` does not show."""
-
-    @classmethod
-    async def handshake(
-        cls, raw: socket.socket, context: ssl.SSLContext, peer: str, server_name: str | None
-    ) -> "TlsSocket":
-        """Encrypt `raw`, which this call owns from now on.
-
-        `server_name`: the name on the peer's certificate, for a client; None for the side of the server.
-        `peer`: the text for the peer in errors. Raises `TlsFailure`, and `OSError` for the socket's errors;
-        the socket is then closed.
-        """
+        self._server_name = server_name
         try:
             raw.setblocking(False)  # `ssl` goes by Python's own record of it, not by the system's
-            wrapped = context.wrap_socket(
+            self._socket = context.wrap_socket(
                 raw,
                 server_side=server_name is None,
                 server_hostname=server_name,
@@ -75,24 +67,30 @@ class TlsSocket:
         except (OSError, ValueError) as error:
             raw.close()
             raise _failure(error, peer, server_name) from error
+        self._ended = False
+        self.has_more = False
+        """True when `recv_into` has something to give that `wait_readable` does not show."""
+
+    def shake_hands(self) -> Wanted | None:
+        """Go on with the handshake; returns what it waits for, or None when it is finished.
+
+        Raises `TlsFailure`, and `OSError` for the socket's errors. The socket stays open.
+        """
         try:
-            while True:
-                try:
-                    wrapped.do_handshake()
-                    return cls(wrapped, peer)
-                except ssl.SSLWantReadError:
-                    await trio.lowlevel.wait_readable(wrapped)
-                except ssl.SSLWantWriteError:
-                    await trio.lowlevel.wait_writable(wrapped)
-        except BaseException as error:
-            try:
-                if server_name is None and isinstance(error, ssl.SSLError):
-                    await _let_read_alert(wrapped, error)
-            finally:
-                wrapped.close()
-            if isinstance(error, (OSError, ValueError)):
-                raise _failure(error, peer, server_name) from error
-            raise
+            self._socket.do_handshake()
+        except ssl.SSLWantReadError:
+            return Wanted.READABLE
+        except ssl.SSLWantWriteError:
+            return Wanted.WRITABLE
+        except (OSError, ValueError) as error:
+            raise _failure(error, self._peer, self._server_name) from error
+        return None
+
+    def end_failed_handshake(self, error: ssl.SSLError) -> None:
+        """End this side after a handshake that failed by `error`, so that the peer can read the alert."""
+        if error.reason in NOT_TLS:
+            os.write(self.fileno(), PROTOCOL_VERSION_ALERT)
+        socket.socket.shutdown(self._socket, socket.SHUT_WR)
 
     def certificate(self) -> bytes | None:
         """Return the peer's certificate in DER; None when the peer has shown none."""
@@ -161,19 +159,6 @@ class TlsSocket:
 
     def close(self) -> None:
         self._socket.close()
-
-
-async def _let_read_alert(wrapped: ssl.SSLSocket, error: ssl.SSLError) -> None:
-    """End this side and read what the peer still sends: closing with bytes unread would reset the connection,
-    and the peer would not see the alert that says why."""
-    with suppress(OSError), trio.move_on_after(ALERT_TIME):
-        if error.reason in NOT_TLS:
-            os.write(wrapped.fileno(), PROTOCOL_VERSION_ALERT)
-        socket.socket.shutdown(wrapped, socket.SHUT_WR)
-        for _ in range(MAX_ALERT_READS):
-            await trio.lowlevel.wait_readable(wrapped)
-            if not os.read(wrapped.fileno(), MAX_WRITE):
-                return
 
 
 def _failure(error: Exception, peer: str, server_name: str | None) -> OSError:

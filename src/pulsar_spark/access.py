@@ -1,0 +1,97 @@
+"""`Access`: TLS and credentials of a query, as Spark carries them from the driver to the executors.
+
+Files are read where a connection is made, so every executor needs them under the same name. Spark sends
+passwords and tokens that are given as text to the executors; `spark.network.crypto.enabled` encrypts them on
+their way. They are part of no `repr`, error or plan.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pulsar_sansio import CredentialsFailed, InvalidConfiguration, Secret
+from pulsar_security import TlsConfig, checked_token
+
+MAX_TOKEN = 64 * 1024
+"""Bytes of a file with a token."""
+
+
+class CarriedSecret:
+    """A text that prints as `***`, and that Spark can pickle for the executors. `Secret` refuses that."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> Secret:
+        return Secret(self._text)
+
+    def __repr__(self) -> str:
+        return "***"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CarriedSecret) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __reduce__(self) -> tuple[type["CarriedSecret"], tuple[str]]:
+        return CarriedSecret, (self._text,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """The options `tls.…`, `auth.…` and `broker.hosts`, checked. `method`: None for no credentials."""
+
+    trust: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    key_password: CarriedSecret | None = None
+    ciphers: str | None = None
+    insecure_accept_any_certificate: bool = False
+    insecure_accept_any_host: bool = False
+    method: str | None = None
+    token: CarriedSecret | None = None
+    token_file: str | None = None
+    user: str | None = None
+    password: CarriedSecret | None = None
+    broker_hosts: tuple[str, ...] | None = None
+
+    def tls_config(self) -> TlsConfig:
+        """Raises `InvalidConfiguration` for options that contradict each other."""
+        return TlsConfig(
+            trust=self.trust,
+            certificate=self.certificate,
+            key=self.key,
+            key_password=None if self.key_password is None else self.key_password.reveal(),
+            ciphers=self.ciphers,
+            insecure_accept_any_certificate=self.insecure_accept_any_certificate,
+            insecure_accept_any_host=self.insecure_accept_any_host,
+        )
+
+    def client_config(self) -> dict[str, Any]:
+        """Return the part of `ClientConfig` that these options make."""
+        return {"authentication_method": self.method, "broker_hosts": self.broker_hosts}
+
+    def credentials(self) -> Secret:
+        """Return the credentials of the method; a token's file is read anew. Raises `CredentialsFailed`."""
+        if self.method == "basic":
+            assert self.user is not None
+            assert self.password is not None
+            return Secret(self.user.encode() + b":" + self.password.reveal().reveal())
+        if self.method == "token":
+            return self._read_token()
+        return Secret(b"")  # of the method "tls": the certificate is the identity
+
+    def _read_token(self) -> Secret:
+        try:
+            if self.token is not None:
+                return checked_token(self.token.reveal())
+            assert self.token_file is not None
+            with Path(self.token_file).open("rb") as source:
+                return checked_token(source.read(MAX_TOKEN).strip())
+        except OSError as error:
+            raise CredentialsFailed(f"auth.tokenFile {self.token_file!r}: {error.strerror}") from error
+        except InvalidConfiguration as error:
+            raise CredentialsFailed(f"auth.{'token' if self.token else 'tokenFile'}: {error}") from None

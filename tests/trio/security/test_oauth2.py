@@ -1,0 +1,252 @@
+"""`OAuth2` against an issuer on this machine: discovery, cache, repetitions, and errors without secrets."""
+
+import json
+import traceback
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from pulsar_trio import CredentialsFailed, InvalidConfiguration, OAuth2, Secret
+
+from .issuer import LocalIssuer, open_issuer
+
+SECRET = "canary-secret"
+
+
+@pytest.fixture
+async def issuer() -> AsyncIterator[LocalIssuer]:
+    async with open_issuer() as opened:
+        yield opened
+
+
+def by_id(issuer: LocalIssuer, **options: object) -> OAuth2:
+    return OAuth2(issuer.url, client_id="worker", client_secret=SECRET, **options)  # type: ignore[arg-type]
+
+
+async def token(method: OAuth2) -> bytes:
+    return (await method.credentials("broker")).reveal()
+
+
+async def failure(method: OAuth2) -> str:
+    """Return the text of the error; nothing that hangs on the error has the secret."""
+    with pytest.raises(CredentialsFailed) as caught:
+        await method.credentials("broker")
+    error: BaseException | None = caught.value
+    assert SECRET not in "".join(traceback.format_exception(error))
+    while error is not None:
+        assert type(error).__module__.partition(".")[0] not in ("httpx2", "json")
+        error = error.__cause__ or error.__context__
+    return str(caught.value)
+
+
+async def test_the_request_has_what_the_client_was_given(issuer: LocalIssuer) -> None:
+    issuer.tokens()
+    method = by_id(issuer, audience="urn:broker", scope="a b")
+    assert method.method == "token"
+    assert await token(method) == b"token-1"
+    assert issuer.asked[0][0] == "/.well-known/openid-configuration"
+    assert issuer.forms == [
+        {
+            "grant_type": "client_credentials",
+            "client_id": "worker",
+            "client_secret": SECRET,
+            "audience": "urn:broker",
+            "scope": "a b",
+        }
+    ]
+
+
+async def test_metadata_of_an_authorization_server(issuer: LocalIssuer) -> None:
+    issuer.tokens(metadata="oauth-authorization-server")
+    assert await token(by_id(issuer)) == b"token-1"
+    paths = [path for path, _ in issuer.asked]
+    assert paths == ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server", "/token"]
+
+
+async def test_metadata_of_an_issuer_with_a_path(issuer: LocalIssuer) -> None:
+    """RFC 8414 puts its well-known path before the path of the issuer."""
+    method = OAuth2(f"{issuer.url}/realm/", client_id="worker", client_secret=SECRET)
+    await failure(method)
+    paths = [path for path, _ in issuer.asked]
+    assert paths == [
+        "/realm/.well-known/openid-configuration",
+        "/.well-known/oauth-authorization-server/realm",
+    ]
+
+
+async def test_a_credentials_file_is_read_for_each_token(issuer: LocalIssuer, tmp_path: Path) -> None:
+    issuer.tokens(lifetime=None)
+    file = tmp_path / "credentials.json"
+    values = {
+        "type": "client_credentials",
+        "client_id": "one",
+        "client_secret": "x",
+        "issuer_url": issuer.url,
+    }
+    file.write_text(json.dumps(values | {"type": "client_credentials"}))
+    method = OAuth2(credentials=file)
+    assert await token(method) == b"token-1"
+    file.write_text(json.dumps(values | {"client_id": "two"}))
+    assert await token(method) == b"token-2"
+    assert [form["client_id"] for form in issuer.forms] == ["one", "two"]
+
+
+async def test_a_token_is_kept_until_nine_tenths_of_its_life(
+    issuer: LocalIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    issuer.tokens(lifetime=1000)
+    method = by_id(issuer)
+    began, passed = trio.current_time(), 0.0
+    assert await token(method) == b"token-1"
+    now = trio.current_time
+    monkeypatch.setattr("pulsar_trio.security.oauth2.trio.current_time", lambda: now() + passed)
+    passed = 890.0
+    assert await token(method) == b"token-1"
+    passed = 901.0 + now() - began
+    assert await token(method) == b"token-2"
+
+
+async def test_tasks_that_ask_together_share_one_request(issuer: LocalIssuer) -> None:
+    issuer.tokens(lifetime=None)
+    issuer.pause = 0.05
+    method = by_id(issuer)
+    found: list[bytes] = []
+
+    async def ask() -> None:
+        found.append(await token(method))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(5):
+            nursery.start_soon(ask)
+    assert found == [b"token-1"] * 5
+
+
+async def test_tasks_that_ask_together_share_a_failure(issuer: LocalIssuer) -> None:
+    issuer.tokens()
+    issuer.answers["/token"] = lambda form: (401, {"error": "invalid_client"})
+    issuer.pause = 0.05
+    method = by_id(issuer)
+    texts: list[str] = []
+
+    async def ask() -> None:
+        texts.append(await failure(method))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(ask)
+    assert len(issuer.forms) == 1
+    assert texts == [texts[0]] * 3
+
+
+async def test_another_task_asks_when_the_first_is_cancelled(issuer: LocalIssuer) -> None:
+    issuer.tokens()
+    issuer.pause = 0.1
+    method = by_id(issuer)
+    found: list[bytes] = []
+
+    async def ask(scope: trio.CancelScope) -> None:
+        with scope:
+            found.append(await token(method))
+
+    first = trio.CancelScope()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask, first)
+        nursery.start_soon(ask, trio.CancelScope())
+        await trio.testing.wait_all_tasks_blocked(0.02)
+        first.cancel()
+    assert len(found) == 1
+
+
+async def test_failures_that_may_pass_are_repeated(issuer: LocalIssuer) -> None:
+    issuer.tokens()
+    good = issuer.answers["/token"]
+    issuer.answers["/token"] = lambda form: (503, {}) if len(issuer.forms) < 3 else good(form)
+    assert await token(by_id(issuer)) == b"token-3"
+
+
+async def test_the_time_for_repetitions_is_limited_by_option_and_caller(issuer: LocalIssuer) -> None:
+    issuer.tokens()
+    issuer.answers["/token"] = lambda form: (503, {})
+    assert "status 503" in await failure(by_id(issuer, timeout=0.3))
+    with trio.fail_after(0.3):
+        assert "status 503" in await failure(by_id(issuer))
+
+
+async def test_an_issuer_that_does_not_listen_or_answer(issuer: LocalIssuer) -> None:
+    nothing = OAuth2("http://127.0.0.1:1", client_id="worker", client_secret=SECRET, timeout=0.3)
+    assert "127.0.0.1:1" in await failure(nothing)
+    issuer.tokens()
+    issuer.pause = 5
+    assert "within 0.2 s" in await failure(by_id(issuer, timeout=0.25))
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ((401, {"error": "invalid_client", "error_description": SECRET}), "invalid_client (status 401)"),
+        ((400, {"error": f"you sent {SECRET}"}), "status 400"),
+        ((302, {}), "status 302"),
+        ((404, {}), "is not there"),
+        ((200, b"not JSON"), "no JSON object"),
+        ((200, b"x" * 300_000), "no JSON object"),
+        ((200, {"token": SECRET}), "has no token"),
+        ((200, {"access_token": f"{SECRET} with spaces"}), "has no token"),
+        ((200, {"access_token": 1}), "has no token"),
+    ],
+)
+async def test_answers_that_end_the_attempt(
+    issuer: LocalIssuer, answer: tuple[int, object], words: str
+) -> None:
+    issuer.tokens()
+    issuer.answers["/token"] = lambda form: answer
+    assert words in await failure(by_id(issuer))
+    assert len(issuer.forms) == 1
+
+
+@pytest.mark.parametrize("endpoint", [None, "ftp://a/token", "http://user:word@host/token", "http://[", 7])
+async def test_metadata_without_a_usable_endpoint(issuer: LocalIssuer, endpoint: object) -> None:
+    issuer.answers["/.well-known/openid-configuration"] = lambda form: (200, {"token_endpoint": endpoint})
+    assert "no usable token_endpoint" in await failure(by_id(issuer))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{", "no JSON object"),
+        ("[]", "no JSON object"),
+        ('{"type": "other", "client_secret": "canary-secret"}', "type is not"),
+        ('{"client_id": "a"}', "has no client_secret"),
+        ('{"client_id": "a", "client_secret": "canary-secret"}', "names the issuer"),
+    ],
+)
+async def test_a_credentials_file_that_cannot_be_used(tmp_path: Path, content: str, words: str) -> None:
+    file = tmp_path / "credentials.json"
+    file.write_text(content)
+    with pytest.raises(InvalidConfiguration, match=words) as caught:
+        await OAuth2(credentials=file).credentials("broker")
+    assert SECRET not in str(caught.value)
+
+
+def test_options_that_contradict_each_other() -> None:
+    for wrong in (
+        {},
+        {"client_id": "a"},
+        {"client_id": "a", "client_secret": "b"},
+        {"credentials": "f", "client_id": "a", "client_secret": "b", "issuer_url": "http://i"},
+        {"credentials": "f", "client_id": "a"},
+        {"credentials": "f", "timeout": 0},
+        {"credentials": "f", "issuer_url": "broker:6650"},
+        {"credentials": "f", "issuer_url": "https://user:canary-secret@host"},
+    ):
+        with pytest.raises(InvalidConfiguration) as caught:
+            OAuth2(**wrong)
+        assert SECRET not in str(caught.value)
+
+
+def test_no_text_of_it_has_the_secret() -> None:
+    method = OAuth2("https://issuer", client_id="worker", client_secret=Secret(SECRET))
+    assert repr(method) == "OAuth2('https://issuer', client_id='worker')"
+    assert repr(OAuth2(credentials="file.json")) == "OAuth2(None, credentials='file.json')"
