@@ -87,8 +87,8 @@ class ClientConfig:
             self._check_sni_proxy(self.sni_proxy)
 
     def _check_sni_proxy(self, url: str) -> None:
-        proxy = ServiceUrl.parse(url)
+        proxy = ServiceUrl.of_broker(url)
         if not proxy.tls or len(proxy.addresses) != 1:
             raise InvalidServiceUrl(f"sni_proxy {url!r}: it is one host by pulsar+ssl://")
-        if not ServiceUrl.parse(self.service_url).tls:
+        if ServiceUrl.parse(self.service_url).scheme != "pulsar+ssl":
             raise InvalidConfiguration("sni_proxy needs a service URL of pulsar+ssl://")
