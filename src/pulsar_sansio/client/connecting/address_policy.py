@@ -9,7 +9,7 @@ receives them. Two rules hold for every address that a broker names:
   None, every host is allowed to a client without credentials: a client knows one address of a cluster, and
   brokers name the others. A client with credentials then connects to the hosts of the service URL alone.
 
-A service URL of http:// counts as plain, and one of https:// as TLS. Redirects over HTTP obey both rules, too.
+A service URL of http:// counts as plain, and one of https:// as TLS. Redirects over HTTP obey both rules.
 
 Neither rule applies to a broker behind a proxy. The client connects to the proxy, and a proxy names its
 brokers by the scheme that the proxy itself uses (LOOKUP-07).

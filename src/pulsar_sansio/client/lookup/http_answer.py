@@ -27,7 +27,7 @@ _CODES = {
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """`url`: the URL that was asked. `location`: the target of a redirect; empty where the answer has none."""
+    """`url`: the URL that was asked. `location`: the target of a redirect, or empty."""
 
     url: HttpUrl
     status: int
