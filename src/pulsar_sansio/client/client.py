@@ -43,8 +43,15 @@ from .connecting.pool import Pool
 from .connecting.requests import Requests
 from .connecting.services import ClientContext, Services
 from .explanation import under
+from .failover import failover_of
 from .lookup.lookup import Lookup
-from .outputs import ConsumerInterceptorFailed, InterceptorFailed, Output, RequestDone
+from .outputs import (
+    ConsumerInterceptorFailed,
+    InterceptorFailed,
+    Output,
+    RequestDone,
+    ServiceUrlSwitched,
+)
 
 
 class Client:
@@ -70,6 +77,7 @@ class Client:
         services.links = self._links = Links()
         services.pool = Pool(services)
         services.lookup = Lookup(services)
+        self._failover = failover_of(services, self._switch)
         if wall_time is not None:
             services.record_wall_time(wall_time)
         self._handles = handles = OpenHandles(context)
@@ -244,14 +252,22 @@ class Client:
 
     def update_service_url(self, now: int, url: str) -> None:
         """Find brokers by this URL from now on (rule CLIENT-21). Every connection is ended; producers and
-        consumers reconnect by the new URL. Raises `InvalidServiceUrl`, `ClosedError`."""
+        consumers reconnect by the new URL. Raises `InvalidServiceUrl`, `ClosedError`, and
+        `LocalProtocolError` for a client with a `failover`, which chooses the URL itself."""
         self._handles.check_open()
+        if self._failover is not None:
+            raise LocalProtocolError("the failover of this client chooses the service URL")
         service_url = ServiceUrl.parse(url)
         if self._services.config.sni_proxy is not None and service_url.scheme != "pulsar+ssl":
             raise InvalidServiceUrl(
                 f"service URL {url!r}: a client with an sni_proxy connects by pulsar+ssl://"
             )
         self._context.now = now
+        self._use_service_url(service_url)
+
+    def _switch(self, service_url: ServiceUrl, reason: str) -> None:
+        old = self._services.addresses.service_url
+        self._context.emit(ServiceUrlSwitched(str(old), str(service_url), reason))
         self._use_service_url(service_url)
 
     def _use_service_url(self, service_url: ServiceUrl) -> None:
@@ -340,6 +356,8 @@ class Client:
         if not handles.closing or handles.closed_client or handles.producers or handles.consumers:
             return
         handles.closed_client = True
+        if self._failover is not None:
+            self._failover.close()
         self._end_links(ConnectionLost("the client is closed"))
         for request in self._client_close_requests:
             self._context.emit(RequestDone(request, None))

@@ -91,7 +91,7 @@ def test_the_lower_protocol_version_and_the_brokers_limit_count() -> None:
     assert connection.max_message_size == 4096
     newer, link = opened()
     newer.feed(link, frame_connected(version=99, max_message_size=0))
-    connection = newer.client._links.open[link]
+    connection = newer.connection(link)
     assert connection.protocol_version == 21
     assert connection.max_message_size == 5 * 1024 * 1024
 
