@@ -16,7 +16,7 @@ class FailoverScript(Script):
         self.up: set[Address] = set()
         """Hosts of the binary protocol that accept connections."""
         self.answers: dict[Address, bytes] = {}
-        """What hosts of HTTP answer."""
+        """The answers of hosts by HTTP."""
         self.probed: list[Address] = []
         """The addresses that the client connected to, in their order."""
         self.encrypted: list[str | None] = []
