@@ -28,8 +28,16 @@ from pulsar_sansio.model.errors import (
 )
 from pulsar_sansio.model.secret import Secret
 from pulsar_sansio.model.service_url import Address
+from tests.client.connecting.test_migration import frame_migrated
 from tests.client.lookup.http_script import HTTPS, HttpScript, found, response
-from tests.client.script import Command, frame_connected, frame_partitions, frame_producer_success, kinds
+from tests.client.script import (
+    Command,
+    frame_close_producer,
+    frame_connected,
+    frame_partitions,
+    frame_producer_success,
+    kinds,
+)
 
 TOPIC = "persistent://public/default/demo"
 LOOKUP = "/lookup/v2/topic/persistent/public/default/demo"
@@ -245,6 +253,26 @@ def test_an_answer_without_a_usable_broker_is_a_failed_attempt(answer: object) -
     error = failure(script)
     assert type(error) is RemoteProtocolError
     assert "brokerUrl" in str(error)
+
+
+def test_a_topic_that_has_migrated_is_asked_for_in_its_cluster() -> None:
+    """TOPIC_MIGRATED names a broker of the new cluster, and that broker is asked by LOOKUP."""
+    script = HttpScript()
+    looked_up(script, found())
+    link = script.connecting(Address("web", 6650))
+    script.open(link)
+    script.sent(link, Command.CONNECT)
+    script.feed(link, frame_connected())
+    asked = script.sent(link, Command.PRODUCER)
+    script.feed(link, frame_producer_success(asked.request_id), frame_migrated(), frame_close_producer())
+    script.advance(0.3)
+    connect = script.said()[-1]
+    assert isinstance(connect, Connect)
+    assert connect.address == Address("green", 6650)
+    script.open(connect.link)
+    script.sent(connect.link, Command.CONNECT)
+    script.feed(connect.link, frame_connected())
+    script.sent(connect.link, Command.LOOKUP)
 
 
 def test_a_broker_that_the_client_may_not_go_to() -> None:
