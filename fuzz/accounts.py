@@ -6,22 +6,7 @@ It knows nothing of brokers and links.
 """
 
 from fuzz.reports import Violation
-from pulsar_sansio import (
-    Closed,
-    ConsumerFailed,
-    ConsumerReady,
-    Detached,
-    Message,
-    MessageId,
-    ProducerFailed,
-    ProducerReady,
-    PulsarError,
-    Receipts,
-    RequestDone,
-    RequestFailed,
-    SendFailed,
-    client_outputs,
-)
+from pulsar_sansio import Message, MessageId, PulsarError, client_outputs
 
 
 class Accounts:
@@ -42,38 +27,42 @@ class Accounts:
     def news(self, output: client_outputs.Output, label: str) -> None:
         """Book one output to the application; `label` names the input before it."""
         match output:
-            case Receipts(producer, _, message_ids):
+            case client_outputs.Receipts(producer, _, message_ids):
                 self._settled(producer, len(message_ids), label)
                 if not all(isinstance(message_id, MessageId) for message_id in message_ids):
                     raise Violation(f"{label}: a receipt without an id")
-            case SendFailed(producer, _, count, error):
+            case client_outputs.SendFailed(producer, _, count, error):
                 declared(error, label)
                 self._settled(producer, count, label)
-            case RequestDone(request, _):
+            case client_outputs.RequestDone(request, _):
                 self._answered(request, label)
-            case RequestFailed(request, error):
+            case client_outputs.RequestFailed(request, error):
                 declared(error, label)
                 self._answered(request, label)
-            case ProducerReady(handle) | ConsumerReady(handle) | client_outputs.TableViewReady(handle):
+            case (
+                client_outputs.ProducerReady(handle)
+                | client_outputs.ConsumerReady(handle)
+                | client_outputs.TableViewReady(handle)
+            ):
                 if handle in self.ready:
                     raise Violation(f"{label}: {handle} was ready twice")
                 self.ready.add(handle)
-            case Closed(handle, cause):
+            case client_outputs.Closed(handle, cause):
                 if cause is not None:
                     declared(cause, label)
                 if handle not in self.ready:
                     raise Violation(f"{label}: {handle} was closed and never ready")
                 self._ended(handle, label)
             case (
-                ProducerFailed(handle, error)
-                | ConsumerFailed(handle, error)
+                client_outputs.ProducerFailed(handle, error)
+                | client_outputs.ConsumerFailed(handle, error)
                 | client_outputs.TableViewFailed(handle, error)
             ):
                 declared(error, label)
                 if handle in self.ready:
                     raise Violation(f"{label}: {handle} was ready and failed to be")
                 self._ended(handle, label)
-            case Detached(handle, error):
+            case client_outputs.Detached(handle, error):
                 declared(error, label)
                 if handle in self.undisturbed:
                     raise Violation(f"{label}: {handle}, which is on another link, was detached: {error}")

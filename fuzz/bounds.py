@@ -16,7 +16,7 @@ from pulsar_sansio.client.delivery.permits import MAX_BYTES_BEYOND_GRANT, MAX_EN
 from pulsar_sansio.wire import max_frame_size
 
 FIXED = 4 * 1024 * 1024
-"""Bytes of tables and caches that fill as they are used: layouts of batches, sizes of headers, likenesses of
+"""Bytes of tables and caches that fill as they are used: layouts of batches, sizes of headers, templates of
 receipts. Each of them has a number of entries of its own."""
 
 FRAME_COPIES = 4

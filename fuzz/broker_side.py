@@ -21,8 +21,8 @@ from fuzz.rounds import SECOND, WALL, Round, name_of
 from pulsar_sansio import Broker, BrokerConfig, MemoryStore, broker_outputs
 from pulsar_sansio.broker.topics.topic import Topic
 from pulsar_sansio.wire import (
+    FrameDecoder,
     MessageMetadata,
-    decode_frame,
     encode_ack,
     encode_command,
     encode_flow,
@@ -183,7 +183,7 @@ class BrokerRound(Round):
             raise Violation(f"{self.label}: {len(data)} bytes wait for one peer, allowed are {most}")
         data = peer.data + data
         position = 0
-        while (found := decode_frame(data, position, max_frame_size(4 * LIMIT))) is not None:
+        while (found := FrameDecoder().decode(data, position, max_frame_size(4 * LIMIT))) is not None:
             kind, command, position = found
             peer.inbox.append((kind, command))
         peer.data = data[position:]

@@ -37,18 +37,14 @@ from pulsar_sansio import (
     EARLIEST,
     LATEST,
     Client,
-    Connect,
-    Deliverable,
-    Disconnect,
     LocalProtocolError,
     Message,
     OutgoingMessage,
     SubscriptionType,
-    Transmit,
     client_outputs,
 )
 from pulsar_sansio.client.letter_topics.copy_producer import MAX_IN_FLIGHT
-from pulsar_sansio.wire import decode_frame, max_frame_size, proto
+from pulsar_sansio.wire import FrameDecoder, max_frame_size, proto
 
 Command = proto.BaseCommand
 
@@ -187,14 +183,14 @@ class ClientRound(Round):
         answers: list[tuple[int, bytes]] = []
         for output in outputs:
             match output:
-                case Transmit(link):
+                case client_outputs.Transmit(link):
                     answers += self._written(link, frames)
-                case Disconnect(link, reason):
+                case client_outputs.Disconnect(link, reason):
                     answers += self._written(link, frames)
                     wire = self.wires.pop(link, None)
                     if wire is not None and wire.hostile:
                         self.report.killed[cause_of(reason)] += 1
-                case Connect(link, address, _):
+                case client_outputs.Connect(link, address, _):
                     self.report.links += 1
                     if address.host not in ("home", "evil") and self.draws.chance(50):
                         self._step("no connection", self.client.disconnected, self.now, link, "refused")
@@ -221,7 +217,7 @@ class ClientRound(Round):
         position = 0
         answers: list[tuple[int, bytes]] = []
         while position < len(data):
-            found = decode_frame(data, position, max_frame_size(64 * LIMIT))
+            found = FrameDecoder().decode(data, position, max_frame_size(64 * LIMIT))
             if found is None:
                 raise Violation(f"{self.label}: the client wrote half a frame")
             kind, command, position = found
@@ -260,7 +256,7 @@ class ClientRound(Round):
 
     def _news(self, output: client_outputs.Output) -> None:
         """Events for the application."""
-        if isinstance(output, Deliverable):
+        if isinstance(output, client_outputs.Deliverable):
             self.deliverable.add(output.consumer)
         self.accounts.news(output, self.label)
 
@@ -336,7 +332,7 @@ class ClientRound(Round):
             case 3:
                 wire.reads = not wire.reads
                 if wire.reads:
-                    self._follow([Transmit(wire.link)], 200)
+                    self._follow([client_outputs.Transmit(wire.link)], 200)
             case _:
                 self._advance(0.5)
 

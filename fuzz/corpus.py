@@ -93,7 +93,7 @@ def _frames(draws: Draws) -> Iterator[bytes]:
 
 
 def _runs(draws: Draws) -> Iterator[bytes]:
-    """Alike MESSAGE frames with one among them that is a little different."""
+    """Uniform MESSAGE frames with one among them that is a little different."""
     for lie in ("honest", *LIES):
         if lie in RARE:
             continue
@@ -232,7 +232,7 @@ def _decisions(draws: Draws) -> Iterator[bytes]:
 _SEEDS: dict[str, Callable[[Draws], Iterator[bytes]]] = {
     "frame": _frames,
     "command": _commands,
-    "alike": _runs,
+    "uniform": _runs,
     "metadata": _headers(METADATA, 60),
     "single_metadata": _headers(SINGLE, 60),
     "payload": _payloads,

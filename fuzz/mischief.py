@@ -148,7 +148,7 @@ class Mischief:
         return Hostile(label, frame(command, behind))
 
     def _run(self) -> Hostile:
-        """Many messages that look alike, and one among them that does not."""
+        """Many uniform messages, and one among them that is not."""
         draws = self._draws
         consumer_id, first = draws.choice(self._known["consumer_id"]), draws.choice((0, 5, 126, 16382))
         frames = run_of_messages(draws, consumer_id, first, 8)

@@ -82,7 +82,7 @@ def encode_frame(consumer_id: int, entry_id: int, payload: bytes) -> bytes:
 
 
 def run_of_messages(draws: Draws, consumer_id: int, first: int, count: int) -> list[bytes]:
-    """MESSAGE frames that look alike: consecutive entries of single messages from one producer."""
+    """Uniform MESSAGE frames: consecutive entries of single messages from one producer."""
     return [
         encode_frame(consumer_id, entry_id, sealed(header(entry_id), draws.blob(draws.below(6))))
         for entry_id in range(first, first + count)

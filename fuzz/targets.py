@@ -28,13 +28,13 @@ from pulsar_sansio.model.http_url import HttpUrl
 from pulsar_sansio.wire import (
     MESSAGE_TAG,
     Ack,
+    FrameDecoder,
     HotCommand,
     MessageCommand,
+    MetadataDecoder,
     UniformMessageReader,
     UniformMessages,
     bits_from_words,
-    decode_frame,
-    decode_message_metadata,
     decode_single_metadata,
     decompress,
     encode_message_metadata,
@@ -74,6 +74,7 @@ def frame(data: bytes) -> None:
 def _commands(*reads: bytes) -> list[object]:
     """The commands in some reads, as a connection takes them; a refusal ends the list."""
     buffer = ReceiveBuffer()
+    decoder = FrameDecoder()
     found: list[object] = []
     for read in reads:
         whole = buffer.feed(read)
@@ -81,7 +82,7 @@ def _commands(*reads: bytes) -> list[object]:
             continue
         position = 0
         try:
-            while (decoded := decode_frame(whole, position, FRAME_LIMIT)) is not None:
+            while (decoded := decoder.decode(whole, position, FRAME_LIMIT)) is not None:
                 kind, command, behind = decoded
                 assert position + 8 <= behind <= len(whole)
                 position = behind
@@ -97,7 +98,7 @@ def command(data: bytes) -> None:
     """One command: read by hand it is what protobuf makes of it, and writing it again changes nothing."""
     expected = reference.parse_command(data)
     try:
-        decoded = decode_frame(framed(data), 0, 4 + len(data))
+        decoded = FrameDecoder().decode(framed(data), 0, 4 + len(data))
     except FrameError as error:
         # Protobuf makes bytes of such text, and overlooks such a value where a known one came before it.
         if "not UTF-8" not in str(error) and "unknown ack_type" not in str(error):
@@ -132,10 +133,11 @@ def _agree(found: object | None, expected: object | None, why: Exception | None 
         assert expected is not None, "protobuf does not take it"
 
 
-def alike(data: bytes) -> None:
-    """Read a stream whose MESSAGE frames are taken many at once if they look alike. Each of them must equal
-    the result of the general reader, and be an entry by itself."""
-    reader = UniformMessageReader()
+def uniform(data: bytes) -> None:
+    """Read a stream whose uniform messages are taken many at once. Each of them must equal the result of the
+    general reader, and be an entry by itself."""
+    decoder = FrameDecoder()
+    reader = UniformMessageReader(decoder.deliveries, MetadataDecoder())
     position = 0
     try:
         while True:
@@ -144,7 +146,7 @@ def alike(data: bytes) -> None:
                 run = reader.take(data, position, FRAME_LIMIT)
             end = position if run is None else run.end
             for place in range(1 if run is None else len(run.entry_ids)):
-                decoded = decode_frame(data, position, FRAME_LIMIT)
+                decoded = decoder.decode(data, position, FRAME_LIMIT)
                 if decoded is None:
                     assert run is None
                     return
@@ -172,7 +174,7 @@ def _same_entry(run: UniformMessages, place: int, command: MessageCommand) -> No
     assert entry.broker_entry_metadata is None
     assert run.payloads[place] == entry.payload
     header = run.headers[place]
-    found = decode_message_metadata(header) if isinstance(header, bytes) else header
+    found = MetadataDecoder().decode(header) if isinstance(header, bytes) else header
     assert found == entry.metadata
     assert found.num_messages_in_batch is None
     assert found.num_chunks_from_msg is None
@@ -185,15 +187,17 @@ def _same_entry(run: UniformMessages, place: int, command: MessageCommand) -> No
 def metadata(data: bytes) -> None:
     """The header of an entry."""
     expected = reference.parse(proto.MessageMetadata, data)
+    decoder = MetadataDecoder()
     try:
-        found = decode_message_metadata(data)
+        found = decoder.decode(data)
     except FrameError as error:
         _agree(None, expected, error)
         return
     _agree(found, expected)
     assert expected is not None
     reference.same_fields(found, expected)
-    assert decode_message_metadata(encode_message_metadata(found)) == found
+    assert decoder.decode(data) == found
+    assert decoder.decode(encode_message_metadata(found)) == found
 
 
 def single_metadata(data: bytes) -> None:
@@ -334,7 +338,7 @@ TARGETS: dict[str, Target] = {
     for target in (
         frame,
         command,
-        alike,
+        uniform,
         metadata,
         single_metadata,
         payload,

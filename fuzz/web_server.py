@@ -2,15 +2,13 @@
 
 import json
 
-from pulsar_sansio import (
-    Client,
-    ClientConfig,
+from pulsar_sansio import Client, ClientConfig, TopicDomain
+from pulsar_sansio.client.outputs import (
     Connect,
     Disconnect,
     RequestDone,
     RequestFailed,
     Retrying,
-    TopicDomain,
     Transmit,
 )
 

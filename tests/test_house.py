@@ -147,6 +147,24 @@ def test_every_test_that_features_name_is_there() -> None:
     assert [name for name in sorted(named) if not (ROOT / "tests" / name).exists()] == []
 
 
+def test_every_file_that_the_pages_name_is_there() -> None:
+    """A path counts from the checkout, from `tests`, or from a package; results in `build` are left out."""
+    packages = ("pulsar_sansio", "pulsar_sim", "pulsar_trio", "pulsar_spark")
+    roots = [ROOT, ROOT / "tests", ROOT / "src", *(ROOT / "src" / package for package in packages)]
+    missing = []
+    for page in [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
+        text = page.read_text("utf-8")
+        named = set(re.findall(r"`([\w./-]+/[\w.-]+\.(?:py|md|json|txt|proto))`", text))
+        missing += [
+            f"{page.name}: {path}"
+            for path in sorted(named)
+            if not path.startswith("build/") and not any((root / path).exists() for root in roots)
+        ]
+        links = re.findall(r"\]\((?!https?:)([^)#\s]+)", text)
+        missing += [f"{page.name}: {link}" for link in links if not (page.parent / link).exists()]
+    assert missing == []
+
+
 def test_no_test_looks_at_a_stopwatch() -> None:
     """A duration says more of the machine than of the code, so tests count work instead (tests/work.py)."""
     stopwatches = {"process_time", "process_time_ns", "perf_counter", "perf_counter_ns", "timeit"}
@@ -161,3 +179,41 @@ def test_a_test_module_that_needs_spark_says_so() -> None:
         text = path.read_text()
         needed = {"pyspark", "py4j", "pyarrow", "numpy"} & imported_modules(ast.parse(text))
         assert not needed or re.search(r"^pytestmark = .*\bmark\.spark\b", text, re.MULTILINE), path
+
+
+def glossary() -> list[tuple[str, str]]:
+    """The terms of docs/glossary.md, each with its text."""
+    text = (ROOT / "docs" / "glossary.md").read_text("utf-8")
+    return re.findall(r"^\* \*\*(.+?)\*\*: (.+(?:\n  .+)*)", text, re.MULTILINE)
+
+
+def _in_any_spelling(term: str) -> re.Pattern[str]:
+    """A pattern that finds `SendWindow`, `send_window` and `send window` alike."""
+    return re.compile(r"[^a-z0-9]{0,6}".join(map(re.escape, re.split("[ -]", term))), re.IGNORECASE)
+
+
+def test_the_glossary_has_each_term_once_in_order() -> None:
+    terms = [term for term, _ in glossary()]
+    assert len(terms) > 80
+    assert terms == sorted(set(terms), key=str.lower)
+
+
+def test_every_term_of_the_glossary_is_used() -> None:
+    elsewhere = [
+        *(path for path in (ROOT / "src").rglob("*.py") if not path.name.endswith("_pb2.py")),
+        *(path for path in (ROOT / "docs").glob("*.md") if path.name != "glossary.md"),
+    ]
+    texts = [path.read_text("utf-8") for path in elsewhere]
+    patterns = {term: _in_any_spelling(term) for term, _ in glossary()}
+    assert [term for term, pattern in patterns.items() if not any(map(pattern.search, texts))] == []
+
+
+def test_the_glossary_is_made_of_sentences_and_links_to_its_own_terms() -> None:
+    terms = {term for term, _ in glossary()}
+    for term, text in glossary():
+        words = [len(sentence.split()) for sentence in re.split(r"(?<=[.:])\s+", text)]
+        assert max(words) <= 25, term
+        assert text.endswith("."), term
+        links = re.findall(r"\*(.+?)\*", text.lower().replace("*(simulator)*", ""))
+        known = [{link, link.removesuffix("s"), link.removesuffix("ies") + "y"} & terms for link in links]
+        assert all(known), links

@@ -1,10 +1,23 @@
-"""docs/rules.md and whoever cites it: an id stands there once, in order, and every cited id stands there."""
+"""docs/rules.md and whoever cites it: an id stands there once, in order, and every cited id stands there.
 
+Every rule that is built is cited by a test, at a point. There are three ways to cite, for all families alike:
+the id by itself in a docstring or comment of a file in tests; `@breaks(id)` over a conversation that breaks
+the rule (test_rules_are_broken.py); `caught_by` of a planted bug (test_known_seeds.py). A range of ids cites
+nothing, and no file of src and tests may have one.
+"""
+
+import ast
 import re
 from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from pulsar_sim.bug_bank import BANK
+from tests.conformance.cases import CASES
+from tests.sentences import comments, docstrings
 
 ROOT = Path(__file__).resolve().parent.parent
 RULES = ROOT / "docs" / "rules.md"
@@ -19,6 +32,10 @@ FAMILIES = (*_NAMES.split(), "INV-P", "INV-C", "INV-N", "INV-T", "INV-S", "INV-X
 
 # Invariants of a letter that has no table (INV-Q1) are recognised too, so that they are reported.
 _CITED = re.compile(rf"(?<![\w-])(?:(?:{'|'.join(_NAMES.split())})-[0-9]+|INV-[A-Z][0-9]+)(?!\w)")
+_RANGE = re.compile(
+    rf"{_CITED.pattern}\s*(?:to|until|through|\.\.\.?|…|–|-|/)\s*(?:{_CITED.pattern}|-?[0-9]+\b)"
+)
+_NOT_BUILT = re.compile(r"\((?:cluster only, )?not built\)")
 _HEADING = re.compile(r"## (?P<family>[A-Z]+(?:-[A-Z])?): \S")
 _ROW = re.compile(r"\| (?P<family>[A-Z]+(?=-[0-9])|INV-[A-Z])-?(?P<number>[0-9]+) \| (?P<rule>[^|]*\S) \|")
 
@@ -47,6 +64,30 @@ def tables() -> dict[str, list[str]]:
 
 def listed_ids() -> list[str]:
     return [row.split(" ", 2)[1] for rows in tables().values() for row in rows]
+
+
+def not_built() -> set[str]:
+    """Return the ids whose lines end with the mark."""
+    rows = [_ROW.fullmatch(row) for rows in tables().values() for row in rows]
+    return {
+        row[0].split(" ", 2)[1] for row in rows if row is not None and _NOT_BUILT.search(row["rule"][-30:])
+    }
+
+
+@cache
+def cited_by_tests() -> dict[str, str]:
+    """Return the cited ids, each with one of the places that cite it."""
+    for path in sorted((ROOT / "tests" / "conformance").glob("cases_*.py")):
+        import_module(f"tests.conformance.{path.stem}")
+    found = {each.rule_id: f"@breaks of {each.name}" for each in CASES}
+    found |= {rule: f"caught_by of {bug.name}" for bug in BANK.values() for rule in bug.caught_by}
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        if path != Path(__file__).resolve():
+            source = path.read_text("utf-8")
+            for line, text in [*docstrings(ast.parse(source)), *comments(source)]:
+                where = f"{path.relative_to(ROOT)}:{line}"
+                found |= dict.fromkeys(cited_ids(_RANGE.sub("", text)), where)
+    return found
 
 
 def citing_files() -> Iterator[Path]:
@@ -95,6 +136,34 @@ def test_every_cited_id_is_listed() -> None:
     assert not unknown, "cited but not in docs/rules.md:\n" + "\n".join(unknown)
 
 
+def test_every_rule_that_is_built_is_cited_by_a_test() -> None:
+    done = cited_by_tests().keys() | not_built()
+    left = [rule for rule in listed_ids() if rule not in done]
+    assert not left, f"neither cited by a test nor marked as not built: {left}"
+
+
+def test_no_rule_that_is_not_built_is_cited_by_a_test() -> None:
+    cited = cited_by_tests()
+    assert {rule: cited[rule] for rule in not_built() if rule in cited} == {}
+
+
+def test_the_mark_stands_at_the_end_of_its_line() -> None:
+    marked = [row for rows in tables().values() for row in rows if "not built)" in row]
+    assert marked
+    assert [row for row in marked if not re.search(rf"{_NOT_BUILT.pattern} \|$", row)] == []
+
+
+def test_no_file_has_a_range_of_ids() -> None:
+    ranges = [
+        f"{path.relative_to(ROOT)}: {' '.join(found[0].split())}"
+        for folder in ("src", "tests")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if path != Path(__file__).resolve()
+        for found in _RANGE.finditer(path.read_text("utf-8"))
+    ]
+    assert ranges == []
+
+
 def test_the_files_that_cite_are_found() -> None:
     paths = set(citing_files())
     assert RULES in paths
@@ -116,3 +185,16 @@ def test_the_files_that_cite_are_found() -> None:
 )
 def test_what_counts_as_a_citation(text: str, ids: list[str]) -> None:
     assert cited_ids(text) == ids
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["rules ACK-01 to ACK-09", "ACK-01 … ACK-09", "ACK-01/ACK-09", "ACK-01/-09", "ACK-01 to\n    ACK-09"],
+)
+def test_what_counts_as_a_range(text: str) -> None:
+    assert _RANGE.search(text)
+
+
+@pytest.mark.parametrize("text", ["ACK-01, ACK-09", "ACK-01 and ACK-09", "ACK-01 (to the broker)", "ACK-01."])
+def test_what_is_no_range(text: str) -> None:
+    assert not _RANGE.search(text)

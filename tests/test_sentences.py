@@ -1,10 +1,25 @@
 """Docstrings and comments are sentences: the check itself, and that it finds nothing in the project."""
 
 import ast
+import re
+from pathlib import Path
 
 import pytest
 
-from tests.sentences import FOLDERS, docstrings, faults, faults_of, files
+from tests.sentences import FOLDERS, ROOT, docstrings, faults, faults_of, files
+
+PAGES = [
+    *(path for path in sorted((ROOT / "docs").glob("*.md")) if path.stem not in ("rules", "mutants", "bank")),
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+]
+"""Pages in prose. The other three are tables of rules and of results."""
+
+AVOIDED = re.compile(
+    r"\b(?:who|whom|whoever|likewise|somebody|nobody|handed out|given back|put off|comes? again)\b",
+    re.IGNORECASE,
+)
+"""Words in place of an actor's name or of Pulsar's word."""
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -13,6 +28,12 @@ def test_every_docstring_and_comment_is_made_of_sentences(folder: str) -> None:
     paths = list(files((folder,)))
     assert paths
     assert [str(each) for path in paths for each in faults(path)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_names_its_actors_and_uses_words_of_pulsar(page: Path) -> None:
+    lines = page.read_text("utf-8").splitlines()
+    assert [f"{number}: {line}" for number, line in enumerate(lines, 1) if AVOIDED.search(line)] == []
 
 
 @pytest.mark.parametrize(

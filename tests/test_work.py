@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pulsar_sansio.wire.commands.command_frame import build_frame
+from pulsar_sansio.wire.command_frame import build_frame
 from pulsar_sansio.wire.varint import encode_varint
 from tests.work import check_in_proportion, work_of
 

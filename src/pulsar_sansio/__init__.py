@@ -3,13 +3,15 @@
 Bytes, commands and the time go in; bytes, news and the next deadline come out. There is no socket, clock,
 thread or log here: any program with a socket and a clock can drive `Client`.
 
+    from pulsar_sansio import Client, ClientConfig, ProducerSpec, client_outputs as outputs
+
     client = Client(clock(), ClientConfig(service_url="pulsar://localhost:6650"), seed=1)
     producer = client.open_producer(clock(), ProducerSpec(topic="demo"))
     while (output := client.next_output()) is not None:
         match output:
-            case Connect(link, address, tls_name): ...   # open it, then client.connected(clock(), link)
-            case Transmit(link): ...                # write client.data_to_send(link)
-            case Receipts(producer, first, message_ids): ...
+            case outputs.Connect(link, address, tls_name): ...  # open it, then client.connected
+            case outputs.Transmit(link): ...                # write client.data_to_send(link)
+            case outputs.Receipts(producer, first, message_ids): ...
 
 The names below are the public ones; everything else may change.
 """
@@ -20,7 +22,6 @@ from .broker import (
     SCHEMA_TYPES,
     SUBSCRIPTION_TYPES,
     AlreadyExists,
-    BacklogAnalysis,
     BacklogQuota,
     Broker,
     BrokerConfig,
@@ -41,46 +42,6 @@ from .client.client import Client
 from .client.consuming.last_message import LastPosition
 from .client.counters import ArrivalCounters
 from .client.delivery.received_entries import Messages, ReceivedBatch, ReceivedSingles
-from .client.outputs import (
-    ActiveChanged,
-    Attached,
-    Closed,
-    Connect,
-    ConsumerBlocked,
-    ConsumerFailed,
-    ConsumerInterceptorFailed,
-    ConsumerReady,
-    Deliverable,
-    Detached,
-    Disconnect,
-    EndOfTopic,
-    FailoverFailed,
-    InterceptorFailed,
-    LetterFailed,
-    LetterSent,
-    Notice,
-    Output,
-    PartitionEnded,
-    PartitionsAdded,
-    ProducerFailed,
-    ProducerReady,
-    Receipts,
-    RequestAnswered,
-    RequestDone,
-    RequestFailed,
-    RequestSent,
-    Retrying,
-    SendFailed,
-    ServiceUrlSwitched,
-    TableChanged,
-    TableViewFailed,
-    TableViewReady,
-    TopicJoined,
-    TopicLeft,
-    Transmit,
-    Undecryptable,
-    Writable,
-)
 from .client.producing.partition_producer import PartitionStatistics
 from .client.producing.routing import hash_key
 from .client.statistics import ConsumerStatistics, ProducerStatistics, SendLatency
@@ -181,9 +142,10 @@ from .model.topic_name import TopicName
 from .model.unknown_names import did_you_mean, unknown_names
 from .wire.message_ids import decode_message_id, encode_message_id
 from .wire.messages.raw_batch import RawBatch
+from .wire.uniform.member_template import MemberTemplate, member_template
 
 __all__ = [
-    # outputs by side: both have Transmit and Disconnect
+    # outputs, a namespace for each side
     "broker_outputs",
     "client_outputs",
     # the broker
@@ -199,7 +161,6 @@ __all__ = [
     "MemoryStore",
     "NotFound",
     "Policies",
-    "BacklogAnalysis",
     "StoredMessage",
     "StatsOptions",
     "InUse",
@@ -208,43 +169,7 @@ __all__ = [
     "NotApplicable",
     # the root
     "Client",
-    # what it says
-    "ActiveChanged",
     "ArrivalCounters",
-    "Attached",
-    "Closed",
-    "Connect",
-    "ConsumerBlocked",
-    "ConsumerFailed",
-    "ConsumerInterceptorFailed",
-    "ConsumerReady",
-    "Deliverable",
-    "Detached",
-    "Disconnect",
-    "EndOfTopic",
-    "FailoverFailed",
-    "InterceptorFailed",
-    "LetterFailed",
-    "LetterSent",
-    "Notice",
-    "Output",
-    "PartitionEnded",
-    "PartitionsAdded",
-    "ProducerFailed",
-    "ProducerReady",
-    "Receipts",
-    "RequestAnswered",
-    "RequestDone",
-    "RequestFailed",
-    "RequestSent",
-    "Retrying",
-    "SendFailed",
-    "ServiceUrlSwitched",
-    "TopicJoined",
-    "TopicLeft",
-    "Transmit",
-    "Undecryptable",
-    "Writable",
     # what people ask for
     "NO_REPLICATION",
     "AutoFailover",
@@ -269,9 +194,6 @@ __all__ = [
     "RedeliveryBackoff",
     "RoutingMode",
     "SubscriptionType",
-    "TableChanged",
-    "TableViewFailed",
-    "TableViewReady",
     "TableViewSpec",
     "TableViewTooLarge",
     "TopicDomain",
@@ -295,6 +217,8 @@ __all__ = [
     "TopicMessageId",
     "TopicName",
     "RawBatch",
+    "MemberTemplate",
+    "member_template",
     "datetime_of",
     "decode_checkpoint",
     "decode_message_id",

@@ -89,7 +89,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Any]", output: OutputType
     simulate.add_argument("--seeds", type=_positive, default=100, metavar="N", help="how many (default 100)")
     simulate.add_argument("--tasks", type=_positive, metavar="N", help="into how many tasks they are cut")
     simulate.add_argument(
-        "--report", type=Path, metavar="FOLDER", help="write report.html, what was reached and what was not"
+        "--report", type=Path, metavar="FOLDER", help="write report.html: which situations were reached"
     )
     simulate.add_argument("--table", metavar="PATH", help="write a row per seed there, as Parquet")
     simulate.add_argument(
@@ -152,7 +152,7 @@ def _add_audit(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--identity",
         choices=["content", "sequence", "position"],
-        help="what makes two messages the same (default: position with an archive, else content)",
+        help="what makes two messages equal (default: position with an archive, else content)",
     )
 
 

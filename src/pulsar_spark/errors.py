@@ -71,8 +71,8 @@ class DataLoss(PulsarSparkError):
 
     def __init__(self, topic: str, expected: str, found: str, reason: str) -> None:
         super().__init__(
-            f"data loss in {topic}: {reason}; expected to go on {expected}, found {found}. "
-            "Set failOnDataLoss=false to go on with what is there."
+            f"data loss in {topic}: {reason}; expected to continue {expected}, found {found}. "
+            "Set failOnDataLoss=false to continue with the present messages."
         )
         self.topic = topic
         self.expected = expected

@@ -161,11 +161,18 @@ MODULE = {
     "PulsarException": "PulsarError",
     "Timeout": "with trio.fail_after(seconds) raises trio.TooSlowError",
     "AlreadyClosed": "ResourceClosed",
-    "AuthenticationToken": "Token",
-    "AuthenticationTLS": "MutualTls",
+    "AuthenticationAthenz": "AthenZ is not supported yet, a subclass of Authentication brings its tokens",
     "AuthenticationBasic": "Basic",
-    "AuthenticationOauth2": "authentication is not supported yet",
+    "AuthenticationOauth2": "OAuth2 is not supported yet, Token(function) asks a function for each token",
+    "AuthenticationTLS": "MutualTls",
+    "AuthenticationToken": "Token",
+    "AutoClusterFailover": "AutoFailover",
+    "ServiceInfoProvider": (
+        "providers of an application's own are not supported yet, there are ControlledFailover and "
+        "client.update_service_url(url)"
+    ),
     "CryptoKeyReader": _NO_ENCRYPTION,
+    "EncryptionKey": _NO_ENCRYPTION,
     "schema": _NO_SCHEMAS,
 }
 """Names of the module."""

@@ -18,9 +18,11 @@ DEFAULT_PORT = 6650
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `broker`."""
     parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")
-    parser.add_argument("--port", type=port, help=f"0 takes a free one (default {DEFAULT_PORT})")
     parser.add_argument(
-        "--http-port", type=port, help="serve Pulsar's administration over HTTP here; 0 takes a free port"
+        "--port", type=port, help=f"port of the binary protocol; 0 takes a free port (default {DEFAULT_PORT})"
+    )
+    parser.add_argument(
+        "--http-port", type=port, help="port of the administration over HTTP; 0 takes a free port"
     )
     parser.add_argument(
         "--conf", type=Path, metavar="FILE", help="settings in a file such as Pulsar's broker.conf"
@@ -30,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting by Pulsar's name, such as maxMessageSize=1048576, which goes before the file's; may "
-        "be repeated. --host, --port and --http-port go before both",
+        help="a setting by Pulsar's name, such as maxMessageSize=1048576, which overrides the file's; may "
+        "be repeated. --host, --port and --http-port override both",
     )
 
 

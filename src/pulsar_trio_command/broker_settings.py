@@ -110,7 +110,7 @@ SETTINGS: dict[str, Setting] = {
     "brokerServicePort": _number("port", 0, 65535, "0 is a free one"),
     "webServicePort": _number("http_port", 0, 65535, "0 is a free one"),
     "bindAddress": _text("host", "address to listen on; 127.0.0.1 where nothing says another"),
-    "advertisedAddress": _text("advertised_host", "host that clients are told to connect to"),
+    "advertisedAddress": _text("advertised_host", "host that lookups answer with"),
     "clusterName": _text("cluster"),
     # connections
     "keepAliveIntervalSeconds": _seconds("keepalive_interval", 1, ""),

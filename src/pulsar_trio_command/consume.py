@@ -24,7 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `consume`."""
     parser.add_argument("topic")
     parser.add_argument(
-        "--subscription", required=True, help="begins at the earliest message if it is new, or see --from"
+        "--subscription",
+        required=True,
+        help="name; a new subscription starts at the earliest message, or see --from",
     )
     parser.add_argument(
         "--kind",

@@ -63,7 +63,7 @@ class Check:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `demo`."""
-    parser.add_argument("--url", help="use this Pulsar instead of a broker of our own")
+    parser.add_argument("--url", help="use this Pulsar instead of the embedded broker")
     parser.add_argument("--count", type=positive, default=100_000, help="messages (default %(default)s)")
     parser.add_argument(
         "--size", type=byte_count, default=100, help="bytes of a message (default %(default)s)"

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--key-separator",
         type=_separator,
         metavar="TEXT",
-        help="each line is a key, this text (\\t is a tab), and a value; what follows the first one is value",
+        help="each line is a key, this text (\\t is a tab) and a value, which may contain the text",
     )
     parser.add_argument(
         "--size", type=byte_count, default=100, help="bytes of a generated message (default 100)"

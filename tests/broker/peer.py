@@ -12,11 +12,11 @@ from pulsar_sansio.broker import Broker, BrokerConfig, MemoryStore
 from pulsar_sansio.broker.outputs import Disconnect, Persist, ResumeReading, Transmit
 from pulsar_sansio.wire import (
     INDIVIDUAL,
+    FrameDecoder,
     MessageCommand,
     MessageMetadata,
     Send,
     SingleMessageMetadata,
-    decode_frame,
     encode_ack,
     encode_command,
     encode_flow,
@@ -146,7 +146,7 @@ class Peer:
     def take(self, data: bytes) -> None:
         self._bytes += data
         position = 0
-        while (frame := decode_frame(self._bytes, position, LIMIT)) is not None:
+        while (frame := FrameDecoder().decode(self._bytes, position, LIMIT)) is not None:
             number, command, position = frame
             self.inbox.append((number, command))
         self._bytes = self._bytes[position:]

@@ -31,7 +31,7 @@ def test_a_message_is_confirmed_delivered_and_acknowledged() -> None:
 
 
 def test_nothing_is_confirmed_or_delivered_before_it_is_durable() -> None:
-    """BROKER-41, STORE-43."""
+    """BROKER-41, STORE-43. Rules STORE-11 and STORE-12."""
     world = World()
     producing, consuming = world.connect(), world.connect()
     producing.producer()
@@ -48,6 +48,7 @@ def test_nothing_is_confirmed_or_delivered_before_it_is_durable() -> None:
 
 
 def test_a_new_broker_over_the_same_store_goes_on() -> None:
+    """Rules BROKER-48 and STORE-04."""
     world = World()
     producing, consuming = world.connect(), world.connect()
     producing.producer()

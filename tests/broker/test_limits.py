@@ -78,6 +78,7 @@ def test_producers_create_no_more_subscriptions_than_the_configuration_allows() 
 
 
 def test_types_of_subscriptions() -> None:
+    """Rules BROKER-14 and CFG-506."""
     world = World()
     world.broker.administration.set_policy(0, NAMESPACE, "subscription_types", ("Shared",))
     peer = world.connect()

@@ -13,9 +13,9 @@ from pulsar_sansio.client.delivery.received_entries import Messages
 from pulsar_sansio.client.outputs import NOTICES, Connect, Disconnect, Output, Transmit
 from pulsar_sansio.model.config import ClientConfig, ConsumerSpec, SubscriptionType
 from pulsar_sansio.wire import (
+    FrameDecoder,
     MessageCommand,
     MessageMetadata,
-    decode_frame,
     encode_batch_payloads,
     encode_command,
     encode_message_metadata,
@@ -90,7 +90,7 @@ class Script:
     def _read(self, data: bytes) -> None:
         self._unread += data
         position = 0
-        while (frame := decode_frame(self._unread, position, 2**31)) is not None:
+        while (frame := FrameDecoder().decode(self._unread, position, 2**31)) is not None:
             kind, command, position = frame
             match name_of(kind):
                 case "CONNECT":

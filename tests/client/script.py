@@ -21,7 +21,7 @@ from pulsar_sansio.client.outputs import (
 )
 from pulsar_sansio.model.config import ClientConfig, ProducerSpec
 from pulsar_sansio.wire import (
-    decode_frame,
+    FrameDecoder,
     encode_command,
     encode_send_receipt,
     max_frame_size,
@@ -103,7 +103,7 @@ class Script:
         found = []
         position = 0
         while position < len(data):
-            frame = decode_frame(data, position, max_frame_size(64 * 1024 * 1024))
+            frame = FrameDecoder().decode(data, position, max_frame_size(64 * 1024 * 1024))
             assert frame is not None, "the client left half a frame"
             kind, command, position = frame
             found.append((kind, command))

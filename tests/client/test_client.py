@@ -50,6 +50,7 @@ SPEC = ProducerSpec(topic="demo", batching=None)
 
 
 def test_producers_consumers_and_requests_have_different_ids_and_wire_ids_of_their_own() -> None:
+    """Rules CLIENT-17 and PROD-01."""
     script = Script()
     client, now = script.client, script.now
     ids = [
@@ -99,6 +100,7 @@ def test_several_connections_to_one_broker_are_shared_out() -> None:
 
 
 def test_nothing_is_said_and_nothing_is_due_without_a_reason() -> None:
+    """Rule CLIENT-02."""
     client = Client(0, ClientConfig(service_url="pulsar://x"), seed=1)
     assert client.next_output() is None
     assert not client.has_output
@@ -109,6 +111,7 @@ def test_nothing_is_said_and_nothing_is_due_without_a_reason() -> None:
 
 
 def test_a_deadline_that_is_handled_too_early_or_twice_does_nothing() -> None:
+    """Rule TIMER-16."""
     script = Script()
     script.ready_producer()
     deadline = script.client.next_deadline()
@@ -158,7 +161,8 @@ def test_inputs_may_come_before_outputs_are_taken() -> None:
 
 
 def test_close_closes_producers_then_links_then_is_done() -> None:
-    """Producers and consumers close before the connections (rules CLIENT-22, CLIENT-25)."""
+    """Producers and consumers close before the connections (rules CLIENT-22, CLIENT-25). Rule POOL-12. Rule
+    TIMER-01."""
     script = Script()
     client = script.client
     first, link = script.ready_producer(SPEC)
@@ -207,6 +211,7 @@ def test_an_idle_client_closes_at_once() -> None:
 
 
 def test_close_ends_what_is_under_way() -> None:
+    """Rule CLIENT-24."""
     script = Script()
     client = script.client
     producer = client.open_producer(script.now, SPEC)
@@ -253,7 +258,7 @@ def test_close_is_bounded_by_the_operation_timeout() -> None:
     ],
 )
 def test_a_closed_client_takes_no_commands(command: Callable[[Client, int], object]) -> None:
-    """A command after the end raises `ClosedError` (rule CLIENT-05)."""
+    """A command after the end raises `ClosedError` (rule CLIENT-05). Rules CLIENT-09 and ERR-03."""
     script = Script()
     script.client.open_producer(script.now, SPEC)
     script.client.close(script.now)
@@ -267,6 +272,7 @@ def test_a_closed_client_takes_no_commands(command: Callable[[Client, int], obje
 
 
 def test_an_abandoned_producer_is_closed_even_if_it_opens_after_all() -> None:
+    """Rules HAND-10, HAND-12 and PROD-15."""
     script = Script()
     producer = script.client.open_producer(script.now, SPEC)
     link = script.ready_link()
@@ -298,6 +304,7 @@ def test_an_abandoned_close_is_not_reported() -> None:
 
 
 def test_bad_specs_and_names_are_refused_by_what_is_wrong() -> None:
+    """Rule CLIENT-09."""
     script = Script()
     client, now = script.client, script.now
     with pytest.raises(InvalidConfiguration, match="ProducerSpec"):
@@ -313,6 +320,7 @@ def test_bad_specs_and_names_are_refused_by_what_is_wrong() -> None:
 
 
 def test_a_closed_producer_says_so_and_why() -> None:
+    """Rules PROD-32 and ERR-04."""
     script = Script()
     producer, link = script.ready_producer(SPEC)
     script.feed(link, frame_close_producer())
@@ -343,6 +351,7 @@ def test_why_they_ended_is_remembered_of_so_many_only() -> None:
 
 
 def test_a_number_that_was_never_given_is_a_mistake() -> None:
+    """Rules ERR-05 and ERR-17."""
     script = Script()
     with pytest.raises(LocalProtocolError) as caught:
         script.client.close(script.now, 7)
@@ -361,6 +370,7 @@ def test_every_public_name_is_there_once() -> None:
 
 
 def test_partitions_over_the_root() -> None:
+    """Rule LOOKUP-09."""
     script = Script()
     request = script.client.partitions(script.now, "demo")
     link = script.ready_link()

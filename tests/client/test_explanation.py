@@ -160,6 +160,7 @@ class TestProducers:
         assert "1 of at most" in explained(script, handle)[1]
 
     def test_neither_payloads_nor_keys_nor_properties_are_in_it(self) -> None:
+        """Rule INV-X1."""
         script = Script()
         handle, link = script.ready_producer(batching=None, properties={"token": "secret-1"})
         message = OutgoingMessage(b"secret-2", key="secret-3", properties={"p": "secret-4"})

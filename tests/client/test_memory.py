@@ -91,6 +91,7 @@ def test_writable_comes_once_and_only_when_what_was_refused_fits() -> None:
 
 
 def test_a_message_larger_than_the_limit_is_taken_when_nothing_else_is_held() -> None:
+    """Rule GAP-22."""
     one = sender(100)
     one.send(b"1")
     with pytest.raises(MemoryBufferIsFull):

@@ -28,7 +28,7 @@ from pulsar_sansio.model.config import (
 )
 from pulsar_sansio.model.errors import MessageTooLarge, ProducerBusy, TopicNotFound
 from pulsar_sansio.model.message_id import MessageId
-from pulsar_sansio.wire import decode_frame, max_frame_size, unpack_payload
+from pulsar_sansio.wire import FrameDecoder, max_frame_size, unpack_payload
 from tests.client.script import Command, Script
 from tests.wire.recordings import FOLDER
 
@@ -70,7 +70,7 @@ class Replay:
     def commands(self) -> list[tuple[int, Any]]:
         found = []
         for direction, frame in self.frames:
-            decoded = decode_frame(frame, 0, max_frame_size())
+            decoded = FrameDecoder().decode(frame, 0, max_frame_size())
             assert decoded is not None
             if direction == ">":
                 found.append(decoded[:2])
@@ -96,7 +96,7 @@ class Replay:
             while written:
                 direction, expected = self.frames[self.position]
                 assert direction == ">", "the client spoke out of turn"
-                frame = decode_frame(written, 0, max_frame_size())
+                frame = FrameDecoder().decode(written, 0, max_frame_size())
                 assert frame is not None
                 kind, _, end = frame
                 if kind != Command.CONNECT:

@@ -53,6 +53,7 @@ def test_batches(by_key: bool) -> None:
 
 
 def test_latency_is_from_closing_an_entry_to_its_receipt() -> None:
+    """Rule PROD-03."""
     sender = Sender()
     assert statistics(sender).latency is None
     for number in range(4):

@@ -7,7 +7,7 @@ import pytest
 
 from pulsar_sansio.conformance import Session, Side
 from pulsar_sansio.conformance import commands as c
-from pulsar_sansio.wire import decode_frame
+from pulsar_sansio.wire import FrameDecoder
 from tests.conformance.recorded import NAMES, Piece, frames, judge
 
 SPOILT = 5
@@ -17,7 +17,7 @@ Mutation = Callable[[tuple[Piece, ...]], Iterator[tuple[list[Piece], Side]]]
 
 
 def kind_of(piece: Piece) -> int:
-    decoded = decode_frame(piece[2], 0, 1 << 30)
+    decoded = FrameDecoder().decode(piece[2], 0, 1 << 30)
     assert decoded is not None
     return decoded[0]
 

@@ -6,7 +6,7 @@ from pulsar_sansio.conformance import Session, Side, Violation, registry
 from pulsar_sansio.conformance import conversation as conversations
 from pulsar_sansio.conformance.registry import RULES
 from pulsar_sansio.model.errors import FrameError
-from pulsar_sansio.wire import decode_frame, max_frame_size
+from pulsar_sansio.wire import FrameDecoder, max_frame_size
 from tests.conformance import (
     cases_consumers,
     cases_delivery,
@@ -43,7 +43,7 @@ def test_what_is_only_heard_shows_the_other_sides_faults(case: Case) -> None:
     judged, heard = Session(), Session()
     for connection, side, data in script.frames:
         try:
-            found = decode_frame(data, 0, max_frame_size(5 * 1024 * 1024))
+            found = FrameDecoder().decode(data, 0, max_frame_size(5 * 1024 * 1024))
         except FrameError:
             return  # no frame: nothing that could be heard
         if found is None:
@@ -62,7 +62,7 @@ def test_a_fault_of_the_receiver_is_heard() -> None:
     session = Session()
     heard: list[Violation] = []
     for connection, side, data in script.frames:
-        found = decode_frame(data, 0, max_frame_size(5 * 1024 * 1024))
+        found = FrameDecoder().decode(data, 0, max_frame_size(5 * 1024 * 1024))
         assert found is not None
         heard += session.conversation(connection).heard(side, *found[:2])
     assert [(each.rule_id, each.side) for each in heard] == [("INV-P6", Side.CLIENT)]

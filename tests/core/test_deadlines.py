@@ -16,6 +16,7 @@ def test_nothing_is_due_where_nothing_is_set() -> None:
 
 
 def test_runs_by_time_and_by_order_of_setting_within_it() -> None:
+    """Rule TIMER-01."""
     done: list[str] = []
     deadlines = Deadlines()
     a, b, c = (deadlines.slot(partial(done.append, name)) for name in "abc")
@@ -51,6 +52,7 @@ def test_a_slot_is_due_only_when_it_was_set_for_last() -> None:
 
 
 def test_a_cleared_slot_is_not_due() -> None:
+    """Rule TIMER-16."""
     deadlines = Deadlines()
     slot = deadlines.slot(lambda: None)
     slot.set(5)

@@ -43,7 +43,7 @@ async def test_sending(number: int) -> None:
 
 
 def test_the_page_about_sending_names_every_refusal_as_it_is() -> None:
-    """The table's last column and `retryable` say the same."""
+    """The table's last column and `retryable` say the same. Rule PROD-58."""
     rows = (DOCS / "sending.md").read_text().split("## Errors")[1].splitlines()
     seen = 0
     for row in rows:

@@ -17,21 +17,13 @@ from fuzz.draws import Draws
 from fuzz.payloads import CODECS, LIES, bomb, header, sealed
 from fuzz.trees import LENGTH, START_GROUP, varint
 from pulsar_sansio import (
-    Closed,
     CompressionType,
-    Connect,
-    ConsumerReady,
     ConsumerSpec,
-    Detached,
-    Disconnect,
-    ProducerFailed,
     ProducerSpec,
-    Receipts,
-    RequestDone,
-    RequestFailed,
     SubscriptionType,
     TooManyPartitions,
     TooManyRedirects,
+    client_outputs,
 )
 from pulsar_sansio.client.connecting import connection
 from pulsar_sansio.client.delivery import permits
@@ -78,7 +70,7 @@ def subscribed(**options: Any) -> tuple[Script, int, int]:
     script.find_topic(link)
     asked = script.sent(link, Command.SUBSCRIBE)
     script.feed(link, frame_success(asked.request_id))
-    assert isinstance(script.said()[-1], ConsumerReady)
+    assert isinstance(script.said()[-1], client_outputs.ConsumerReady)
     script.sent(link, Command.FLOW)
     return script, link, consumer
 
@@ -105,7 +97,7 @@ def held(act: Callable[[], object]) -> tuple[int, int]:
 
 def why_ended(script: Script) -> str:
     """The reason for which the one link was ended."""
-    [reason] = [output.reason for output in script.said() if isinstance(output, Disconnect)]
+    [reason] = [output.reason for output in script.said() if isinstance(output, client_outputs.Disconnect)]
     return reason
 
 
@@ -192,7 +184,8 @@ def test_an_entry_that_lies_costs_at_most_itself(lie: str) -> None:
             continue  # no broker would have taken it
         script.feed(link, message(payload, seed))
         assert is_alive(script, link)
-        if any(isinstance(output, Closed) for output in script.said()):  # it looked like a chunk
+        closed = [output for output in script.said() if isinstance(output, client_outputs.Closed)]
+        if closed:  # it looked like a chunk
             script, link, consumer = subscribed()
         for each in script.client.take(script.now, consumer, 100_000):
             read_everything(each)
@@ -416,7 +409,7 @@ def test_receipts_that_nobody_asked_for() -> None:
     assert script.said() == []
     script.feed(link, frame_receipt(0))
     [receipts] = script.said()
-    assert isinstance(receipts, Receipts)
+    assert isinstance(receipts, client_outputs.Receipts)
     assert len(receipts.message_ids) == 1
     script.feed(link, frame_receipt(0), frame_receipt(5), frame_receipt(2**64 - 1))
     assert script.said() == [], "nothing is waiting, so nothing is ahead"
@@ -462,7 +455,7 @@ def test_words_without_end_are_cut() -> None:
     asked = script.sent(link, Command.PRODUCER)
     script.feed(link, frame_error(asked.request_id, 16, "x" * MIB))
     [failed] = script.said()
-    assert isinstance(failed, ProducerFailed)
+    assert isinstance(failed, client_outputs.ProducerFailed)
     assert len(str(failed.error)) < 5000
 
 
@@ -477,13 +470,13 @@ def test_redirects_without_end() -> None:
     link = script.ready_link()
     script.check_partitions(link)
     hops = 0
-    failed: list[ProducerFailed] = []
+    failed: list[client_outputs.ProducerFailed] = []
     for _ in range(100_000):
         script.drain()
         outputs = script.said()
-        failed += [output for output in outputs if isinstance(output, ProducerFailed)]
+        failed += [output for output in outputs if isinstance(output, client_outputs.ProducerFailed)]
         for output in outputs:
-            if isinstance(output, Connect):
+            if isinstance(output, client_outputs.Connect):
                 script.open(output.link)
                 script.feed(output.link, frame_connected())
         asked = False
@@ -517,7 +510,7 @@ def test_redirects_to_ever_new_hosts_for_an_hour() -> None:
     while script.now < end:
         busy = False
         for output in script.said():
-            if isinstance(output, Connect):
+            if isinstance(output, client_outputs.Connect):
                 script.open(output.link)
                 script.feed(output.link, frame_connected())
                 busy = True
@@ -567,7 +560,7 @@ def test_closed_and_sent_elsewhere_without_end() -> None:
     assert is_alive(script, link)
     script.advance(0.2)
     script.sent(link, Command.LOOKUP)
-    assert producer in {output.id for output in script.said() if isinstance(output, Detached)}
+    assert producer in {output.id for output in script.said() if isinstance(output, client_outputs.Detached)}
 
 
 def test_requests_that_are_over_are_not_kept_behind_one_that_is_not() -> None:
@@ -586,7 +579,7 @@ def test_requests_that_are_over_are_not_kept_behind_one_that_is_not() -> None:
                 if kind == Command.ACK:
                     answer = proto.CommandAckResponse(consumer_id=0, request_id=command.request_id)
                     script.feed(link, encode_command(Command.ACK_RESPONSE, answer))
-            assert script.said()[-1] == RequestDone(request, None)
+            assert script.said()[-1] == client_outputs.RequestDone(request, None)
             script.history.clear()
 
     now, _ = held(talk)
@@ -621,7 +614,7 @@ def test_a_challenge_ends_the_link_and_says_nothing() -> None:
     """This client has no credentials yet, and gives none away."""
     script = Script()
     script.client.open_producer(script.now, PRODUCER)
-    link = script.expect_one(Connect).link
+    link = script.expect_one(client_outputs.Connect).link
     script.open(link)
     script.commands(link)
     challenge = proto.CommandAuthChallenge(server_version="x")
@@ -640,13 +633,13 @@ def test_a_topic_of_thousands_of_millions_of_partitions(count: int) -> None:
     link = script.ready_link()
     _, peak = held(lambda: script.check_partitions(link, count))
     [failed] = script.said()
-    assert isinstance(failed, ProducerFailed)
+    assert isinstance(failed, client_outputs.ProducerFailed)
     assert isinstance(failed.error, TooManyPartitions)
     assert f"{count} partitions, allowed are 10000 (max_partitions)" in str(failed.error)
     request = script.client.partitions(script.now, "demo")
     _, peak_of_asking = held(lambda: script.check_partitions(link, count))
     [refused] = script.said()
-    assert isinstance(refused, RequestFailed)
+    assert isinstance(refused, client_outputs.RequestFailed)
     assert (refused.request, type(refused.error)) == (request, TooManyPartitions)
     assert max(peak, peak_of_asking) < 100_000
 
@@ -656,7 +649,7 @@ def test_as_many_partitions_as_are_allowed() -> None:
     request = script.client.partitions(script.now, "demo")
     link = script.ready_link()
     script.check_partitions(link, 20_000)
-    assert script.said() == [RequestDone(request, 20_000)]
+    assert script.said() == [client_outputs.RequestDone(request, 20_000)]
 
 
 # --- tricks of protobuf ------------------------------------------------------------------------------

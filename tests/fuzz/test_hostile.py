@@ -18,7 +18,7 @@ from pulsar_sansio import BrokerConfig, ClientConfig, ConnectionLost, ConsumerSp
 from pulsar_sansio.client.connecting.connection import Connection
 from pulsar_sansio.client.outputs import EndOfTopic
 from pulsar_sansio.model.errors import FrameError
-from pulsar_sansio.wire import decode_frame, proto, unpack_payload
+from pulsar_sansio.wire import FrameDecoder, proto, unpack_payload
 
 # --- what is said ------------------------------------------------------------------------------------
 
@@ -53,7 +53,7 @@ def test_mutations_are_met_and_not_all_are_refused() -> None:
     for case in cases()[::3]:
         data = frame(encode(mutated_command(case, draws, {})))
         try:
-            assert decode_frame(data, 0, 10**6) is not None
+            assert FrameDecoder().decode(data, 0, 10**6) is not None
             taken[case.mutation] += 1
         except FrameError:
             refused[case.mutation] += 1
@@ -66,7 +66,7 @@ def test_a_legal_command_is_legal() -> None:
     for number in TYPES:
         for _ in range(5):
             whole = frame(encode(legal_command(number, draws, {})))
-            decoded = decode_frame(whole, 0, 10**6)
+            decoded = FrameDecoder().decode(whole, 0, 10**6)
             assert decoded is not None
             assert decoded[0] == number, NAMES[number]
 

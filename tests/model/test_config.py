@@ -28,7 +28,7 @@ BAD: list[tuple[Any, dict[str, Any], str]] = [
     (ClientConfig, {"service_url": URL, "operation_timeout": 0}, "operation_timeout"),
     (ClientConfig, {"service_url": URL, "keepalive_interval": float("nan")}, "keepalive_interval"),
     (ClientConfig, {"service_url": URL, "connect_timeout": "10"}, "connect_timeout"),
-    (ClientConfig, {"service_url": URL, "connections_per_broker": 0}, "connections_per_broker"),
+    (ClientConfig, {"service_url": URL, "connections_per_broker": 0}, "connections_per_broker"),  # POOL-03
     (ClientConfig, {"service_url": URL, "max_lookup_redirects": -1}, "max_lookup_redirects"),
     (ClientConfig, {"service_url": URL, "initial_backoff": 2.0, "max_backoff": 1.0}, "max_backoff"),
     (ClientConfig, {"service_url": URL, "listener_name": " "}, "listener_name"),
@@ -71,6 +71,26 @@ BAD: list[tuple[Any, dict[str, Any], str]] = [
             "auto_scaled_receiver_queue_size": True,
         },
         "auto_scaled",
+    ),
+    (
+        ConsumerSpec,
+        {
+            "topic": "x",
+            "subscription": "s",
+            "subscription_type": SubscriptionType.SHARED,
+            "read_compacted": True,
+        },
+        "read_compacted",
+    ),  # CLIENT-14
+    (
+        ConsumerSpec,
+        {
+            "topic": "non-persistent://a/b/x",
+            "subscription": "s",
+            "subscription_type": SubscriptionType.EXCLUSIVE,
+            "read_compacted": True,
+        },
+        "persistent topic",
     ),
     (BatchReceivePolicy, {"max_messages": 0}, "max_messages"),
     (BatchReceivePolicy, {"max_bytes": 0}, "max_bytes"),
@@ -117,6 +137,7 @@ BAD: list[tuple[Any, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("kind", "options", "word"), BAD)
 def test_a_bad_option_is_named(kind: Any, options: dict[str, Any], word: str) -> None:
+    """Rule ERR-01."""
     with pytest.raises(InvalidConfiguration, match=word):
         kind(**options)
 
@@ -134,12 +155,20 @@ def test_the_delays_of_a_backoff(backoff: RedeliveryBackoff, seconds: tuple[floa
     assert backoff.delays() == tuple(round(each * 1_000_000_000) for each in seconds)
 
 
+def test_the_topic_of_a_producer_is_checked_before_its_options() -> None:
+    """Rule CLIENT-09."""
+    with pytest.raises(InvalidTopicName):
+        ProducerSpec("a/b", name="")
+
+
 def test_a_bad_topic_is_an_invalid_topic_name() -> None:
+    """Rule ERR-02."""
     with pytest.raises(InvalidTopicName):
         ConsumerSpec("a/b", "s")
 
 
 def test_specs_are_frozen_and_picklable() -> None:
+    """Rule CLIENT-26."""
     for spec in (
         ClientConfig(URL),
         ProducerSpec("x", compression=CompressionType.ZSTD),

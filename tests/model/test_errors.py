@@ -36,6 +36,7 @@ NOT_RETRYABLE = {
 
 @pytest.mark.parametrize("code", ServerError)
 def test_every_code_has_its_error(code: ServerError) -> None:
+    """Rules WIRE-19 and ERR-15."""
     error = broker_error(code, "the broker's words")
     assert error.code == code
     assert error.text == "the broker's words"
@@ -46,6 +47,7 @@ def test_every_code_has_its_error(code: ServerError) -> None:
 
 @pytest.mark.parametrize("code", [-1, 26, 999])
 def test_a_code_of_a_newer_broker_is_unknown_and_retryable(code: int) -> None:
+    """Rule WIRE-19."""
     error = broker_error(code, "new")
     assert error.code == ServerError.UnknownError
     assert str(code) in str(error)

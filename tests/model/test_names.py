@@ -1,4 +1,4 @@
-"""Topic names (TOPIC-01 to TOPIC-04) and service URLs: what is accepted, and what each refusal says."""
+"""Topic names and service URLs: what is accepted, and what each refusal says."""
 
 import pytest
 from hypothesis import given
@@ -19,6 +19,7 @@ EXPANSIONS = [
 
 @pytest.mark.parametrize(("text", "full"), EXPANSIONS)
 def test_short_names_grow_to_the_full_form(text: str, full: str) -> None:
+    """Rules TOPIC-01, TOPIC-02 and GAP-20."""
     assert str(TopicName.parse(text)) == full
     assert str(TopicName.parse(full)) == full
 
@@ -59,12 +60,14 @@ PARTITIONS = [
 
 @pytest.mark.parametrize(("local", "partition", "base"), PARTITIONS)
 def test_partition_suffix(local: str, partition: int, base: str) -> None:
+    """Rule TOPIC-04."""
     name = TopicName.parse(local)
     assert (name.partition, name.base.local) == (partition, base)
 
 
 @given(st.integers(0, 10_000))
 def test_partition_names_come_back(index: int) -> None:
+    """Rule TOPIC-03."""
     name = TopicName.parse("t/n/orders")
     partition = name.partition_name(index)
     assert (partition.partition, partition.base) == (index, name)
@@ -115,6 +118,7 @@ REFUSED_URLS = [
 
 @pytest.mark.parametrize(("text", "words"), REFUSED_URLS)
 def test_a_refused_url_says_what_is_allowed(text: str, words: str) -> None:
+    """Rules CLIENT-03 and CFG-001."""
     with pytest.raises(InvalidServiceUrl, match=words):
         ServiceUrl.parse(text)
 
@@ -127,6 +131,7 @@ def test_a_broker_is_not_asked_over_http(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["pulsar://user:hunter2@a:6650", "ftp://user:hunter2@a"])
 def test_a_secret_in_a_url_is_not_repeated(text: str) -> None:
+    """Rule INV-X1."""
     with pytest.raises(InvalidServiceUrl) as caught:
         ServiceUrl.parse(text)
     assert "hunter2" not in str(caught.value)

@@ -52,6 +52,7 @@ def run(block: Any) -> None:
 
 
 def test_what_was_processed_is_acknowledged() -> None:
+    """Rule NACK-04."""
     judge = Notes()
     message = received(judge)
     run(process(message))
@@ -59,6 +60,7 @@ def test_what_was_processed_is_acknowledged() -> None:
 
 
 def test_what_failed_is_given_back_and_the_error_goes_on() -> None:
+    """Rule NACK-04."""
     judge = Notes()
     message = received(judge)
     with pytest.raises(ZeroDivisionError):
@@ -71,6 +73,7 @@ def test_what_failed_is_given_back_and_the_error_goes_on() -> None:
     [asyncio.CancelledError(), KeyboardInterrupt(), GeneratorExit(), BaseExceptionGroup("x", [SystemExit()])],
 )
 def test_what_is_no_exception_leaves_it_alone(error: BaseException) -> None:
+    """Rule NACK-04."""
     judge = Notes()
     with pytest.raises(type(error)):
         process(received(judge), error).send(None)

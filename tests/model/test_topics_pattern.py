@@ -25,11 +25,13 @@ from pulsar_sansio.model.topics_pattern import (
     ],
 )
 def test_a_pattern_is_of_one_namespace(pattern: str, namespace: str, text: str) -> None:
+    """Rule TOPIC-07."""
     made = TopicsPattern(pattern)
     assert (made.namespace, made.text, str(made)) == (namespace, text, text)
 
 
 def test_the_domain_is_what_is_said_or_what_it_begins_with() -> None:
+    """Rule CFG-223."""
     assert TopicsPattern("x").topics_of is TopicDomain.PERSISTENT
     assert TopicsPattern("non-persistent://a/b/x").topics_of is TopicDomain.NON_PERSISTENT
     assert TopicsPattern("persistent://a/b/x", TopicDomain.ALL).topics_of is TopicDomain.ALL

@@ -7,6 +7,7 @@ LETTERS = [Letter(b"%d" % number, key=f"k{number}") for number in range(20)]
 
 
 async def test_a_topic_is_found_over_http(broker: OurBroker, topic: str) -> None:
+    """Rule GAP-32."""
     url = broker.admin.url
     await in_thread(produce, url, topic, LETTERS)
     found = await in_thread(consume, url, topic, len(LETTERS))

@@ -7,6 +7,7 @@ from typing import Any
 import pulsar
 import pytest
 
+import pulsar_trio
 from pulsar_sansio.model.message import OFFICIAL_NAMES as MESSAGE
 from pulsar_trio import (
     Client,
@@ -16,6 +17,7 @@ from pulsar_trio import (
     Producer,
     Reader,
     TableView,
+    UnknownName,
     official_names,
 )
 from pulsar_trio.client.options import (
@@ -62,6 +64,44 @@ def test_attributes(theirs: type, ours: type, told: dict[str, str]) -> None:
     names = {name for name in vars(theirs) if not name.startswith("_")}
     own = set(dir(ours)) | {"data", "connected", "name", "topic", "subscription"}
     assert names <= own | set(told)
+
+
+@pytest.mark.parametrize(
+    ("name", "missing"),
+    [
+        ("AuthenticationAthenz", "AthenZ"),
+        ("AuthenticationOauth2", "OAuth2"),
+        ("ServiceInfoProvider", "providers of an application's own"),
+        ("CryptoKeyReader", "encryption"),
+        ("EncryptionKey", "encryption"),
+        ("schema", "schemas"),
+    ],
+)
+def test_the_error_for_a_missing_feature_names_it(name: str, missing: str) -> None:
+    assert hasattr(pulsar, name)
+    with pytest.raises(UnknownName, match=f"{missing} (is|are) not supported yet"):
+        getattr(pulsar_trio, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("AuthenticationToken", "Token"),
+        ("AuthenticationTLS", "MutualTls"),
+        ("AuthenticationBasic", "Basic"),
+        ("AutoClusterFailover", "AutoFailover"),
+    ],
+)
+def test_the_error_for_the_official_name_has_ours(name: str, ours: str) -> None:
+    assert hasattr(pulsar, name)
+    with pytest.raises(UnknownName, match=f"did you mean '{ours}'"):
+        getattr(pulsar_trio, name)
+
+
+@pytest.mark.parametrize("name", ["transaction", "new_transaction"])
+def test_a_client_says_that_it_has_no_transactions(name: str) -> None:
+    with pytest.raises(UnknownName, match="transactions are not supported yet"):
+        getattr(Client.__new__(Client), name)
 
 
 def test_hints_that_are_names_are_names_of_ours() -> None:

@@ -21,9 +21,12 @@ class AdminError(Exception):
 class Admin:
     """The administrator's calls. Topics are named in full or, in public/default, by their own part."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, token: str | None = None) -> None:
         self._host = host
         self._port = port
+        self._headers = {"Content-Type": "application/json"}
+        if token is not None:
+            self._headers["Authorization"] = f"Bearer {token}"
 
     @property
     def url(self) -> str:
@@ -105,7 +108,7 @@ class Admin:
                 method,
                 path,
                 body=None if body is None else json.dumps(body),
-                headers={"Content-Type": "application/json"},
+                headers=self._headers,
             )
             response = connection.getresponse()
             content = response.read()

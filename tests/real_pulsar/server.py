@@ -56,16 +56,25 @@ class RealPulsar:
 
     `settings` are lines of its configuration, replacing those of standalone.conf. Ports and data stay the
     same over `kill()` and `start()`; `stop()` ends it for good and removes the data. `long_running`: be fast
-    later rather than ready soon, for measurements.
+    later rather than ready soon, for measurements. `token`: of a superuser, for a broker with authentication.
+    `properties`: system properties of the JVM.
     """
 
-    def __init__(self, settings: Mapping[str, str] | None = None, *, long_running: bool = False) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, str] | None = None,
+        *,
+        long_running: bool = False,
+        token: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
         self._settings = dict(settings or {})
         self._options = [*_JVM_OPTIONS, *([] if long_running else _START_SOON)]
+        self._options += [f"-D{name}={value}" for name, value in (properties or {}).items()]
         self._process: subprocess.Popen[bytes] | None = None
         self._watcher: subprocess.Popen[bytes] | None = None
         self.port, self.admin_port, self._bookkeeper_port = _free_ports(3)
-        self.admin = Admin("127.0.0.1", self.admin_port)
+        self.admin = Admin("127.0.0.1", self.admin_port, token)
         self.folder: Path | None = None
 
     @property

@@ -1,4 +1,4 @@
-"""Access modes: a producer finds out whether it may send to a topic (rules BROKER-33 to BROKER-36)."""
+"""Access modes: a producer finds out whether it may send to a topic."""
 
 import pytest
 import trio

@@ -15,6 +15,7 @@ IDS = {"ledgerId", "entryId", "partitionIndex", "batchIndex", "batchSize"}
 
 
 async def test_a_topic_from_making_to_deleting(broker: BrokerUnderTest, topic: str) -> None:
+    """Rules BROKER-47 and ADMIN-01."""
     path = topic_path(topic)
     not_found = (404, f"Topic {topic} not found")
     assert await broker.request("GET", f"{path}/stats") == not_found
@@ -83,6 +84,7 @@ async def test_numbers_of_partitions_that_cannot_be(broker: BrokerUnderTest, top
 async def test_partitions_grow_and_keep_what_is_in_the_old_ones(
     broker: BrokerUnderTest, client: Client, topic: str
 ) -> None:
+    """Rule TOPIC-05."""
     path = f"{topic_path(topic)}/partitions"
     assert await broker.request("PUT", path, 1) == (204, None)
     assert len(await client.partitions(topic)) == 1
@@ -104,6 +106,7 @@ async def test_partitions_grow_and_keep_what_is_in_the_old_ones(
 
 
 async def test_only_partitioned_topics_grow(broker: BrokerUnderTest, topic: str) -> None:
+    """Rule TOPIC-05."""
     path = f"{topic_path(topic)}/partitions"
     refused = (409, f"Topic {topic} is not the partitioned topic.")
     assert await broker.request("POST", path, 3) == refused
@@ -494,6 +497,7 @@ async def test_looking_into_a_backlog(broker: BrokerUnderTest, client: Client, t
 
 
 async def test_all_backlogs_of_a_namespace(broker: BrokerUnderTest, client: Client, local_name: str) -> None:
+    """Rule STORE-39."""
     namespace = f"public/{local_name}"
     path = f"/admin/v2/namespaces/{namespace}"
     assert await broker.request("PUT", path) == (204, None)

@@ -156,7 +156,7 @@ async def test_of_partitions(broker: BrokerUnderTest, client: Client, topic: str
 
 
 async def test_of_several_topics(client: Client, topic: str) -> None:
-    """Half of the messages each, in a batch of each."""
+    """Half of the messages each, in a batch of each. Rule DLQ-10."""
     handling = Handling(0.01)
     names = [f"{topic}-a", f"{topic}-b"]
     async with (

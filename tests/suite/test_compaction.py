@@ -32,6 +32,7 @@ async def read(client: Client, topic: str, compacted: bool = True) -> list[tuple
 async def test_the_last_message_of_every_key(
     broker: BrokerUnderTest, client: Client, topic: str, batched: bool
 ) -> None:
+    """Rule MSG-08."""
     batching = BatchingPolicy(max_messages=4, max_delay=1.0) if batched else None
     async with client.create_producer(topic, batching=batching) as producer:
         sent = [

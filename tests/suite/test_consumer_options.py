@@ -60,7 +60,7 @@ async def test_a_subscription_that_is_not_durable_begins_at_a_message(
 
 
 async def test_a_state_that_is_to_be_replicated(client: Client, topic: str) -> None:
-    """There is no other cluster; it is a subscription like any other."""
+    """There is no other cluster; it is a subscription like any other. Rule GEO-04."""
     async with client.subscribe(topic, "sub", replicate_subscription_state=True) as consumer:
         async with client.create_producer(topic) as producer:
             await producer.send_many(payloads(3))
@@ -68,6 +68,7 @@ async def test_a_state_that_is_to_be_replicated(client: Client, topic: str) -> N
 
 
 async def test_topics_of_several_namespaces(client: Client, local_name: str) -> None:
+    """Rule TOPIC-07."""
     names = [f"persistent://public/{namespace}/{local_name}" for namespace in ("default", "deduplication")]
     async with client.subscribe(names, "sub", kind="shared") as consumer:
         for name in names:

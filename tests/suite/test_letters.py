@@ -91,7 +91,7 @@ async def test_the_dead_letter_topic_may_have_partitions(
 
 
 async def test_later(client: Client, topic: str) -> None:
-    """Rules RETRY-01 to RETRY-03: twice, then it is a dead letter."""
+    """Rules RETRY-01, RETRY-02, RETRY-03: twice, then it is a dead letter."""
     policy = DeadLetterPolicy(2, initial_subscription="kept")
     async with (
         client.subscribe(topic, "sub", kind="shared", retry=True, dead_letter=policy) as consumer,

@@ -94,7 +94,8 @@ async def test_a_key_of_bytes_arrives_as_bytes_where_its_text_goes(
 async def test_what_is_sent_arrives_in_order_with_the_ids_that_were_told(
     broker: BrokerUnderTest, client: Client, topic: str
 ) -> None:
-    """Round robin spreads it, a custom function puts it where it says; order holds in each partition."""
+    """Round robin spreads it, a custom function puts it where it says; order holds in each partition. Rule
+    PART-15."""
     await broker.create_partitioned_topic(topic, 4)
     sent: dict[int, list[tuple[MessageId, bytes]]] = defaultdict(list)
     for routing in ("round_robin", lambda message, count: int(message.payload) % count):

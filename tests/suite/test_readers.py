@@ -16,6 +16,7 @@ from tests.suite.line import Line
 
 @pytest.mark.parametrize("size", [1, 5], ids=["singles", "batches"])
 async def test_until_latest(client: Client, topic: str, size: int) -> None:
+    """Rule READER-04."""
     batching = BatchingPolicy(max_messages=size, max_delay=1.0) if size > 1 else None
     async with (
         client.create_producer(topic, batching=batching) as producer,

@@ -149,7 +149,7 @@ async def test_the_timeout_grows_with_the_redelivery_count(client: Client, topic
 async def test_what_is_not_judged_comes_again_from_every_partition(
     client: Client, topic: str, broker: BrokerUnderTest
 ) -> None:
-    """UNACK-10: each partition keeps its own time."""
+    """UNACK-10: each partition keeps its own time. Rules MULTI-05 and MULTI-33."""
     await broker.create_partitioned_topic(topic, 3)
     async with (
         client.subscribe(

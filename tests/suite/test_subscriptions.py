@@ -1,4 +1,4 @@
-"""The four subscription types (rules SUBT-01 to SUBT-08), as consumers see them."""
+"""The four subscription types, as consumers see them."""
 
 import pytest
 import trio
@@ -34,6 +34,7 @@ async def test_a_subscription_has_one_type_at_a_time(client: Client, topic: str)
 
 
 async def test_each_subscription_gets_everything(client: Client, topic: str) -> None:
+    """Rule SUBT-09."""
     async with (
         client.subscribe(topic, "one", kind="exclusive") as one,
         client.subscribe(topic, "two", kind="shared") as two,
@@ -45,6 +46,7 @@ async def test_each_subscription_gets_everything(client: Client, topic: str) -> 
 
 
 async def test_shared_consumers_share(client: Client, topic: str) -> None:
+    """Rule SUBT-09."""
     async with (
         client.subscribe(topic, "sub", kind="shared", receiver_queue_size=10) as first,
         client.subscribe(topic, "sub", kind="shared", receiver_queue_size=10) as second,
@@ -128,6 +130,7 @@ async def test_key_shared_keeps_a_key_at_one_consumer_in_order(client: Client, t
 
 
 async def test_a_new_subscription_begins_where_it_is_told(client: Client, topic: str) -> None:
+    """Rule CONS-43."""
     async with client.create_producer(topic) as producer:
         await producer.send_many(payloads(5))
         async with (

@@ -136,6 +136,7 @@ async def test_they_see_what_comes_from_several_topics_once(client: Client, how:
 
 
 async def test_messages_of_several_topics_are_processed_and_handled(client: Client) -> None:
+    """Rule MULTI-32."""
     async with client.subscribe(["a", "b"], "s", initial_position="earliest") as consumer:
         for topic in "ab":
             await fill(client, topic, 3)

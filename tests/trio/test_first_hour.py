@@ -382,6 +382,7 @@ async def test_awaiting_a_plain_call_says_what_waits(client: Client) -> None:
 
 @pytest.mark.parametrize("given", [b"value", bytearray(b"value"), memoryview(b"a value")[2:]])
 async def test_payloads_of_every_kind(client: Client, given: bytes | bytearray | memoryview) -> None:
+    """Rule SCHEMA-01."""
     async with client.create_producer("t") as producer, client.subscribe("t", "s") as consumer:
         await producer.send(given)
         receipt = await producer.enqueue(given, key="k")
@@ -413,6 +414,7 @@ async def test_what_can_be_changed_is_copied(client: Client) -> None:
 
 
 async def test_tombstones(client: Client) -> None:
+    """Rule CFG-402."""
     async with (
         client.create_producer("t") as producer,
         client.create_table_view("t") as view,
@@ -501,6 +503,7 @@ async def test_reconsumed_after_a_timedelta(client: Client) -> None:
 
 
 async def test_partitions_by_name(client: Client, broker: EmbeddedBroker) -> None:
+    """Rule CLIENT-20."""
     broker.create_partitioned_topic("public/default/many", 3)
     names = await client.partitions("many")
     assert names == [f"persistent://public/default/many-partition-{index}" for index in range(3)]

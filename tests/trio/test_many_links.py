@@ -377,9 +377,10 @@ async def test_failures_of_many_links_are_logged_once_for_each_kind(
         mock_clock.jump(11)
         for _ in range(6):
             failures.log(Broken("planted"))
+    once = "a connection failed and is closed; the others are unaffected"
     assert [record.getMessage() for record in caplog.records] == [
-        "a connection failed and is closed, the others go on",
-        "a connection failed and is closed, the others go on (1000 records were left out before this one)",
-        "a connection failed and is closed, the others go on",
+        once,
+        f"{once} (1000 records were left out before this one)",
+        once,
         "5 more connections failed, and were not logged",
     ]

@@ -159,6 +159,7 @@ async def test_tasks_send_at_the_same_time(
 
 
 async def test_a_wrong_partition_is_an_error_before_anything_is_sent(client: Client, topic: str) -> None:
+    """Rule PART-06."""
     async with client.create_producer(topic, routing=first_digit) as producer:
         with pytest.raises(InvalidMessage, match="gave 7; partitions are numbered from 0 to 2"):
             await producer.send(b"7")
@@ -208,6 +209,7 @@ async def test_growth_is_found(broker: EmbeddedBroker, client: Client, topic: st
 
 
 async def test_words_for_options(client: Client, topic: str) -> None:
+    """Rules ROUTE-01 and CFG-107."""
     options = {"routing": "single_partition", "hashing": "murmur3_32"}
     async with client.create_producer(topic, **options) as producer:  # type: ignore[arg-type]
         message_ids = await producer.send_many([OutgoingMessage(b"", key="key-1"), b"a", b"b"])
@@ -232,6 +234,7 @@ async def test_words_for_options(client: Client, topic: str) -> None:
     ],
 )
 async def test_wrong_options(client: Client, options: dict[str, object], text: str) -> None:
+    """Rule CLIENT-08."""
     with pytest.raises(InvalidConfiguration, match=text):
         async with client.create_producer("t", **options):  # type: ignore[arg-type]
             raise AssertionError("not reached")

@@ -50,6 +50,7 @@ class Book(ProducerInterceptor):
 
 
 async def test_it_may_fail_at_once_where_there_is_no_room() -> None:
+    """Rule CFG-106."""
     async with (
         open_proxy() as proxy,
         open_client(proxy.url) as client,
@@ -137,6 +138,7 @@ async def test_a_cancelled_wait_for_memory_holds_up_nobody() -> None:
 
 
 async def test_deliver_after_is_a_time_of_the_wall_clock(client: Client) -> None:
+    """Rule GAP-26."""
     book = Book()
     async with client.create_producer("t", interceptors=(book,)) as producer:
         await producer.send(b"later", deliver_after=90.5)

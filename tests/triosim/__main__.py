@@ -1,15 +1,19 @@
-"""Many seeds, or one with its trace; with `--sweep`, one small run disturbed at every step.
+"""Many seeds, or one with its trace; with `--sweep`, one small run disturbed at every step; with `--calls`,
+scenes in which calls are cancelled at every step.
 
 python -m tests.triosim --seeds 200
 python -m tests.triosim --seed 7 --trace
+
 python -m tests.triosim --sweep [--kind "close client"] [--every 1]
 python -m tests.triosim --sweep --kind "close client" --step 40 --trace
+python -m tests.triosim --calls [--scene seek_of_a_reader] [--every 1] [--step 3 --trace]
 """
 
 import argparse
 import sys
 from time import perf_counter
 
+from tests.triosim.cancelling import scenes
 from tests.triosim.sweep import KINDS, run_at, sweep
 from tests.triosim.world import Report, run_seed
 
@@ -21,9 +25,13 @@ def main(given: list[str] | None = None) -> int:
     parser.add_argument("--trace", action="store_true", help="print what happened")
     parser.add_argument("--sweep", action="store_true", help="close and cancel at every step")
     parser.add_argument("--kind", choices=KINDS, help="of a sweep; all without it")
-    parser.add_argument("--every", type=int, default=1, help="of a sweep: only each n-th step")
-    parser.add_argument("--step", type=int, help="of a sweep: this step alone")
+    parser.add_argument("--calls", action="store_true", help="cancel calls at every step")
+    parser.add_argument("--scene", choices=scenes.SCENES, help="of --calls; all without it")
+    parser.add_argument("--every", type=int, default=1, help="only each n-th step")
+    parser.add_argument("--step", type=int, help="this step alone")
     arguments = parser.parse_args(given)
+    if arguments.calls:
+        return _cancel_calls(arguments)
     if arguments.sweep:
         return _sweep(arguments)
     began = perf_counter()
@@ -67,6 +75,25 @@ def _sweep(arguments: argparse.Namespace) -> int:
                 flush=True,
             )
             failed += len(swept.failures)
+    return 1 if failed else 0
+
+
+def _cancel_calls(arguments: argparse.Namespace) -> int:
+    failed = 0
+    for name in [arguments.scene] if arguments.scene else scenes.SCENES:
+        if arguments.step is not None:
+            failure, stage = scenes.play_at(name, arguments.step, arguments.trace)
+            print(*stage.trace.lines, failure or "passed", sep="\n")
+            failed += bool(failure)
+            continue
+        began = perf_counter()
+        steps, hits, failures = scenes.sweep(name, arguments.every)
+        print(*failures, sep="\n", end="\n" if failures else "")
+        print(
+            f"{name}: {hits} of {steps} steps, {len(failures)} failed, {perf_counter() - began:.1f} s",
+            flush=True,
+        )
+        failed += len(failures)
     return 1 if failed else 0
 
 

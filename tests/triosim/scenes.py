@@ -60,9 +60,9 @@ CALM = Profile(
 class Stage(World):
     """A world in which one scene is played."""
 
-    def __init__(self, name: str, keep: bool = False) -> None:
+    def __init__(self, scene: Callable[[Any], Awaitable[None]], keep: bool = False) -> None:
         super().__init__(0, keep, CALM)
-        self._scene = SCENES[name]
+        self._scene = scene
 
     async def _phases(self) -> None:
         await self._scene(self)
@@ -95,7 +95,7 @@ class Stage(World):
 
 def play(name: str, keep: bool = False) -> Report:
     """One scene, once."""
-    return Stage(name, keep).run()
+    return Stage(SCENES[name], keep).run()
 
 
 async def _read(sock: MemorySocket) -> bytes:

@@ -132,6 +132,7 @@ BUGS = {
 
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_is_found(name: str) -> None:
+    """Rules INV-P5 and INV-P8."""
     bug = BUGS[name]
     with patch.object(bug.owner, bug.method, bug.instead):
         for seed in range(60):

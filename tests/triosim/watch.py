@@ -70,14 +70,19 @@ def watched_client(watch: Watch) -> type[Client]:
             self._name = CLIENT.get()
             self._wires: dict[int, int] = {}
             self.attached: set[int] = set()
-            """Handles of producers and consumers that are attached, by what the machine has said."""
+            """Handles of endpoints that are attached, by what the machine has said."""
             self.ended: set[int] = set()
             """Handles of those that the machine has said to be closed."""
 
         def next_output(self) -> Any:
             output = super().next_output()
             match output:
-                case outputs.Attached(handle) | outputs.ProducerReady(handle) | outputs.ConsumerReady(handle):
+                case (
+                    outputs.Attached(handle)
+                    | outputs.ProducerReady(handle)
+                    | outputs.ConsumerReady(handle)
+                    | outputs.TableViewReady(handle)
+                ):
                     self.attached.add(handle)
                 case outputs.Detached(handle):
                     self.attached.discard(handle)

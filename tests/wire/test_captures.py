@@ -11,10 +11,10 @@ from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from pulsar_sansio.wire import (
+    FrameDecoder,
     HotCommand,
     UnpackedPayload,
     compress,
-    decode_frame,
     decompress,
     encode_batch_payloads,
     encode_command,
@@ -53,7 +53,7 @@ def test_every_frame_decodes_with_nothing_unknown_and_encodes_to_the_same_bytes(
         base = proto.BaseCommand.FromString(frame.command)
         assert _unknown_fields(base) == []
         assert base.SerializeToString() == frame.command
-        found = decode_frame(frame.whole, 0, LIMIT)
+        found = FrameDecoder().decode(frame.whole, 0, LIMIT)
         assert found is not None
         type_number, command, end = found
         assert (type_number, end) == (base.type, len(frame.whole))
@@ -80,7 +80,7 @@ def _commands(data: bytes, size: int) -> list[tuple[int, Any]]:
     for start in range(0, len(data), size):
         buffer += data[start : start + size]
         position = 0
-        while (found := decode_frame(buffer, position, LIMIT)) is not None:
+        while (found := FrameDecoder().decode(buffer, position, LIMIT)) is not None:
             type_number, command, position = found
             commands.append((type_number, command))
         buffer = buffer[position:]

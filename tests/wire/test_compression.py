@@ -90,6 +90,7 @@ def test_zstd_without_a_content_size_is_accepted() -> None:
 
 @pytest.mark.parametrize("codec", REAL)
 def test_a_promise_over_the_limit_is_refused(codec: CompressionType) -> None:
+    """Rule INV-X4."""
     compressed = compress(codec, b"x" * 100)
     assert decompress(codec, compressed, 100, 100) == b"x" * 100
     with pytest.raises(UncompressedSizeCorrupted, match="promises 100 bytes uncompressed, allowed are 99"):

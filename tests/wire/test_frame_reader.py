@@ -4,7 +4,7 @@ import pytest
 
 from pulsar_sansio.model.errors import FrameError
 from pulsar_sansio.wire import FrameReader, MessageCommand, UniformMessages, encode_ping, proto
-from tests.wire.messages.test_uniform_messages import alike
+from tests.wire.uniform.test_message_reader import uniform
 
 LIMIT = 5 * 1024 * 1024
 
@@ -31,12 +31,12 @@ def test_a_new_limit_counts_from_the_next_frame() -> None:
 
 
 def test_messages_are_yielded_one_by_one_unless_uniform_ones_are_read() -> None:
-    data = alike(200)
+    data = uniform(200)
     assert {kind for kind, _, _ in FrameReader(LIMIT).frames(data)} == {Command.MESSAGE}
 
 
 def test_uniform_messages_are_yielded_as_runs() -> None:
-    data = alike(200)
+    data = uniform(200)
     reader = FrameReader(LIMIT)
     reader.reads_uniform_messages = True
     runs = [command for kind, command, _ in reader.frames(data) if kind is None]
@@ -45,14 +45,16 @@ def test_uniform_messages_are_yielded_as_runs() -> None:
 
 
 def test_a_declined_run_is_yielded_again_frame_by_frame() -> None:
-    data = alike(200)
+    data = uniform(200)
     reader = FrameReader(LIMIT)
     reader.reads_uniform_messages = True
-    messages = 0
+    messages = declined = 0
     for kind, command, _ in reader.frames(data):
         if kind is None:
             reader.declined = True
+            declined += 1
         else:
             assert isinstance(command, MessageCommand)
             messages += 1
+    assert declined
     assert messages == 200

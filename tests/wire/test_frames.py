@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from pulsar_sansio.model.errors import FrameError
 from pulsar_sansio.wire import (
     Flow,
+    FrameDecoder,
     MessageCommand,
     Send,
     SendReceipt,
-    decode_frame,
     encode_command,
     encode_flow,
     encode_ping,
@@ -45,7 +45,7 @@ def frame(command: bytes, payload: bytes = b"") -> bytes:
 
 
 def decode(data: bytes) -> tuple[int, Any]:
-    found = decode_frame(data, 0, LIMIT)
+    found = FrameDecoder().decode(data, 0, LIMIT)
     assert found is not None
     assert found[2] == len(data)
     return found[0], found[1]
@@ -107,7 +107,7 @@ def test_any_cutting_gives_the_same_commands(frames: list[bytes], data: st.DataO
         size = data.draw(st.integers(1, 40))
         buffer += stream[start : start + size]
         start += size
-        while (one := decode_frame(buffer, position, LIMIT)) is not None:
+        while (one := FrameDecoder().decode(buffer, position, LIMIT)) is not None:
             found.append(one[:2])
             position = one[2]
         if not stream:
@@ -124,8 +124,8 @@ def test_every_prefix_of_a_frame_is_incomplete() -> None:
         frame(b"\x08\x63"),
     ):
         for end in range(len(data)):
-            assert decode_frame(data[:end], 0, LIMIT) is None
-            assert decode_frame(b"xyz" + data[:end], 3, LIMIT) is None
+            assert FrameDecoder().decode(data[:end], 0, LIMIT) is None
+            assert FrameDecoder().decode(b"xyz" + data[:end], 3, LIMIT) is None
 
 
 # --- refused ---------------------------------------------------------------------------------------
@@ -133,11 +133,11 @@ def test_every_prefix_of_a_frame_is_incomplete() -> None:
 
 def test_a_frame_over_the_limit_is_refused_as_soon_as_its_size_is_there() -> None:
     size = (LIMIT + 1).to_bytes(4, "big")
-    assert decode_frame(size[:3], 0, LIMIT) is None
+    assert FrameDecoder().decode(size[:3], 0, LIMIT) is None
     for more in (b"", b"\0", b"\0\0\0\5", bytes(100)):
         with pytest.raises(FrameError, match="over the limit"):
-            decode_frame(size + more, 0, LIMIT)
-    assert decode_frame(LIMIT.to_bytes(4, "big"), 0, LIMIT) is None
+            FrameDecoder().decode(size + more, 0, LIMIT)
+    assert FrameDecoder().decode(LIMIT.to_bytes(4, "big"), 0, LIMIT) is None
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_frame_over_the_limit_is_refused_as_soon_as_its_size_is_there() -> Non
 def test_bytes_of_another_protocol_are_named(first: bytes, words: str) -> None:
     for end in range(4, len(first) + 1):
         with pytest.raises(FrameError) as raised:
-            decode_frame(first[:end], 0, LIMIT)
+            FrameDecoder().decode(first[:end], 0, LIMIT)
         assert words in str(raised.value)
         assert "Pulsar's binary protocol is on 6650 by default" in str(raised.value)
         assert "over the limit" in str(raised.value)
@@ -166,29 +166,29 @@ def test_bytes_of_another_protocol_are_named(first: bytes, words: str) -> None:
 
 def test_other_sizes_over_the_limit_name_no_protocol() -> None:
     with pytest.raises(FrameError) as raised:
-        decode_frame(b"\x16\x04\x00\x00" + bytes(20), 0, LIMIT)
+        FrameDecoder().decode(b"\x16\x04\x00\x00" + bytes(20), 0, LIMIT)
     assert "6650" not in str(raised.value)
 
 
 def test_a_frame_of_exactly_the_limit_is_taken() -> None:
     data = Send(1, 2, payload=bytes(100)).encode()
-    assert decode_frame(data, 0, len(data) - 4) is not None
+    assert FrameDecoder().decode(data, 0, len(data) - 4) is not None
     with pytest.raises(FrameError, match="over the limit"):
-        decode_frame(data, 0, len(data) - 5)
+        FrameDecoder().decode(data, 0, len(data) - 5)
 
 
 @pytest.mark.parametrize("total", [0, 1, 3])
 def test_a_frame_without_room_for_its_commands_size_is_refused(total: int) -> None:
     for more in (b"", bytes(20)):
         with pytest.raises(FrameError, match="cannot hold"):
-            decode_frame(total.to_bytes(4, "big") + more, 0, LIMIT)
+            FrameDecoder().decode(total.to_bytes(4, "big") + more, 0, LIMIT)
 
 
 @pytest.mark.parametrize("more", [b"", b"\x08\x12\x92\x01\x00", bytes(40)])
 def test_a_command_larger_than_its_frame_is_refused(more: bytes) -> None:
     data = (9).to_bytes(4, "big") + (6).to_bytes(4, "big") + more
     with pytest.raises(FrameError, match="cannot hold"):
-        decode_frame(data, 0, LIMIT)
+        FrameDecoder().decode(data, 0, LIMIT)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_command_larger_than_its_frame_is_refused(more: bytes) -> None:
 )
 def test_a_malformed_or_incomplete_command_is_refused(command: bytes, words: str) -> None:
     with pytest.raises(FrameError, match=words):
-        decode_frame(frame(command), 0, LIMIT)
+        FrameDecoder().decode(frame(command), 0, LIMIT)
 
 
 def test_text_that_is_not_utf8_is_refused_in_cold_commands() -> None:
@@ -230,7 +230,7 @@ def test_text_that_is_not_utf8_is_refused_in_cold_commands() -> None:
         b"\x08\x05\x2a\x0f\x0a\x01t\x10\x01\x18\x01\x32\x06\x0a\x01\xff\x12\x01v",  # PRODUCER, a pair's key
     ):
         with pytest.raises(FrameError, match="not UTF-8"):
-            decode_frame(frame(command), 0, LIMIT)
+            FrameDecoder().decode(frame(command), 0, LIMIT)
 
 
 @pytest.mark.parametrize(
@@ -245,18 +245,18 @@ def test_text_that_is_not_utf8_is_refused_in_cold_commands() -> None:
 def test_only_send_and_message_may_have_a_payload(data: bytes) -> None:
     longer = (int.from_bytes(data[:4], "big") + 1).to_bytes(4, "big") + data[4:] + b"x"
     with pytest.raises(FrameError, match="belong to nothing"):
-        decode_frame(longer, 0, LIMIT)
+        FrameDecoder().decode(longer, 0, LIMIT)
 
 
 def test_frames_before_a_bad_one_are_not_lost() -> None:
     data = encode_ping() + encode_flow(1, 2) + frame(b"\x08")
-    first = decode_frame(data, 0, LIMIT)
+    first = FrameDecoder().decode(data, 0, LIMIT)
     assert first is not None
-    second = decode_frame(data, first[2], LIMIT)
+    second = FrameDecoder().decode(data, first[2], LIMIT)
     assert second is not None
     assert second[1] == Flow(1, 2)
     with pytest.raises(FrameError):
-        decode_frame(data, second[2], LIMIT)
+        FrameDecoder().decode(data, second[2], LIMIT)
 
 
 @settings(max_examples=300)
@@ -264,7 +264,7 @@ def test_frames_before_a_bad_one_are_not_lost() -> None:
 def test_nothing_but_a_frame_error_comes_out_of_any_bytes(data: bytes, position: int) -> None:
     for candidate in (data, frame(data), frame(b"\x08" + data), frame(b"\x08\x07\x3a" + data, b"p")):
         with suppress(FrameError):
-            decode_frame(candidate, min(position, len(candidate)), LIMIT)
+            FrameDecoder().decode(candidate, min(position, len(candidate)), LIMIT)
 
 
 # --- lenient where the protocol asks for it --------------------------------------------------------
@@ -375,10 +375,10 @@ def test_a_field_of_a_later_version_may_stand_at_the_end_of_the_frame(
     body += b"" if inside else UNKNOWN[unknown]
     data = frame(bytes([8, kind, number << 3 | 2, len(body)]) + body)
     found = decode(data)
-    followed = decode_frame(data + encode_ping(), 0, LIMIT)
+    followed = FrameDecoder().decode(data + encode_ping(), 0, LIMIT)
     assert found[0] == kind
     assert followed == (*found, len(data))
-    assert decode_frame(found[1].encode(), 0, LIMIT) == (*found, len(found[1].encode()))
+    assert FrameDecoder().decode(found[1].encode(), 0, LIMIT) == (*found, len(found[1].encode()))
 
 
 def test_a_command_does_not_begin_with_a_zero() -> None:

@@ -16,6 +16,7 @@ CHUNKS = st.none() | st.tuples(NUMBERS, NUMBERS)
 
 @given(st.builds(MessageId, NUMBERS, NUMBERS, SMALL, SMALL, st.integers(0, 2**31 - 1), CHUNKS))
 def test_an_id_comes_back_with_every_part(message_id: MessageId) -> None:
+    """Rule MSG-03."""
     assert tuple(decode_message_id(encode_message_id(message_id))) == tuple(message_id)
 
 

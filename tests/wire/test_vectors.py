@@ -14,12 +14,12 @@ from pulsar_sansio.model.message_id import MessageId
 from pulsar_sansio.wire import (
     INDIVIDUAL,
     Ack,
+    FrameDecoder,
     MessageCommand,
     Send,
     SingleMessageMetadata,
     bits_from_words,
     crc32c,
-    decode_frame,
     decode_message_id,
     decompress,
     encode_ack,
@@ -72,7 +72,7 @@ def test_crc32c(vector: dict[str, Any]) -> None:
 @vectors("frame")
 def test_frame(vector: dict[str, Any]) -> None:
     data = bytes.fromhex(vector["bytes"])
-    found = decode_frame(data, 0, max_frame_size())
+    found = FrameDecoder().decode(data, 0, max_frame_size())
     assert found is not None
     type_number, command, end = found
     assert end == len(data)
@@ -101,7 +101,7 @@ def test_frame(vector: dict[str, Any]) -> None:
 
 def test_frame_of_a_compressed_batch() -> None:
     (vector,) = [vector for vector in VECTORS["frame"] if "batch" in vector["name"]]
-    found = decode_frame(bytes.fromhex(vector["bytes"]), 0, max_frame_size())
+    found = FrameDecoder().decode(bytes.fromhex(vector["bytes"]), 0, max_frame_size())
     assert found is not None
     send = found[1]
     assert (send.num_messages, send.sequence_id, send.highest_sequence_id) == (3, 0, 2)
@@ -184,7 +184,7 @@ def test_ack_set(vector: dict[str, Any]) -> None:
     frame = encode_ack(7, INDIVIDUAL, [(12, 3, ACKS[vector["name"]])])
     assert frame.endswith(command)
     assert proto.CommandAck.FromString(command).consumer_id == 7
-    assert decode_frame(frame, 0, max_frame_size()) == (
+    assert FrameDecoder().decode(frame, 0, max_frame_size()) == (
         proto.BaseCommand.ACK,
         Ack(7, INDIVIDUAL, [(12, 3, ACKS[vector["name"]])]),
         len(frame),

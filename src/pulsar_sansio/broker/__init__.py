@@ -9,7 +9,6 @@ from .admin_errors import AlreadyExists, InUse, LimitReached, NotApplicable, Not
 from .administration.admin import ACTIONS, SCHEMA_TYPES
 from .administration.inspection import StatsOptions
 from .administration.stored_message import StoredMessage
-from .administration.subscription_admin import BacklogAnalysis
 from .broker import Broker
 from .config import BrokerConfig
 from .owner import OtherBroker, Owner
@@ -22,7 +21,6 @@ __all__ = [
     "SCHEMA_TYPES",
     "SUBSCRIPTION_TYPES",
     "AlreadyExists",
-    "BacklogAnalysis",
     "BacklogQuota",
     "Broker",
     "BrokerConfig",

@@ -86,11 +86,17 @@ class Client:
         self._client_close_requests: list[int] = []
         """Requests that wait for the whole client to be closed."""
 
-        self._queries = queries = TopicQueries(context, services, handles)
+        self._queries = queries = TopicQueries(services, handles)
         self.partitions = queries.partitions
         self.topics = queries.topics
 
-        producers = ProducerCommands(context, services, handles)
+        self._bind_producing(ProducerCommands(services, handles))
+        consumers = ConsumerCommands(services, handles)
+        self._bind_consuming(consumers)
+        self._bind_positions(PositionCommands(context, handles, consumers.subscribe))
+        self._bind_table_views(TableCommands(services, handles))
+
+    def _bind_producing(self, producers: ProducerCommands) -> None:
         self.open_producer = producers.open_producer
         self.send = producers.send
         self.send_many = producers.send_many
@@ -101,7 +107,7 @@ class Client:
         self.producer_statistics = producers.producer_statistics
         self.partition_statistics = producers.partition_statistics
 
-        consumers = ConsumerCommands(context, services, handles)
+    def _bind_consuming(self, consumers: ConsumerCommands) -> None:
         self.subscribe = consumers.subscribe
         self.receive = consumers.receive
         self.receiver = consumers.receiver
@@ -125,7 +131,7 @@ class Client:
         self.subscribed_topics = consumers.subscribed_topics
         self.arrival_counters = consumers.arrival_counters
 
-        positions = PositionCommands(context, handles, consumers.subscribe)
+    def _bind_positions(self, positions: PositionCommands) -> None:
         self.open_reader = positions.open_reader
         self.checkpoint = positions.checkpoint
         self.seek = positions.seek
@@ -133,7 +139,7 @@ class Client:
         self.last_position = positions.last_position
         self.has_message_available = positions.has_message_available
 
-        views = TableCommands(context, services, handles)
+    def _bind_table_views(self, views: TableCommands) -> None:
         self.open_table_view = views.open_table_view
         self.table = views.table
         self.refresh = views.refresh
@@ -335,7 +341,8 @@ class Client:
             view.forget_request(request)
 
     def _close_client(self) -> int:
-        """Close the producers and consumers first, then the connections (rules CLIENT-22 to CLIENT-25)."""
+        """Close the producers and consumers first, then the connections (rules CLIENT-22, CLIENT-24,
+        CLIENT-25)."""
         handles = self._handles
         request = self._context.new_id()
         if handles.closed_client:

@@ -20,7 +20,7 @@ from ..model.config import TableViewSpec
 from ..model.errors import ClosedError, PulsarError, TableViewTooLarge
 from ..model.message import Message
 from ..model.message_id import EARLIEST, MessageId, TopicMessageId
-from .connecting.services import ClientContext, Services
+from .connecting.services import Services
 from .delivery.received_entries import Item, keys_of, message_at, payloads_of, size_of
 from .multi_topics.open_consumer import AnyConsumer, open_consumer
 from .outputs import (
@@ -61,12 +61,12 @@ class TableView:
 
     def __init__(
         self,
-        context: ClientContext,
         services: Services,
         handle: int,
         spec: TableViewSpec,
         register: Callable[[AnyConsumer], None],
     ) -> None:
+        context = services.context
         self.handle = handle
         self.spec = spec
         self._context = context
@@ -93,9 +93,7 @@ class TableView:
         """The topic is persistent, so it has messages to catch up with."""
         reading = reader.reading(f"{context.rng.getrandbits(40):010x}")
         self._root_ended = services.ended
-        open_consumer(
-            self._inner, services.within(self._inner, self._reader_ended), handle, reading, set_reader
-        )
+        open_consumer(services.within(self._inner, self._reader_ended), handle, reading, set_reader)
 
     def refresh(self, request: int) -> None:
         """Emit `RequestDone(request)` when everything that is in the topic now is in the table. Raises

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..model.errors import FrameError
-from ..wire import decode_frame, max_frame_size
+from ..wire import FrameDecoder, max_frame_size
 from .commands import BROKER_SINCE, CLIENT_SINCE, SENT_BY
 from .findings import Blame, Finding, Side, Violation
 from .memory import Memory
@@ -58,6 +58,7 @@ class Conversation:
         self._heard = selection.heard
         self._buffers = {Side.CLIENT: b"", Side.BROKER: b""}
         self._unreadable: set[Side] = set()
+        self._decoders = {side: FrameDecoder() for side in Side}
 
     @property
     def frames(self) -> int:
@@ -79,7 +80,7 @@ class Conversation:
         while True:
             limit = max_frame_size(self.state.max_message_size)
             try:
-                found = decode_frame(data, position, limit)
+                found = self._decoders[side].decode(data, position, limit)
             except FrameError as error:
                 self._unreadable.add(side)
                 self._buffers[side] = b""
@@ -93,7 +94,7 @@ class Conversation:
         return violations
 
     def frame(self, side: Side, kind: int, command: Any) -> list[Violation]:
-        """One frame that `side` has sent, decoded already: as `decode_frame` gives it. Gives what it
+        """One frame that `side` has sent, decoded already: as `FrameDecoder` gives it. Gives what it
         shows."""
         state = self.state
         state.frame += 1

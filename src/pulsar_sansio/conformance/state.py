@@ -199,16 +199,33 @@ def is_open(thing: Producer | Consumer | None) -> bool:
     return thing is not None and thing.open_since >= 0 and thing.closing < 0 and thing.closed_by_broker < 0
 
 
+class Handshake:
+    """The offers of client and broker until CONNECTED, and the challenges."""
+
+    __slots__ = (
+        "broker_flags", "challenge_rounds", "challenges", "client_flags", "client_version", "connect_seen",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.connect_seen = False
+        self.client_version = 0
+        self.client_flags: Any = None
+        self.broker_flags: Any = None
+        self.challenges = 0
+        """AUTH_CHALLENGEs without response."""
+        self.challenge_rounds = 0
+        """AUTH_CHALLENGEs before CONNECTED."""
+
+
 class State:
     """Everything about one connection."""
 
     __slots__ = (
-        "answered", "before", "broker_flags", "cancelled", "challenge_rounds", "challenges", "client_flags",
-        "client_version", "connect_seen", "connected", "consumer", "consumers", "entry", "frame",
-        "frames_of_broker", "general", "gone_consumers", "gone_producers", "kind", "last_ping_of_client",
-        "lookups", "max_message_size", "memory", "pings_of_broker", "pings_of_client", "position", "producer",
-        "producers", "quiet_since_ping", "read_by_broker", "read_by_client", "request", "sent_at", "side",
-        "version", "watchers",
+        "answered", "before", "cancelled", "connected", "consumer", "consumers", "entry", "frame",
+        "frames_of_broker", "general", "gone_consumers", "gone_producers", "handshake", "kind",
+        "last_ping_of_client", "lookups", "max_message_size", "memory", "pings_of_broker",
+        "pings_of_client", "position", "producer", "producers", "quiet_since_ping", "read_by_broker",
+        "read_by_client", "request", "sent_at", "side", "version", "watchers",
     )  # fmt: skip
 
     def __init__(self, memory: Memory) -> None:
@@ -219,19 +236,11 @@ class State:
         """The sender of the frame at hand."""
         self.kind = 0
         """The command of the frame at hand."""
-        # handshake
-        self.connect_seen = False
+        self.handshake = Handshake()
         self.connected = False
-        self.client_version = 0
-        self.client_flags: Any = None
         self.version = 0
         """The negotiated protocol version; before CONNECTED the client's."""
-        self.broker_flags: Any = None
         self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
-        self.challenges = 0
-        """AUTH_CHALLENGEs without response."""
-        self.challenge_rounds = 0
-        """AUTH_CHALLENGEs before CONNECTED."""
         # keep-alive
         self.pings_of_client: deque[int] = deque()
         """Frames of the PINGs that have no PONG yet."""

@@ -1,4 +1,4 @@
-"""`TopicName`: the parts of a topic's name and how short names grow (rules TOPIC-01 to TOPIC-04)."""
+"""`TopicName`: the parts of a topic's name and how short names grow (rules TOPIC-01, TOPIC-02, TOPIC-04)."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,8 @@
-"""Bytes and commands: frames, headers, batches, ids, codecs. Pure functions, no state.
+"""Bytes and commands: frames, headers, batches, ids, codecs.
+
+Encoding is pure. Decoders remember templates of what they have read, within bounds. A connection owns its
+decoders (`FrameReader`, `FrameDecoder`, `MetadataDecoder`), so nothing is shared, and nothing survives a
+connection.
 
 Hot commands and headers are encoded and decoded by hand, everything else by protobuf. Nothing here knows
 when a command may be sent or what follows from it.
@@ -35,7 +39,7 @@ from .frame_reader import FrameReader
 from .frames import (
     DEFAULT_MAX_MESSAGE_SIZE,
     FRAME_PADDING,
-    decode_frame,
+    FrameDecoder,
     encode_command,
     encode_ping,
     encode_pong,
@@ -56,11 +60,11 @@ from .messages.metadata import (
     MessageMetadata,
     Property,
     SingleMessageMetadata,
-    decode_message_metadata,
     decode_single_metadata,
     encode_message_metadata,
     encode_single_metadata,
 )
+from .messages.metadata_decoder import MetadataDecoder
 from .messages.payload_frame import (
     UnpackedPayload,
     has_checksum,
@@ -71,8 +75,8 @@ from .messages.payload_frame import (
     unpack_payload,
 )
 from .messages.raw_batch import RawBatch
-from .messages.uniform_messages import MESSAGE_TAG, UniformMessageReader, UniformMessages
 from .topics_hash import topics_hash
+from .uniform.message_reader import MESSAGE_TAG, UniformMessageReader, UniformMessages
 from .varint import encode_varint
 
 __all__ = [
@@ -88,10 +92,12 @@ __all__ = [
     "Compressed",
     "EncryptionKey",
     "Flow",
+    "FrameDecoder",
     "FrameReader",
     "HotCommand",
     "MessageCommand",
     "MessageMetadata",
+    "MetadataDecoder",
     "PLAIN_LIMIT",
     "PositionAck",
     "Property",
@@ -103,9 +109,7 @@ __all__ = [
     "bits_from_words",
     "compress",
     "crc32c",
-    "decode_frame",
     "decode_message_id",
-    "decode_message_metadata",
     "decode_single_metadata",
     "decompress",
     "encode_ack",

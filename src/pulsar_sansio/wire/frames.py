@@ -1,10 +1,9 @@
 """Frames: where commands begin and end in a stream of bytes (GAP-01).
 
-This module has pure functions over bytes. It does not keep the bytes, and does not know what a command means.
-Hot commands are decoded to records of `hot_commands`, all others to messages of protobuf.
+This module does not keep the bytes, and does not know what a command means. Hot commands are decoded to
+records of `hot_commands`, all others to messages of protobuf.
 """
 
-from collections.abc import Callable
 from struct import Struct
 from typing import Any
 
@@ -12,9 +11,9 @@ from google.protobuf.message import DecodeError, Message
 
 from ..model.errors import FrameError, TlsProtocolMismatch
 from . import proto
+from .command_frame import command_tag, frame_command
 from .commands.cold_commands import COLD_DECODERS
-from .commands.command_frame import command_tag, frame_command
-from .commands.hot_commands import HOT_DECODERS
+from .commands.hot_commands import DeliveryDecoder, ReceiptDecoder, hot_decoders
 from .fields import ENUM, Field, Layout
 from .varint import read_varint
 
@@ -28,12 +27,14 @@ _SIZE_FIELD = 4
 _read_front = Struct(">III").unpack_from
 """Total size, size of the command, and the command's first four bytes."""
 
-_DECODERS: dict[int, Callable[[bytes, int, int, int], Any]] = {**HOT_DECODERS, **COLD_DECODERS}
 
-_decoder_by_front = {
-    int.from_bytes(command_tag(number), "big"): decoder for number, decoder in _DECODERS.items()
-}.get
-"""Keys are the first three or four bytes of a command: its type, and the tag of the field it announces."""
+def _front(number: int) -> int:
+    """Give the first three or four bytes of a command: its type, and the tag of the field that it
+    announces."""
+    return int.from_bytes(command_tag(number), "big")
+
+
+_cold_decoder_by_front = {_front(number): decoder for number, decoder in COLD_DECODERS.items()}.get
 
 PING, PONG = 18, 19
 
@@ -52,60 +53,94 @@ def max_frame_size(max_message_size: int = DEFAULT_MAX_MESSAGE_SIZE) -> int:
 # --- decoding --------------------------------------------------------------------------------------
 
 
-def decode_frame(data: bytes, position: int, limit: int) -> tuple[int, Any, int] | None:
-    """Decode the frame at `position`: type, command and the position behind it; None when it is incomplete.
+class FrameDecoder:
+    """Decodes the frames of one connection, in both directions. It owns the decoders that learn templates."""
 
-    `limit`: the largest `total_size`, see `max_frame_size`. The type is a number of BaseCommand.Type. The
-    command is a record of `hot_commands` for SEND, MESSAGE, SEND_RECEIPT, ACK and FLOW. It is None for a
-    type that this schema does not have, else the protobuf message of the type.
+    __slots__ = ("_hot", "_hot_by_front", "deliveries", "receipts")
 
-    Raises `FrameError` when the frame is over the limit (as soon as its size is there), or its sizes
-    contradict each other. It also raises it for a malformed command, a missing required field, text that
-    is not UTF-8, and a type without its command.
-    """
-    length = len(data)
-    if length - position < 12:
-        return _decode_short_frame(data, position, limit)
-    total_size, command_size, front = _read_front(data, position)
-    if total_size > limit or command_size + 4 > total_size:
-        raise _wrong_sizes(total_size, command_size, limit, data[position : position + 4])
-    end: int = position + 4 + total_size
-    if end > length:
-        return None
-    # The way of nearly all frames: the type, then exactly the field of that type.
-    start = position + 12
-    size = front & 0xFF
-    try:
-        decoder = _decoder_by_front(front >> 8)
-        if decoder is None and front > 0xFFFFFF and start < end:  # with a tag of two bytes, perhaps
-            decoder = _decoder_by_front(front)
-            size = data[start]
-            start += 1
-        if decoder is not None:
-            if size > 0x7F:
-                size, start = read_varint(data, start - 1)
-            command_end = start + size
-            if command_end == position + 8 + command_size:
-                return front >> 16 & 0xFF, decoder(data, start, command_end, end), end
-    except IndexError:
-        raise FrameError("a command ends inside a field") from None
-    return *_decode_any(data, position + 8, position + 8 + command_size, end), end
+    def __init__(self) -> None:
+        self.deliveries = DeliveryDecoder()
+        self.receipts = ReceiptDecoder()
+        self._hot = hot_decoders(self.deliveries, self.receipts)
+        self._hot_by_front = {_front(number): decoder for number, decoder in self._hot.items()}.get
 
+    def decode(self, data: bytes, position: int, limit: int) -> tuple[int, Any, int] | None:
+        """Decode the frame at `position`: type, command and the position behind it; None when it is
+        incomplete.
 
-def _decode_short_frame(data: bytes, position: int, limit: int) -> tuple[int, Any, int] | None:
-    """Decode a frame where fewer than twelve bytes are left: most likely the frame is still arriving."""
-    available = len(data) - position
-    if available < 4:
-        return None
-    total_size = int.from_bytes(data[position : position + 4], "big")
-    # Four bytes say only whether the size is allowed; the size of the command is there or taken as fitting.
-    command_size = int.from_bytes(data[position + 4 : position + 8], "big") if available >= 8 else 0
-    if not 4 <= total_size <= limit or command_size + 4 > total_size:
-        raise _wrong_sizes(total_size, command_size, limit, data[position : position + 4])
-    end = position + 4 + total_size
-    if end > len(data):
-        return None
-    return *_decode_any(data, position + 8, position + 8 + command_size, end), end
+        `limit`: the largest `total_size`, see `max_frame_size`. The type is a number of BaseCommand.Type. The
+        command is a record of `hot_commands` for SEND, MESSAGE, SEND_RECEIPT, ACK and FLOW. It is None for a
+        type that this schema does not have, else the protobuf message of the type.
+
+        Raises `FrameError` when the frame is over the limit (as soon as its size is there), or its sizes
+        contradict each other. It also raises it for a malformed command, a missing required field, text that
+        is not UTF-8, and a type without its command.
+        """
+        length = len(data)
+        if length - position < 12:
+            return self._decode_short(data, position, limit)
+        total_size, command_size, front = _read_front(data, position)
+        if total_size > limit or command_size + 4 > total_size:
+            raise _wrong_sizes(total_size, command_size, limit, data[position : position + 4])
+        end: int = position + 4 + total_size
+        if end > length:
+            return None
+        # The way of nearly all frames: the type, then exactly the field of that type.
+        start = position + 12
+        size = front & 0xFF
+        try:
+            decoder = self._hot_by_front(front >> 8) or _cold_decoder_by_front(front >> 8)
+            if decoder is None and front > 0xFFFFFF and start < end:  # with a tag of two bytes, perhaps
+                decoder = _cold_decoder_by_front(front)
+                size = data[start]
+                start += 1
+            if decoder is not None:
+                if size > 0x7F:
+                    size, start = read_varint(data, start - 1)
+                command_end = start + size
+                if command_end == position + 8 + command_size:
+                    return front >> 16 & 0xFF, decoder(data, start, command_end, end), end
+        except IndexError:
+            raise FrameError("a command ends inside a field") from None
+        return *self._decode_any(data, position + 8, position + 8 + command_size, end), end
+
+    def _decode_short(self, data: bytes, position: int, limit: int) -> tuple[int, Any, int] | None:
+        """Decode a frame where fewer than twelve bytes are left: most likely the frame is still arriving."""
+        available = len(data) - position
+        if available < 4:
+            return None
+        total_size = int.from_bytes(data[position : position + 4], "big")
+        # Four bytes say only whether the size is allowed; the size of the command is there or taken as
+        # fitting.
+        command_size = int.from_bytes(data[position + 4 : position + 8], "big") if available >= 8 else 0
+        if not 4 <= total_size <= limit or command_size + 4 > total_size:
+            raise _wrong_sizes(total_size, command_size, limit, data[position : position + 4])
+        end = position + 4 + total_size
+        if end > len(data):
+            return None
+        return *self._decode_any(data, position + 8, position + 8 + command_size, end), end
+
+    def _decode_any(self, data: bytes, start: int, command_end: int, end: int) -> tuple[int, Any]:
+        """Type and command by protobuf's own parser, which settles repeated fields and their order."""
+        base = proto.BaseCommand()
+        try:
+            base.MergeFromString(data[start:command_end])
+        except DecodeError as error:
+            raise FrameError(f"a command is malformed: {error}") from None
+        if not base.HasField("type"):
+            unknown = _unknown_type(data, start, command_end)
+            if unknown is None:
+                raise FrameError("a command without a type")
+            return unknown, None
+        name = _FIELD_BY_TYPE[base.type]
+        if not base.HasField(name):
+            raise FrameError(f"a command of type {base.type} without its field {name}")
+        if not base.IsInitialized():
+            raise FrameError(f"a command of type {base.type} without all of its required fields")
+        body = getattr(base, name).SerializeToString()
+        frame = body + data[command_end:end]
+        decode: Any = self._hot.get(base.type) or COLD_DECODERS[base.type]
+        return base.type, decode(frame, 0, len(body), len(frame))
 
 
 OTHER_PROTOCOLS = {
@@ -136,28 +171,6 @@ def _wrong_sizes(total_size: int, command_size: int, limit: int, first: bytes) -
 
 
 _TYPE_ONLY = Layout("BaseCommand", [Field(1, "type", ENUM)])
-
-
-def _decode_any(data: bytes, start: int, command_end: int, end: int) -> tuple[int, Any]:
-    """Type and command by protobuf's own parser, which settles repeated fields and their order."""
-    base = proto.BaseCommand()
-    try:
-        base.MergeFromString(data[start:command_end])
-    except DecodeError as error:
-        raise FrameError(f"a command is malformed: {error}") from None
-    if not base.HasField("type"):
-        unknown = _unknown_type(data, start, command_end)
-        if unknown is None:
-            raise FrameError("a command without a type")
-        return unknown, None
-    name = _FIELD_BY_TYPE[base.type]
-    if not base.HasField(name):
-        raise FrameError(f"a command of type {base.type} without its field {name}")
-    if not base.IsInitialized():
-        raise FrameError(f"a command of type {base.type} without all of its required fields")
-    body = getattr(base, name).SerializeToString()
-    frame = body + data[command_end:end]
-    return base.type, _DECODERS[base.type](frame, 0, len(body), len(frame))
 
 
 def _unknown_type(data: bytes, start: int, end: int) -> int | None:

@@ -112,7 +112,7 @@ class ConsumerApp(AckBehaviour):
         """Make the record of the next consumer."""
         world, plan = self.world, self.plan
         name = f"c{self.index}.{self.incarnation}"
-        topic = world.model.topics[world.topics[plan.topic]]
+        topic = world.model.topics[world.topics.names[plan.topic]]
         subscription = topic.subscriptions[f"sub-{plan.subscription}"]
         kind = world.profile.subscriptions[plan.subscription].kind
         spec = self._spec(topic.name, subscription.name, kind, name)

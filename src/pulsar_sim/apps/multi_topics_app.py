@@ -42,7 +42,7 @@ class MultiTopicsApp(ConsumerApp):
         super().__init__(world, index, plan)
         self.stream = world.streams.stream(f"group {group} consumer {index}")
         self.group: GroupPlan = world.profile.groups[group]
-        self.topics = world.groups_topics[group]
+        self.topics = world.topics.of_groups[group]
         self._prefix = f"g{group}.{index}"
 
     def _new_record(self) -> GroupRecord:
@@ -98,7 +98,7 @@ class MultiTopicsApp(ConsumerApp):
             self._acknowledge_foreign_message()
 
     def _acknowledge_foreign_message(self) -> None:
-        """A message of a topic that was never subscribed is refused without effect (MULTI-17)."""
+        """A message of a topic that was never subscribed is refused without effect (MULTI-16)."""
         client, now = self.host.node.client, self.world.clock.now
         foreign = TopicMessageId(f"{BEFORE_THE_NAME}stranger", MessageId(0, 0))
         for what in (client.acknowledge, client.acknowledge_cumulative, client.negative_acknowledge):
@@ -116,7 +116,7 @@ class MultiTopicsApp(ConsumerApp):
             self._check_ready()
 
     def _check_ready(self) -> None:
-        """MULTI-04: the consumer is ready when every topic is. Each topic asked for by name has all
+        """MULTI-11: the consumer is ready when every topic is. Each topic asked for by name has all
         partitions that existed at first."""
         found = self.subscribed()
         self._group.joins(*found)

@@ -58,7 +58,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, MultiTopicsSeekerPlan]):
 
     def __init__(self, world: "Surroundings", index: int, plan: MultiTopicsSeekerPlan) -> None:
         super().__init__(world, "tourist", index, plan, MOST_SEEKS)
-        self.topics = world.groups_topics[len(world.profile.groups) + index]
+        self.topics = world.topics.of_groups[len(world.profile.groups) + index]
         self._seen: list[tuple[str, MessageId]] = []
         """Messages received, as targets of seeks."""
         self._seeks: dict[int, dict[str, Base]] = {}
@@ -133,7 +133,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, MultiTopicsSeekerPlan]):
 
     def _read(self, name: str, topic: str | tuple[str, ...]) -> None:
         """Open a reader at the beginning of all topics, without a durable subscription."""
-        first = self.world.groups_topics[len(self.world.profile.groups) + self.index]
+        first = self.world.topics.of_groups[len(self.world.profile.groups) + self.index]
         self.topics = first.named(f"{first.name}.{self.incarnation}")
         self.expect_partitions()
         reading = ReaderSpec(
@@ -291,7 +291,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, MultiTopicsSeekerPlan]):
         """Remove the subscription in all topics."""
         self._to_leave = self._subscribed()
         self._leaving = self.host.node.client.unsubscribe(self.world.clock.now, self.handle)
-        for name in self.world.topics:
+        for name in self.world.topics.names:
             if self.topics.means(name):
                 self._subscription_of(name).may_be_gone()
         self._expect(self._leaving, f"unsubscribe {self.handle}: {self._leaving}")
@@ -400,7 +400,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, MultiTopicsSeekerPlan]):
                 self._later()
         if request == self._leaving:
             self._leaving = None
-            self._unsure.update(name for name in self.world.topics if self.topics.means(name))
+            self._unsure.update(name for name in self.world.topics.names if self.topics.means(name))
             self.close_and_reopen()  # topics that were removed are not subscribed again
         self._asked.pop(request, None)
         self._last_asked.pop(request, None)

@@ -126,14 +126,14 @@ class ProducerApp:
     def topic(self) -> TopicRecord | PartitionedTopic:
         world, plan = self.world, self.plan
         if plan.appearing is not None:
-            return world.model.topics[world.appearing(plan.appearing)]
+            return world.model.topics[world.topics.appearing(plan.appearing)]
         if plan.partitioned is None:
-            return world.model.topics[world.topics[plan.topic]]
-        return world.model.partitioned[world.partitioned[plan.partitioned]]
+            return world.model.topics[world.topics.names[plan.topic]]
+        return world.model.partitioned[world.topics.partitioned[plan.partitioned]]
 
     def start(self) -> None:
         appearing = self.plan.appearing
-        if appearing is not None and self.world.appearing(appearing) not in self.world.model.topics:
+        if appearing is not None and self.world.topics.appearing(appearing) not in self.world.model.topics:
             return  # the application begins when the topic exists
         self.world.clock.after(self.stream.below(self.plan.pause), self.open)
 

@@ -33,7 +33,7 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, SingleTopicSee
 
     def __init__(self, world: "Surroundings", index: int, plan: SingleTopicSeekerPlan) -> None:
         super().__init__(world, "roamer", index, plan, MOST_SEEKS)
-        self.topic = world.model.topics[world.topics[plan.topic]]
+        self.topic = world.model.topics[world.topics.names[plan.topic]]
         self.subscription = self._new_subscription()
         self._seen: list[MessageId] = []
         """Messages received, as targets of seeks."""

@@ -78,10 +78,10 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
         self.parts: list[TopicRecord]
         """The topic, or its partitions."""
         if plan.partitioned is None:
-            self.parts = [world.model.topics[world.topics[plan.topic]]]
+            self.parts = [world.model.topics[world.topics.names[plan.topic]]]
             self.topic_name = self.parts[0].name
         else:
-            whole = world.model.partitioned[world.partitioned[plan.partitioned]]
+            whole = world.model.partitioned[world.topics.partitioned[plan.partitioned]]
             self.parts, self.topic_name = whole.partitions, whole.name
         self.subscriptions = self._new_subscriptions()
         self.table: dict[str, bytes] = {}

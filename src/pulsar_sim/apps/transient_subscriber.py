@@ -34,7 +34,7 @@ class TransientSubscriber(TransientTopicApp):
     def __init__(self, world: "Surroundings", index: int, plan: TransientSubscriberPlan) -> None:
         super().__init__(world, "visitor", index, plan.client)
         self.plan = plan
-        topic = world.model.topics[world.topics[plan.topic]]
+        topic = world.model.topics[world.topics.names[plan.topic]]
         self.subscription = TransientSubscription(topic, f"visit-{index}", plan.durable)
         topic.subscriptions[self.subscription.name] = self.subscription
         self._waiting: int | None = None

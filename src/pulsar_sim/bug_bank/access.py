@@ -30,7 +30,7 @@ def epoch_forgotten_on_a_reconnect(patches: Patches) -> None:
     """After a reconnect the client asks for exclusive access as if its producer had never had it."""
 
     def open_command(original: Any, self: Any, *arguments: Any) -> Any:
-        self._topic_epoch = None
+        self._registration._topic_epoch = None
         return original(self, *arguments)
 
     patches.around(Producer, "open_command", open_command)

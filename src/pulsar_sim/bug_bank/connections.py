@@ -13,7 +13,7 @@ from pulsar_sansio.client.lookup.binary_lookup import BinaryLookup
 from pulsar_sansio.core.backoff import Backoff
 from pulsar_sansio.core.buffers import ReceiveBuffer
 from pulsar_sansio.model.errors import BrokerError, ConnectionLost
-from pulsar_sansio.wire import encode_command, frame_reader, proto
+from pulsar_sansio.wire import FrameReader, encode_command, proto
 
 from .planted_bug import Patches, bug, nothing
 from .preconditions import general as needs
@@ -140,13 +140,13 @@ def rest_of_a_segment_forgotten(patches: Patches) -> None:
 def unknown_command_crashes(patches: Patches) -> None:
     """A command of a later version of the protocol crashes the client."""
 
-    def decode_frame(original: Any, data: Any, position: int, limit: int) -> Any:
-        frame = original(data, position, limit)
-        if frame is not None and frame[1] is None:
-            raise KeyError(frame[0])
-        return frame
+    def frames(original: Any, self: Any, data: Any) -> Any:
+        for frame in original(self, data):
+            if frame[1] is None:
+                raise KeyError(frame[0])
+            yield frame
 
-    patches.around(frame_reader, "decode_frame", decode_frame)
+    patches.around(FrameReader, "frames", frames)
 
 
 @bug("BUG-112", caught_by=("exception",), needs=[needs.fault("stray_push", "stray_reply")])

@@ -360,9 +360,8 @@ def sends_time_out_too_early(patches: Patches) -> None:
     """Messages time out after a tenth of the send timeout; without a send timeout, after 1 s."""
 
     def init(original: Any, self: Any, *arguments: Any) -> None:
-        context, handle, wire_id, partition, send_timeout, *others = arguments
-        shorter = send_timeout // 10 or 1_000_000_000
-        original(self, context, handle, wire_id, partition, shorter, *others)
+        original(self, *arguments)
+        self._send_timeout = self._send_timeout // 10 or 1_000_000_000
 
     patches.around(SendWindow, "__init__", init)
 
@@ -452,6 +451,6 @@ def timer_left_after_the_close(patches: Patches) -> None:
 
     def end(original: Any, self: Any, error: Any) -> None:
         original(self, error)
-        self._window._timer.set(self._context.now + 3600 * 1_000_000_000)
+        self._window._timer.set(self._services.context.now + 3600 * 1_000_000_000)
 
     patches.around(Producer, "_end", end)

@@ -11,7 +11,7 @@ frame of the same input.
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from pulsar_sansio.model.config import ClientConfig
 from pulsar_sansio.model.errors import ClosedError
@@ -35,6 +35,7 @@ from .receive_frames import (
     wrote_last_message_id,
     wrote_redeliver,
 )
+from .redirects import RedirectWatch
 from .send_frames import ProducerEnd, SendWatch
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 T = proto.BaseCommand
 
-Handler: TypeAlias = "Callable[[Wire, ClientEnd, Any], None]"
+Handler: TypeAlias = "Callable[[ClientWatch, Wire, ClientEnd, Any], None]"
 
 
 MOST_QUESTIONS = 30
@@ -65,79 +66,31 @@ class ClientWatch:
         """Ends of wires by wire number."""
         self.handles: dict[str, int] = {}
         """Consumer names with their handles, for asking how many messages wait in the client."""
-        self._redirected: dict[tuple[str, str], tuple[bool, int]] = {}
-        """Lookups redirected in the current input, by client and topic: whether authoritative, and the number
-        of redirects in a row."""
-        self._asks_anew = False
-        """The current input answers a request for partitions, which the client then looks up for the first
-        time."""
+        self._redirects = RedirectWatch()
         self._questions: defaultdict[tuple[str, str], deque[int]] = defaultdict(deque)
         """The times of requests within a second, by client and the topic or namespace that they are about."""
         self._closed: list[ProducerEnd | ConsumerEnd] = []
         """Producers and consumers that the broker closed in the current input."""
         self._sent_far: list[ProducerRecord | ConsumerRecord] = []
         """Producers and consumers that were told in the current input that their topic has migrated."""
-        self._written: dict[int, Handler] = {
-            T.CONNECT: self._wrote_connect,
-            T.PRODUCER: self._wrote_producer,
-            T.SUBSCRIBE: self._wrote_subscribe,
-            T.SEND: self._wrote_send,
-            T.ACK: self._wrote_ack,
-            T.FLOW: self._wrote_flow,
-            T.REDELIVER_UNACKNOWLEDGED_MESSAGES: self._wrote_redeliver,
-            T.CLOSE_PRODUCER: self._wrote_close_producer,
-            T.CLOSE_CONSUMER: self._wrote_close_consumer,
-            T.UNSUBSCRIBE: self._wrote_unsubscribe,
-            T.LOOKUP: self._wrote_lookup,
-            T.PARTITIONED_METADATA: self._wrote_partitions,
-            T.GET_LAST_MESSAGE_ID: self._wrote_last_message_id,
-            T.CONSUMER_STATS: self._wrote_consumer_stats,
-            T.SEEK: self._wrote_seek,
-            T.GET_TOPICS_OF_NAMESPACE: self._wrote_topics,
-            T.WATCH_TOPIC_LIST: self._wrote_watch,
-            T.WATCH_TOPIC_LIST_CLOSE: self._wrote_watch_close,
-            T.PING: self._wrote_ping,
-            T.PONG: self._wrote_pong,
-        }
-        self._arrived: dict[int, Handler] = {
-            T.CONNECTED: self._got_connected,
-            T.PRODUCER_SUCCESS: self._got_answer,
-            T.SUCCESS: self._got_answer,
-            T.ERROR: self._got_answer,
-            T.LOOKUP_RESPONSE: self._got_lookup_response,
-            T.PARTITIONED_METADATA_RESPONSE: self._got_partitions,
-            T.GET_TOPICS_OF_NAMESPACE_RESPONSE: self._got_answer,
-            T.WATCH_TOPIC_LIST_SUCCESS: self._got_answer,
-            T.ACK_RESPONSE: self._got_answer,
-            T.GET_LAST_MESSAGE_ID_RESPONSE: self._got_answer,
-            T.CONSUMER_STATS_RESPONSE: self._got_answer,
-            T.MESSAGE: self._got_message,
-            T.SEND_ERROR: self._got_send_error,
-            T.SEND_RECEIPT: self._got_receipt,
-            T.ACTIVE_CONSUMER_CHANGE: self._got_active_change,
-            T.CLOSE_PRODUCER: self._got_close_producer,
-            T.CLOSE_CONSUMER: self._got_close_consumer,
-            T.TOPIC_MIGRATED: self._got_migrated,
-            T.PING: self._got_ping,
-        }
 
     def wrote(self, wire: Wire, kind: int, command: Any) -> None:
         end = self.ends[wire.number]
         if not end.connected and kind not in _BEFORE_CONNECTED:
             raise ViolationError("INV-N1", f"wire {wire.number}: command {kind} before CONNECTED")
-        handler = self._written.get(kind)
+        handler = self._HANDLERS_OF_WRITTEN.get(kind)
         if handler is None:
             raise ViolationError("INV-N1", f"wire {wire.number}: a client writes command {kind}")
         if kind not in _SIGNS_OF_LIFE:
             end.used_at = wire.network.clock.now
-        handler(wire, end, command)
+        handler(self, wire, end, command)
 
     def got(self, wire: Wire, kind: int, command: Any) -> None:
-        handler = self._arrived.get(kind)
+        handler = self._HANDLERS_OF_ARRIVED.get(kind)
         end = self.ends[wire.number]
         end.arrived_at = wire.network.clock.now
         if handler is not None:
-            handler(wire, end, command)
+            handler(self, wire, end, command)
 
     def got_garbage(self, wire: Wire) -> None:
         """Bytes that are no frame have arrived."""
@@ -171,9 +124,7 @@ class ClientWatch:
             for record in self._sent_far:
                 record.sent_far = True
             self._sent_far.clear()
-        if self._redirected:
-            self._redirected.clear()
-        self._asks_anew = False
+        self._redirects.settled()
         end = self.ends.get(wire.number)
         if end is not None and end.pings and wire.client_open:
             raise ViolationError("INV-N7", f"wire {wire.number}: a PING is not answered at once")
@@ -281,20 +232,8 @@ class ClientWatch:
         self._request(wire, end, command.request_id, None)
 
     def _wrote_lookup(self, wire: Wire, end: ClientEnd, command: Any) -> None:
-        """INV-N8: a lookup after a redirect repeats its authoritative flag, and the redirects end."""
-        redirected = self._redirected.pop((wire.client.name, command.topic), None)
-        times = 0
-        if redirected is not None and (command.authoritative or not self._asks_anew):
-            authoritative, times = redirected
-            if command.authoritative is not authoritative:
-                raise ViolationError(
-                    "INV-N8",
-                    f"{wire.client.name}: the redirect of {command.topic} said authoritative="
-                    f"{authoritative}, the next lookup does not",
-                )
-            limit: int = wire.client.config.max_lookup_redirects  # type: ignore[attr-defined]
-            if times > limit:
-                raise ViolationError("INV-N8", f"{wire.client.name}: {command.topic} is redirected for ever")
+        limit: int = wire.client.config.max_lookup_redirects  # type: ignore[attr-defined]
+        times = self._redirects.lookup(wire.client.name, command.topic, command.authoritative, limit)
         end.lookups += 1
         self._request(wire, end, command.request_id, PendingLookup(command.topic, times))
 
@@ -446,7 +385,7 @@ class ClientWatch:
             what.consumer.record.close_answered = True
 
     def _got_partitions(self, wire: Wire, end: ClientEnd, command: Any) -> None:
-        self._asks_anew = True
+        self._redirects.got_partitions()
         self._got_answer(wire, end, command)
 
     def _got_lookup_response(self, wire: Wire, end: ClientEnd, command: Any) -> None:
@@ -456,8 +395,8 @@ class ClientWatch:
             and command.response == proto.CommandLookupTopicResponse.Redirect
             and command.brokerServiceUrl
         ):
-            key = (wire.client.name, what.topic)
-            self._redirected[key] = (command.authoritative, what.redirects + 1)
+            again = what.redirects + 1
+            self._redirects.redirected(wire.client.name, what.topic, command.authoritative, again)
 
     def _got_receipt(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         producer = end.producers.get(command.producer_id)
@@ -511,6 +450,50 @@ class ClientWatch:
     def _got_ping(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         end.pings += 1
         end.pongs += 1
+
+    _HANDLERS_OF_WRITTEN: ClassVar[dict[int, Handler]] = {
+        T.CONNECT: _wrote_connect,
+        T.PRODUCER: _wrote_producer,
+        T.SUBSCRIBE: _wrote_subscribe,
+        T.SEND: _wrote_send,
+        T.ACK: _wrote_ack,
+        T.FLOW: _wrote_flow,
+        T.REDELIVER_UNACKNOWLEDGED_MESSAGES: _wrote_redeliver,
+        T.CLOSE_PRODUCER: _wrote_close_producer,
+        T.CLOSE_CONSUMER: _wrote_close_consumer,
+        T.UNSUBSCRIBE: _wrote_unsubscribe,
+        T.LOOKUP: _wrote_lookup,
+        T.PARTITIONED_METADATA: _wrote_partitions,
+        T.GET_LAST_MESSAGE_ID: _wrote_last_message_id,
+        T.CONSUMER_STATS: _wrote_consumer_stats,
+        T.SEEK: _wrote_seek,
+        T.GET_TOPICS_OF_NAMESPACE: _wrote_topics,
+        T.WATCH_TOPIC_LIST: _wrote_watch,
+        T.WATCH_TOPIC_LIST_CLOSE: _wrote_watch_close,
+        T.PING: _wrote_ping,
+        T.PONG: _wrote_pong,
+    }
+    _HANDLERS_OF_ARRIVED: ClassVar[dict[int, Handler]] = {
+        T.CONNECTED: _got_connected,
+        T.PRODUCER_SUCCESS: _got_answer,
+        T.SUCCESS: _got_answer,
+        T.ERROR: _got_answer,
+        T.LOOKUP_RESPONSE: _got_lookup_response,
+        T.PARTITIONED_METADATA_RESPONSE: _got_partitions,
+        T.GET_TOPICS_OF_NAMESPACE_RESPONSE: _got_answer,
+        T.WATCH_TOPIC_LIST_SUCCESS: _got_answer,
+        T.ACK_RESPONSE: _got_answer,
+        T.GET_LAST_MESSAGE_ID_RESPONSE: _got_answer,
+        T.CONSUMER_STATS_RESPONSE: _got_answer,
+        T.MESSAGE: _got_message,
+        T.SEND_ERROR: _got_send_error,
+        T.SEND_RECEIPT: _got_receipt,
+        T.ACTIVE_CONSUMER_CHANGE: _got_active_change,
+        T.CLOSE_PRODUCER: _got_close_producer,
+        T.CLOSE_CONSUMER: _got_close_consumer,
+        T.TOPIC_MIGRATED: _got_migrated,
+        T.PING: _got_ping,
+    }
 
 
 def _is_far(wire: Wire) -> bool:

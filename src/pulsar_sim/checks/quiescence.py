@@ -123,7 +123,7 @@ def all_told_of_end(world: "Surroundings") -> bool:
     knows the command. A consumer that waits for its turn at an exclusive subscription is told when the turn
     comes."""
     for consumer in world.consumers:
-        topic = world.topics[consumer.plan.topic]
+        topic = world.topics.names[consumer.plan.topic]
         if (
             topic in world.administrator.ends
             and consumer.state == "open"

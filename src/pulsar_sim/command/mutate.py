@@ -67,7 +67,7 @@ def add_mutate(actions: "argparse._SubParsersAction[Any]") -> None:
     """The action `mutate`."""
     parser = actions.add_parser(
         "mutate",
-        help="put small mistakes into the source, one after the other, and see whether they are noticed",
+        help="put small mistakes into the source, one after the other, and report which are noticed",
         description="Mutants are drawn over all lines that simulated worlds reach: a comparison, a bound, a "
         "condition or a constant is changed, a statement, a reset or a return is dropped, branches are "
         "swapped. The simulator judges each, then the unit tests. For a checkout of the source. Exit code: "
@@ -83,7 +83,7 @@ def add_mutate(actions: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument(
         "--module", default="", metavar="TEXT", help="only of modules with this in their names"
     )
-    parser.add_argument("--mutant", metavar="TEXT", help="in place of drawing: all with this in their names")
+    parser.add_argument("--mutant", metavar="TEXT", help="instead of drawing: all with this in their names")
     parser.add_argument(
         "--worlds", type=positive, metavar="N", help="drawn worlds for each mutant, of those that reach it"
     )
@@ -95,27 +95,27 @@ def add_mutate(actions: "argparse._SubParsersAction[Any]") -> None:
         help=f"processor time of the simulator for each mutant (default {SECONDS:g})",
     )
     parser.add_argument("--jobs", type=positive, default=1, metavar="N", help="processes (default 1)")
-    parser.add_argument("--no-tests", action="store_true", help="the simulator alone judges")
+    parser.add_argument("--no-tests", action="store_true", help="run the simulator only")
     parser.add_argument(
         "--equivalents",
         type=Path,
         default=ROOT / EQUIVALENTS,
         metavar="FILE",
-        help=f"mutants that are not judged, with reasons (default {EQUIVALENTS})",
+        help=f"mutants that are left out, with reasons (default {EQUIVALENTS})",
     )
     parser.add_argument(
-        "--judge-equivalents", action="store_true", help="judge these too: a noticed one is marked wrongly"
+        "--judge-equivalents", action="store_true", help="run these too: one that is noticed is no equivalent"
     )
     parser.add_argument(
         "--results",
         type=Path,
         metavar="FILE",
-        help="add each result here, a line of JSON, and judge only what is not in it",
+        help="append each result here as a line of JSON, and skip mutants that it has",
     )
     parser.add_argument(
         "--again",
         action="store_true",
-        help="in place of drawing: what is in --results, judged again where the simulator has not noticed it",
+        help="instead of drawing: run mutants of --results again that the simulator did not notice",
     )
     parser.add_argument("--list", action="store_true", help="name the mutants")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -28,13 +28,13 @@ def add_recall(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     """The action `recall`."""
     parser = actions.add_parser(
         "recall",
-        help="plant known bugs, one after the other, and see whether the simulator notices",
+        help="plant known bugs, one after the other, and report which the simulator notices",
         description="Each bug of the bank is planted and seeds are run. Exit code: 0 all were noticed, "
         f"{SURVIVED} some were not, 130 ended by Ctrl-C, and 143 by SIGTERM, while all were; what was "
         "found by then is printed.",
     )
     parser.add_argument(
-        "--bug", action="append", metavar="NAME", help="only this one, or these; a name or BUG-nnn"
+        "--bug", action="append", metavar="NAME", help="only this bug; may be repeated; a name or BUG-nnn"
     )
     parser.add_argument(
         "--sample", type=positive, default=SAMPLE, metavar="N", help=f"seeds for each bug (default {SAMPLE})"
@@ -44,7 +44,7 @@ def add_recall(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         type=positive,
         default=SEEDS,
         metavar="N",
-        help=f"for a bug that the sample does not show, at most (default {SEEDS})",
+        help=f"seeds at most, for a bug that the sample does not show (default {SEEDS})",
     )
     parser.add_argument("--seed", type=whole, default=0, metavar="N", help="the first seed (default 0)")
     parser.add_argument("--seconds", type=seconds, metavar="S", help="begin with no bug after S seconds")

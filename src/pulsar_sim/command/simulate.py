@@ -63,28 +63,28 @@ def add_parser(subparsers: "argparse._SubParsersAction[Any]", _: object) -> None
     run.add_argument(
         "--seeds", type=positive, metavar="N", help="how many seeds (default 100, or as many as fit)"
     )
-    run.add_argument("--seconds", type=seconds, metavar="S", help="stop handing out seeds after S seconds")
+    run.add_argument("--seconds", type=seconds, metavar="S", help="begin no seed after S seconds")
     run.add_argument("--jobs", type=positive, default=1, metavar="N", help="processes (default 1)")
     run.add_argument(
-        "--report", type=Path, metavar="FOLDER", help="write report.html, what was reached and what was not"
+        "--report", type=Path, metavar="FOLDER", help="write report.html: which situations were reached"
     )
     run.add_argument(
         "--require-coverage",
         action="store_true",
         help="fail where a fault kind, a coverage point or a move of a client's machine was never reached",
     )
-    run.add_argument("--verbose", action="store_true", help="print every count by its name, too")
+    run.add_argument("--verbose", action="store_true", help="print every count by its name")
     run.add_argument("--json", action="store_true", help="print one JSON object")
     run.set_defaults(handler=_run)
     replay = actions.add_parser(
         "replay",
-        help="run one seed, or one world that was written down, and print its transcript",
+        help="run one seed, or the world of a file, and print its transcript",
         description="Print what happened in one seed, or in the world of a file that `shrink --save` wrote. "
         "Exit code as of run.",
     )
     which = replay.add_mutually_exclusive_group(required=True)
     which.add_argument("--seed", type=whole, metavar="N")
-    which.add_argument("--file", type=Path, metavar="FILE", help="such as there are in tests/sim/seeds")
+    which.add_argument("--file", type=Path, metavar="FILE", help="a case, such as those in tests/sim/seeds")
     replay.add_argument(
         "--lines", type=positive, default=200, metavar="N", help="the last N lines (default 200)"
     )

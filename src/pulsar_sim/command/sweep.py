@@ -30,7 +30,7 @@ def add_sweep(actions: "argparse._SubParsersAction[Any]") -> None:
     """The action `sweep`."""
     parser = actions.add_parser(
         "sweep",
-        help="short conversations again and again: cut at every byte, timers early and late, other orders",
+        help="repeat short conversations: cut at every byte, timers early and late, other orders",
         description="cut: a wire ends after every byte, in both directions, by a reset, in silence or in "
         "good order. timers: after every event all timers fire early, or are held back. interleavings (of "
         "the small scenarios): every order of events with few deviations. Exit code as of run; Ctrl-C prints "
@@ -58,7 +58,7 @@ def add_shrink(actions: "argparse._SubParsersAction[Any]") -> None:
     """The action `shrink`."""
     parser = actions.add_parser(
         "shrink",
-        help="make a failing seed small enough to be read",
+        help="make a failing seed small enough to read",
         description="Leave out faults, applications, messages and features while the same invariant is "
         "broken, and print what is left. Exit code: that of the seed; 0 where it passes. Ctrl-C prints the "
         "smallest case that was found by then.",
@@ -66,7 +66,7 @@ def add_shrink(actions: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument("--seed", type=whole, required=True, metavar="N")
     parser.add_argument("--seconds", type=seconds, default=60.0, metavar="S", help="stop then (default 60)")
     parser.add_argument(
-        "--save", type=Path, metavar="FILE", help="write the case down, to be replayed by tests"
+        "--save", type=Path, metavar="FILE", help="write the case to a file, for replay and tests"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(handler=_shrink)

@@ -69,7 +69,7 @@ def individual_after_reconnect(acknowledger: Any, _connection: Any) -> object:
 @coverage_point(Consumer, "on_detached")
 def batch_half_acknowledged(consumer: Any, _cause: Any) -> object:
     """The connection was lost when some messages of a batch were acknowledged and others were not."""
-    records = consumer._ack_grouping._tracker._batches.values()
+    records = consumer._acknowledgements.tracker._batches.values()
     return any(0 < record.open_bits.bit_count() < record.size for record in records)
 
 

@@ -67,7 +67,7 @@ class Cluster:
         return [self._node(f"broker-{index}", plan) for index, plan in enumerate(plans)]
 
     def _own_topics(self) -> list[str]:
-        return self.world.topics
+        return self.world.topics.names
 
     def _node(self, name: str, plan: BrokerPlan) -> BrokerNode:
         config = replace(
@@ -103,7 +103,7 @@ class Cluster:
     def set_partitions(self, name: str, count: int) -> None:
         """Set the number of partitions; every broker knows it at once."""
         self.store.write([PartitionsSaved(name, count)])
-        for topic in self.world.topics:
+        for topic in self.world.topics.names:
             if topic not in self.owners:
                 self.owners[topic] = self._stream.choice(self.nodes).name
         for node in self.nodes:
@@ -172,13 +172,13 @@ class Cluster:
         }
         written = without(records, refused) if refused else records
         self.store.write(written)
-        if self.several and self.world.groups_topics:
+        if self.several and self.world.topics.of_groups:
             self._tell_names(written)
         return refused
 
     def names(self) -> list[str]:
         """Return the existing topics, where no broker serves all of them."""
-        return list(self._names) if self.several and self.world.groups_topics else []
+        return list(self._names) if self.several and self.world.topics.of_groups else []
 
     def _tell_names(self, records: Sequence[Record]) -> None:
         """Tell every running broker at once which topics were created or deleted."""
@@ -353,7 +353,9 @@ class FarCluster(Cluster):
 
     def _own_topics(self) -> list[str]:
         world = self.world
-        return [world.topics[index] for index in sorted({plan.topic for plan in world.profile.migrations})]
+        return [
+            world.topics.names[index] for index in sorted({plan.topic for plan in world.profile.migrations})
+        ]
 
     def boot(self) -> None:
         for node in self.nodes:

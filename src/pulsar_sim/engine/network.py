@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from pulsar_sansio.model.errors import FrameError
-from pulsar_sansio.wire import decode_frame, max_frame_size
+from pulsar_sansio.wire import FrameDecoder, max_frame_size
 
 from .clock import MICROSECOND, MILLISECOND, SECOND, Clock
 from .randomness import Stream
@@ -83,6 +83,7 @@ class Pipe:
 
     __slots__ = (
         "_decoded",
+        "_decoder",
         "_injected",
         "_marks",
         "_partial",
@@ -109,6 +110,7 @@ class Pipe:
         self.written = 0
         self.arrived = 0
         self._partial = b""
+        self._decoder = FrameDecoder()
         self._decoded = True
         self._marks: deque[tuple[int, int, Any]] = deque()
         self._injected: list[tuple[bytes, int, Any]] | None = None
@@ -150,7 +152,7 @@ class Pipe:
         offset = self.written
         while position < len(data):
             try:
-                found = decode_frame(data, position, FRAME_LIMIT)
+                found = self._decoder.decode(data, position, FRAME_LIMIT)
             except FrameError:
                 self._decoded = False
                 self.wire.network.garbage(self)

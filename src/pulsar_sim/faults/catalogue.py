@@ -198,19 +198,19 @@ def broker_frozen(world: "Surroundings", stream: Stream) -> bool:
 
 @fault
 def unload(world: "Surroundings", stream: Stream) -> bool:
-    return world.unload(stream.choice(world.topics))
+    return world.unload(stream.choice(world.topics.names))
 
 
 @fault
 def unload_everything(world: "Surroundings", stream: Stream) -> bool:
-    unloaded = [world.unload(topic) for topic in world.topics]
+    unloaded = [world.unload(topic) for topic in world.topics.names]
     return any(unloaded)
 
 
 @fault
 def unload_twice(world: "Surroundings", stream: Stream) -> bool:
     """Unload a topic, and again while the clients are reconnecting."""
-    topic = stream.choice(world.topics)
+    topic = stream.choice(world.topics.names)
     world.clock.after(stream.spread(MILLISECOND, SECOND), world.unload_later, topic)
     return world.unload(topic)
 
@@ -218,25 +218,25 @@ def unload_twice(world: "Surroundings", stream: Stream) -> bool:
 @fault
 def topic_moved(world: "Surroundings", stream: Stream) -> bool:
     """Move a topic to another broker; clients must look the owner up."""
-    return world.cluster.move(stream.choice(world.topics), stream, "nothing")
+    return world.cluster.move(stream.choice(world.topics.names), stream, "nothing")
 
 
 @fault
 def topic_moved_with_address(world: "Surroundings", stream: Stream) -> bool:
     """Move a topic to another broker, and tell clients its address."""
-    return world.cluster.move(stream.choice(world.topics), stream, "where")
+    return world.cluster.move(stream.choice(world.topics.names), stream, "where")
 
 
 @fault
 def topic_moved_with_wrong_address(world: "Surroundings", stream: Stream) -> bool:
     """Move a topic, and tell clients an address that is wrong, or out of date when they connect."""
-    return world.cluster.move(stream.choice(world.topics), stream, "wrong")
+    return world.cluster.move(stream.choice(world.topics.names), stream, "wrong")
 
 
 @fault
 def topic_stolen(world: "Surroundings", stream: Stream) -> bool:
     """Let another broker serve a topic while its owner still believes to serve it."""
-    return world.cluster.steal(stream.choice(world.topics), stream)
+    return world.cluster.steal(stream.choice(world.topics.names), stream)
 
 
 @fault

@@ -196,11 +196,11 @@ def scenario(
 
 
 def _unload_at_second_send(world: ScenarioWorld) -> None:
-    world.when_written(T.SEND, 2, lambda: world.cluster.unload(world.topics[0]))
+    world.when_written(T.SEND, 2, lambda: world.cluster.unload(world.topics.names[0]))
 
 
 def _unload_at_second_message(world: ScenarioWorld) -> None:
-    world.when_written(T.MESSAGE, 2, lambda: world.cluster.unload(world.topics[0]))
+    world.when_written(T.MESSAGE, 2, lambda: world.cluster.unload(world.topics.names[0]))
 
 
 def _redirect_twice(world: ScenarioWorld) -> None:
@@ -226,16 +226,16 @@ def _reset_at_acknowledgement(world: ScenarioWorld) -> None:
 
 def _move(world: ScenarioWorld, tell: str) -> None:
     stream = world.streams.stream("move")
-    world.when_written(T.SEND, 2, lambda: world.cluster.move(world.topics[0], stream, tell))
+    world.when_written(T.SEND, 2, lambda: world.cluster.move(world.topics.names[0], stream, tell))
 
 
 def _steal(world: ScenarioWorld) -> None:
     stream = world.streams.stream("steal")
-    world.when_written(T.SEND, 2, lambda: world.cluster.steal(world.topics[0], stream))
+    world.when_written(T.SEND, 2, lambda: world.cluster.steal(world.topics.names[0], stream))
 
 
 def _end_the_second_partition(world: ScenarioWorld) -> None:
-    topic = world.topics[2]
+    topic = world.topics.names[2]
     world.when_written(T.PARTITIONED_METADATA_RESPONSE, 1, lambda: world.administrator.create(topic))
     world.when_written(T.LOOKUP_RESPONSE, 1, lambda: world.administrator.end(topic))
 

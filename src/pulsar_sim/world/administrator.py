@@ -46,12 +46,14 @@ class Administrator:
     def start(self) -> None:
         for plan in self._plans:
             act = self._delete if plan.deleted else self.end
-            self.world.clock.after(plan.after, act, self.world.topics[plan.topic])
+            self.world.clock.after(plan.after, act, self.world.topics.names[plan.topic])
         for compaction in self.world.profile.compactions:
-            self.world.clock.after(compaction.after, self._compact, self.world.topics[compaction.topic])
+            self.world.clock.after(compaction.after, self._compact, self.world.topics.names[compaction.topic])
         for migration in self.world.profile.migrations:
-            self.world.clock.after(migration.after, self._migrate, self.world.topics[migration.topic])
-        for name, partitioned in zip(self.world.partitioned, self.world.profile.partitioned, strict=True):
+            self.world.clock.after(migration.after, self._migrate, self.world.topics.names[migration.topic])
+        for name, partitioned in zip(
+            self.world.topics.partitioned, self.world.profile.partitioned, strict=True
+        ):
             for growth in partitioned.growth:
                 self.world.clock.after(growth.after, self._grow, name, growth.partitions)
         for index, appearance in enumerate(self.world.profile.appearances):
@@ -62,7 +64,7 @@ class Administrator:
         or new partitions, and in the cluster that topics migrate to."""
         profile = self.world.profile
         deleted = any(plan.deleted for plan in self._plans)
-        if deleted or self.world.partitioned or profile.appearances or node.cluster.far:
+        if deleted or self.world.topics.partitioned or profile.appearances or node.cluster.far:
             assert node.broker is not None
             node.command(node.broker.administration.set_policy, "public/default", "retention_time", -1.0)
         for topic in self.migrated:
@@ -85,7 +87,7 @@ class Administrator:
         """Repeat the commands, so that their effects last."""
         for topic in sorted(self._asked):
             self.world.clock.after(0, self._end_for_good, topic)
-        for topic in self.world.topics[self.world.profile.topics :]:
+        for topic in self.world.topics.names[self.world.profile.topics :]:
             if topic not in self.vanished:
                 self.world.clock.after(0, self.create, topic)
         for topic in self.vanished:
@@ -124,7 +126,7 @@ class Administrator:
             return
         self.world.count_fault("partitions_added")
         self.world.trace.add(self.world.clock.now, "administrator", f"{name} has {partitions} partitions")
-        self.world.add_partitions(name, partitions)
+        self.world.topics.add_partitions(name, partitions)
         for app in self.world.transient_apps:
             app.expect_partitions()
         self.world.cluster.set_partitions(name, partitions)
@@ -132,11 +134,12 @@ class Administrator:
     def _appear(self, index: int) -> None:
         """Create a topic, by this command or by the first application that uses it."""
         world, plan = self.world, self.world.profile.appearances[index]
-        name = world.appearing(index)
+        name = world.topics.appearing(index)
         self._expected -= 1
         world.count_fault("topic_appeared")
         world.trace.add(world.clock.now, "administrator", f"{name} comes into being")
-        world.add_topic(name)
+        world.topics.add(name)
+        world.cluster.own(name)
         if plan.made or world.healed:
             self.create(name)
         for app in world.producers:

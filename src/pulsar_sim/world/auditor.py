@@ -34,14 +34,14 @@ class Auditor:
 
     def __init__(self, world: "World", name: str) -> None:
         self.world = world
-        self.found: dict[str, list[MessagePosition]] = {topic: [] for topic in world.topics}
+        self.found: dict[str, list[MessagePosition]] = {topic: [] for topic in world.topics.names}
         self._topics: dict[int, str] = {}
-        self._waiting = len(world.topics)
+        self._waiting = len(world.topics.names)
         self._closing: int | None = None
         self._closed = False
         self._last_news = world.clock.now
         self.node = ClientNode(world, name, world.client_config, self)
-        for topic in world.topics:
+        for topic in world.topics.names:
             consumer_name = f"{name}.{topic.rpartition('/')[2]}"
             spec = ConsumerSpec(
                 topic=topic,

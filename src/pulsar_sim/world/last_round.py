@@ -96,7 +96,7 @@ class _Round:
         self._stream = stream
 
     def make(self) -> None:
-        topics = [name for name in self._world.topics if self._may_be_moved(name)]
+        topics = [name for name in self._world.topics.names if self._may_be_moved(name)]
         if topics:
             topic = self._stream.choice(topics)
             self._use(topic)

@@ -14,10 +14,10 @@ from typing import Any
 
 from pulsar_sansio.broker.broker import Broker
 from pulsar_sansio.client.outputs import Output
-from pulsar_sansio.model.config import ClientConfig, SubscriptionType
+from pulsar_sansio.model.config import ClientConfig
 
 from ..apps.client_process import CLOSED, ClientProcess, User, check_quiet
-from ..apps.consumer_app import ConsumerApp, dead_letters
+from ..apps.consumer_app import ConsumerApp
 from ..apps.multi_topics_app import MultiTopicsApp
 from ..apps.multi_topics_seeker import MultiTopicsSeeker
 from ..apps.nonpersistent_app import NonPersistentApp, nonpersistent_topic
@@ -46,22 +46,20 @@ from ..engine.clock import MILLISECOND, SECOND, Clock
 from ..engine.cluster import Cluster, FarCluster
 from ..engine.failures import LivenessError, Outcome, ViolationError
 from ..engine.network import Conditions, Network, Pipe, Wire
-from ..engine.profile import AUDIT, GroupPlan, Profile
+from ..engine.profile import Profile
 from ..engine.randomness import Streams
 from ..engine.trace import Trace
 from ..engine.transcript import describe
 from ..faults.broker_misbehaviour import BrokerMisbehaviour
 from ..faults.timing import Timing
 from ..generate import draw
-from ..model.multi_topics_position import MultiTopicsSoughtSubscription
-from ..model.multi_topics_subscriptions import BEFORE_THE_NAME, GroupTopics, dead_topic, retry_topic
-from ..model.partitioned_topics import PartitionedTopic
-from ..model.records import SubscriptionRecord, TopicRecord
+from ..model.multi_topics_subscriptions import GroupTopics
 from ..model.reference_model import ReferenceModel
 from .administrator import Administrator
 from .auditor import Auditor
 from .fault_schedule import FaultSchedule
 from .last_round import make_last_round
+from .topics import WorldTopics
 from .wire_observers import BrokerWireObserver, ClientWireObserver, broker_process, client_process
 
 WALL_CLOCK_AT_START = 1_700_000_000_000
@@ -132,55 +130,8 @@ class World:
         self.reset_due = False
         """One reset is still to come."""
         self.closing = False
-        self.client_config: ClientConfig = ClientConfig(
-            service_url=self._service_url(),
-            operation_timeout=self.profile.operation_timeout,
-            keepalive_interval=self.profile.keepalive,
-            connect_timeout=self.profile.operation_timeout,
-            connections_per_broker=self.profile.connections_per_broker,
-            initial_backoff=0.1,
-            max_backoff=self.profile.max_backoff,
-            memory_limit=self.profile.memory_limit,
-            create_topics=self.profile.create_topics,
-            max_rejected_requests=self.profile.max_rejected_requests,
-        )
-        self.topics: list[str] = [
-            f"persistent://public/default/t{index}" for index in range(self.profile.topics)
-        ]
-        """The topics that exist, with partitions last."""
-        self.groups_topics = [
-            *(self._group_topics(f"group-{index}", group) for index, group in enumerate(self.profile.groups)),
-            *(
-                self._group_topics(f"tour-{index}", seeker.group, for_seekers=True)
-                for index, seeker in enumerate(self.profile.multi_topics_seekers)
-            ),
-        ]
-        """The topics of the groups that must receive everything, then those of the groups that seek."""
-        for name in self.topics:
-            self._remember_topic(name)
-        self.partitioned = [
-            f"persistent://public/default/p{index}" for index in range(len(self.profile.partitioned))
-        ]
-        for name, plan in zip(self.partitioned, self.profile.partitioned, strict=True):
-            self.model.partitioned[name] = PartitionedTopic(name, self.profile.deduplication)
-            self.add_partitions(name, plan.partitions)
-        for index, subscription in enumerate(self.profile.subscriptions):
-            topic = self.model.topics[self.topics[subscription.topic]]
-            topic.subscriptions[f"sub-{index}"] = SubscriptionRecord(topic, f"sub-{index}", subscription.kind)
-        for index in sorted({plan.subscription for plan in self.profile.consumers if plan.dead_letters}):
-            name = dead_letters(index)
-            self.model.copy_topics.add(name)
-            self.model.topics[name] = TopicRecord(name, self.profile.deduplication)
-            self.topics.append(name)
-        for topics in self.groups_topics:
-            if topics.retry:
-                self.model.retry_topics[topics.retry] = None
-                for name in (topics.retry, dead_topic(topics.name)):
-                    self.model.copy_topics.add(name)
-                    self._remember_topic(name)
-                    self.topics.append(name)
-        for topic in self.model.topics.values():
-            topic.subscriptions[AUDIT] = SubscriptionRecord(topic, AUDIT, SubscriptionType.EXCLUSIVE)
+        self.client_config: ClientConfig = self._client_config()
+        self.topics: WorldTopics = WorldTopics(self.profile, self.model)
         self.cluster = Cluster(self)
         for index in range(len(self.profile.nonpersistent_apps)):
             self.cluster.own(nonpersistent_topic(index))
@@ -196,50 +147,10 @@ class World:
         self.nonpersistent_apps: list[NonPersistentApp] = []
         self.administrator = Administrator(self)
 
-    def _group_topics(self, name: str, group: GroupPlan, for_seekers: bool = False) -> GroupTopics:
-        listed = [f"{BEFORE_THE_NAME}t{topic}" for topic in group.topics]
-        listed += [f"{BEFORE_THE_NAME}p{topic}" for topic in group.partitioned]
-        retry = retry_topic(name) if group.retry else ""
-        return GroupTopics(name, group.kind, listed, group.pattern, for_seekers, retry)
-
-    def _remember_topic(self, name: str) -> TopicRecord:
-        """Record a topic or partition, with the groups' subscriptions to it."""
-        record = self.model.topics[name] = TopicRecord(name, self.profile.deduplication)
-        for group in self.groups_topics:
-            if group.means(name):
-                record.subscriptions[group.name] = (
-                    MultiTopicsSoughtSubscription(record, group.name)
-                    if group.for_seekers
-                    else SubscriptionRecord(record, group.name, group.kind)
-                )
-        return record
-
     def topics_of(self, group: GroupTopics) -> list[str]:
         """Return the topics and partitions of a group that exist now."""
         gone = self.administrator.vanished
-        return [name for name in self.topics if group.means(name) and name not in gone]
-
-    def appearing(self, index: int) -> str:
-        """Return the name of a topic that is created later."""
-        return f"{BEFORE_THE_NAME}n{index}"
-
-    def add_topic(self, name: str) -> None:
-        """Record a topic that may exist from now on."""
-        record = self._remember_topic(name)
-        record.subscriptions[AUDIT] = SubscriptionRecord(record, AUDIT, SubscriptionType.EXCLUSIVE)
-        self.topics.append(name)
-        self.cluster.own(name)
-
-    def add_partitions(self, name: str, count: int) -> None:
-        """Give a partitioned topic `count` partitions."""
-        whole = self.model.partitioned[name]
-        for index in range(len(whole.partitions), count):
-            partition = f"{name}-partition-{index}"
-            record = self._remember_topic(partition)
-            record.subscriptions[AUDIT] = SubscriptionRecord(record, AUDIT, SubscriptionType.EXCLUSIVE)
-            whole.partitions.append(record)
-            self.topics.append(partition)
-        whole.counts.append(count)
+        return [name for name in self.topics.names if group.means(name) and name not in gone]
 
     # --- used by the parts of a world ---
 
@@ -260,6 +171,22 @@ class World:
     def receivers(self) -> list[ConsumerApp]:
         """The applications that must receive everything, from one topic or from several."""
         return [*self.consumers, *self.groups]
+
+    def _client_config(self) -> ClientConfig:
+        """Return the configuration of all clients."""
+        profile = self.profile
+        return ClientConfig(
+            service_url=self._service_url(),
+            operation_timeout=profile.operation_timeout,
+            keepalive_interval=profile.keepalive,
+            connect_timeout=profile.operation_timeout,
+            connections_per_broker=profile.connections_per_broker,
+            initial_backoff=0.1,
+            max_backoff=profile.max_backoff,
+            memory_limit=profile.memory_limit,
+            create_topics=profile.create_topics,
+            max_rejected_requests=profile.max_rejected_requests,
+        )
 
     def _service_url(self) -> str:
         """Return the address of one broker, or of all."""

@@ -179,7 +179,7 @@ OPTIONS: tuple[Option, ...] = (
         values.names,
         "names of columns with commas between, or `all`",
         None,
-        "which columns there are; a schema given to Spark says the same and wins",
+        "the columns of the DataFrame; a schema given to Spark overrides it",
         default_text="the first seven",
     ),
     Option(
@@ -211,7 +211,7 @@ OPTIONS: tuple[Option, ...] = (
         READS,
         "fail_on_data_loss",
         True,
-        "fail where messages to be read are gone; false goes on and logs what was lost",
+        "fail where messages to be read are deleted; false continues and logs the loss",
     ),
     # a stream's course
     Option(
@@ -250,7 +250,7 @@ OPTIONS: tuple[Option, ...] = (
         1,
         10**15,
         None,
-        "about how many bytes of payload, likewise; excludes `maxMessagesPerTrigger`",
+        "about how many bytes of payload a micro-batch has; excludes `maxMessagesPerTrigger`",
     ),
     _duration(
         "topicDiscoveryMs",
@@ -367,7 +367,7 @@ OPTIONS: tuple[Option, ...] = (
         values.text,
         "a name",
         None,
-        "the name of this write; written again under the same name, nothing comes twice. Required for "
+        "the name of this write; a repeated write with this name adds no message twice. Required for "
         "exactly once in a batch write",
     ),
     Option(

@@ -1,7 +1,7 @@
 """This module makes record batches from messages, with exactly the columns that a query asks for.
 
 `ALL_COLUMNS` is the table: names and types as Spark sees them. A `Builder` takes the items of a reader with
-`raw_batches`. It makes columns of runs of messages that look alike as a whole (`shapes`), and takes all
+`raw_batches`. It makes columns of uniform members as a whole (`uniform_members`), and takes all
 others one by one. It notes a field of an entry once and spreads it over the rows at the end.
 
 It knows nothing of positions, ranges and Spark.
@@ -26,7 +26,7 @@ from pulsar_sansio import (
 
 from ..errors import BadColumn
 from .parts import Bytes, Parts, fixed, from_column
-from .shapes import Run, Shape, find_run
+from .uniform_members import Comparison, UniformMembers, find_uniform
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 PROPERTIES = pa.map_(pa.string(), pa.string())
@@ -136,8 +136,8 @@ _WIDTHS = {pa.int32(): np.int32, pa.int64(): np.int64, TIMESTAMP: np.int64}
 
 
 class _Value(Bytes):
-    def add_members(self, _entry: Any, run: Run, _first: int) -> None:
-        if run.shape.null_value and not run.shape.payload:
+    def add_members(self, _entry: Any, run: UniformMembers, _first: int) -> None:
+        if run.template.null_value and not run.template.payload:
             self.add_nulls(len(run))
         else:
             self.add_run(run, run.payload)
@@ -147,8 +147,8 @@ class _Value(Bytes):
 
 
 class _Key(Bytes):
-    def add_members(self, _entry: Any, run: Run, _first: int) -> None:
-        where = run.shape.key
+    def add_members(self, _entry: Any, run: UniformMembers, _first: int) -> None:
+        where = run.template.key
         if where is None:
             self.add_nulls(len(run))
         else:
@@ -167,8 +167,8 @@ def _key(message: Message) -> bytes | None:
 
 
 class _OrderingKey(Bytes):
-    def add_members(self, _entry: Any, run: Run, _first: int) -> None:
-        where = run.shape.ordering_key
+    def add_members(self, _entry: Any, run: UniformMembers, _first: int) -> None:
+        where = run.template.ordering_key
         if where is None:
             self.add_nulls(len(run))
         else:
@@ -179,7 +179,7 @@ class _OrderingKey(Bytes):
 
 
 class _MessageIdColumn(Bytes):
-    def add_members(self, entry: Any, run: Run, first: int) -> None:
+    def add_members(self, entry: Any, run: UniformMembers, first: int) -> None:
         source, size = entry.source, entry.size
         front = MessageId(entry.place[0], entry.place[1], -1, -1, 0)
         prefix = np.frombuffer(encode_message_id(front)[: -len(_NO_SIZE)], np.uint8)
@@ -241,8 +241,8 @@ def _id_suffixes(partition: int, size: int, first: int) -> Any:
 
 
 class _EventTime(Parts):
-    def add_members(self, _entry: Any, run: Run, _first: int) -> None:
-        where = run.shape.event_time
+    def add_members(self, _entry: Any, run: UniformMembers, _first: int) -> None:
+        where = run.template.event_time
         if where is None:
             self.add_nulls(len(run))
             return
@@ -257,8 +257,8 @@ class _EventTime(Parts):
 
 
 class _SequenceId(Parts):
-    def add_members(self, entry: Any, run: Run, first: int) -> None:
-        where = run.shape.sequence_id
+    def add_members(self, entry: Any, run: UniformMembers, first: int) -> None:
+        where = run.template.sequence_id
         if where is None:
             self.add(np.arange(len(run), dtype=np.int64) + _signed((entry.header.sequence_id or 0) + first))
         else:
@@ -274,7 +274,7 @@ def _signed(number: int) -> Any:
 
 
 class _BatchIndex(Parts):
-    def add_members(self, _entry: Any, run: Run, first: int) -> None:
+    def add_members(self, _entry: Any, run: UniformMembers, first: int) -> None:
         self.add(np.arange(first, first + len(run), dtype=np.int32))
 
     def add_messages(self, messages: Sequence[Message]) -> None:
@@ -282,16 +282,16 @@ class _BatchIndex(Parts):
 
 
 class _Size(Parts):
-    def add_members(self, _entry: Any, run: Run, _first: int) -> None:
-        self.add(np.full(len(run), run.shape.payload, np.int32))
+    def add_members(self, _entry: Any, run: UniformMembers, _first: int) -> None:
+        self.add(np.full(len(run), run.template.payload, np.int32))
 
     def add_messages(self, messages: Sequence[Message]) -> None:
         self.add(np.array([len(message.data) for message in messages], np.int32))
 
 
 class _Properties(Parts):
-    def add_members(self, _entry: Any, run: Run, _first: int) -> None:
-        pairs = run.shape.properties
+    def add_members(self, _entry: Any, run: UniformMembers, _first: int) -> None:
+        pairs = run.template.properties
         count, each = len(run), len(pairs)
         if not pairs:
             offsets, names, values = np.zeros(count + 1, np.int32), _NO_TEXT, _NO_TEXT
@@ -316,7 +316,7 @@ class _Properties(Parts):
 _NO_TEXT = pa.array([], pa.string())
 
 
-def _interleaved(run: Run, slices: list[tuple[int, int]]) -> Any:
+def _interleaved(run: UniformMembers, slices: list[tuple[int, int]]) -> Any:
     """Texts of all members: the first of each slice, then the second of each, …"""
     if len(slices) == 1:
         return from_column(run.column(slices[0]), pa.string())
@@ -372,8 +372,8 @@ class Builder:
         self._entries: list[Any] = []
         self._counts: list[int] = []
         """The number of rows of each entry."""
-        self._shape: Shape | None = None
-        """The shape of the last run."""
+        self._last: Comparison | None = None
+        """The comparison that the last run passed."""
         self._wants_properties = "__messageProperties" in schema.names
         self._wants_key = "__key" in schema.names
         self._wants_header = not {"__key", "__orderingKey", "__messageProperties"}.isdisjoint(schema.names)
@@ -381,7 +381,7 @@ class Builder:
     def add(self, item: Any) -> None:
         """All messages of one item of `Messages`. Raises `FrameError` for a malformed batch."""
         if isinstance(item, ReceivedBatch) and isinstance(item.entry.batch, RawBatch):
-            self._add_undivided(item.entry, item.entry.batch)
+            self._add_raw_batch(item.entry, item.entry.batch)
         elif isinstance(item, ReceivedSingles) and not self._of_entry and len(self._of_message) == 1:
             column = self._of_message[0]
             if isinstance(column, _Value):
@@ -413,35 +413,35 @@ class Builder:
         self._entries.append(entry)
         self._counts.append(rows)
 
-    def _add_undivided(self, entry: Any, batch: RawBatch) -> None:
+    def _add_raw_batch(self, entry: Any, batch: RawBatch) -> None:
         data = np.frombuffer(batch.data, np.uint8)
         position = batch.start
         index = 0
         stretch = _FIRST_STRETCH
         while index < batch.size:
-            run = find_run(data, position, batch.size - index, self._shape)
+            run = find_uniform(data, position, batch.size - index, self._last)
             if run is None or self._is_odd(run):
                 taken = min(batch.size - index, stretch)
                 position = self._add_one_by_one(entry, batch, position, index, index + taken)
                 index += taken
                 stretch *= 4
                 continue
-            self._shape = run.shape
-            if run.shape.payload or not run.shape.compacted_out:
+            self._last = run.comparison
+            if run.template.payload or not run.template.compacted_out:
                 for column in self._of_message:
                     column.add_members(entry, run, index)
-                self._added(entry, len(run), len(run) * run.shape.stride)
+                self._added(entry, len(run), len(run) * run.template.stride)
             index += len(run)
-            position += len(run) * run.shape.stride
+            position += len(run) * run.template.stride
         if position != len(data):
-            batch.divided()  # which says what is wrong with it
+            batch.split()  # which says what is wrong with it
 
-    def _is_odd(self, run: Run) -> bool:
+    def _is_odd(self, run: UniformMembers) -> bool:
         """True if some column cannot be made of the run as a whole."""
-        shape = run.shape
-        if self._wants_key and shape.key_is_base64 and shape.key is not None:
+        template = run.template
+        if self._wants_key and template.key_is_base64 and template.key is not None:
             return True
-        names = [name for name, _ in shape.properties]
+        names = [name for name, _ in template.properties]
         if not self._wants_properties or len(names) < 2:
             return False
         # Of two properties with one name the last counts.
@@ -452,13 +452,13 @@ class Builder:
 
     def _add_one_by_one(self, entry: Any, batch: RawBatch, position: int, first: int, end: int) -> int:
         """Take these messages; gives the position behind them."""
-        divided = batch.divided()
+        members = batch.split()
         messages = []
         for index in range(first, end):
-            payload = divided.payloads[index]
+            payload = members.payloads[index]
             size = int.from_bytes(batch.data[position : position + 4], "big")
             position += 4 + size + len(payload)
-            if payload or not divided.single(index).compacted_out:
+            if payload or not members.single(index).compacted_out:
                 messages.append(Message.of(payload, entry, index))
         self._add_messages(messages)
         return position

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import RecordBatchTooLarge
-from .shapes import Run, Slice
+from .uniform_members import Slice, UniformMembers
 
 _FIRST_SIZE = 64 * 1024
 
@@ -32,7 +32,7 @@ class Bytes:
         """First and end of the rows that are null."""
         self.rows = 0
 
-    def add_run(self, run: Run, where: Slice) -> None:
+    def add_run(self, run: UniformMembers, where: Slice) -> None:
         """One row for each member of the run: that part of it."""
         rows, width = len(run), where[1]
         if width:

@@ -374,7 +374,7 @@ async def serve(
     `port` 0 takes a free one. `store` keeps what must outlive the broker; without one nothing does.
     `http_port`: where to serve Pulsar's administration over HTTP, 0 a free one, None not at all.
     `tls`: the broker's certificate; with it `tls_port` takes `pulsar+ssl://`, and `https_port` HTTPS.
-    `advertised_host`: the host that clients are told to connect to, where that is not `host`.
+    `advertised_host`: the host that lookups answer with, where that is not `host`.
     `options` are those of `BrokerConfig`. Raises `InvalidConfiguration`; `OSError` where it cannot
     listen, or there is no such host.
     """

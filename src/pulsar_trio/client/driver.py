@@ -159,8 +159,8 @@ class Driver(Pump):
         if self.failure is None and not self.closed:
             self.command(self.machine.abandon, identifier, owner)
 
-    def note_time(self) -> None:
-        """Let the machine's calls that are not told the time have a recent one."""
+    def refresh_time(self) -> None:
+        """Give the machine the present time, for its calls that are not told the time."""
         self.tick = self.now()
         self.machine.set_time(self.tick, time_ns() // 1_000_000)
 

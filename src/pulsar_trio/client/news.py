@@ -100,7 +100,7 @@ class News:
         """Too much is unacknowledged."""
         text = (
             f"{self._name(output.consumer)}: the broker delivers nothing more of {output.topic}, because "
-            f"{output.unacknowledged} messages are unacknowledged; it goes on when the application "
+            f"{output.unacknowledged} messages are unacknowledged; it continues when the application "
             "acknowledges or negatively acknowledges some of them"
         )
         self._write(self._others, f"blocked {output.consumer} {output.topic}", _consumer, INFO, text)

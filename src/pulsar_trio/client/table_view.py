@@ -4,7 +4,7 @@ Reading it is reading a dictionary: it never waits. It changes between two check
 moment; `snapshot` is a copy that does not change any more.
 """
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -92,7 +92,7 @@ class TableView(Endpoint, Mapping[str, bytes]):
         answer."""
         await self._request(self._machine.refresh)
 
-    async def changes(self) -> AsyncIterator[tuple[str, bytes | None]]:
+    async def changes(self) -> AsyncGenerator[tuple[str, bytes | None], None]:
         """Keys that change from now on, with their new values, None for a deleted key.
 
         A slow application misses values that were replaced meanwhile, but never the last one. It also misses

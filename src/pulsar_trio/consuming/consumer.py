@@ -215,7 +215,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
             return None
         queue = self._queue
         if self._one_by_one:
-            self._driver.note_time()
+            self._driver.refresh_time()
         try:
             message = queue.receive()
         except Exception as error:
@@ -231,7 +231,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         if self._turn <= 0:
             self._turn = TURN
             await trio.lowlevel.checkpoint()
-            self._driver.note_time()
+            self._driver.refresh_time()
         message = self._next()
         while message is None:
             await self._wait()

@@ -4,7 +4,7 @@ A reader is a consumer without acknowledgement, so it has no methods for it. The
 start, can seek, and can take a checkpoint: bytes at which another reader can start.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from datetime import timedelta
 from typing import Any, TypeAlias
 
@@ -121,7 +121,7 @@ class Reader(trio.abc.ReceiveChannel[Message]):
         """1 to `limit` messages: all that have arrived, waiting where none has. The fast way."""
         return await self._consumer.receive_many(limit)
 
-    async def until_latest(self) -> AsyncIterator[Message]:
+    async def until_latest(self) -> AsyncGenerator[Message, None]:
         """All messages up to the one that is the topic's last when this begins, and then the end.
 
         Messages that come later are left for the next call; of several topics and partitions some may be
@@ -129,9 +129,7 @@ class Reader(trio.abc.ReceiveChannel[Message]):
         reader of part of the keys, whose last message is unknown.
         """
         if self._in_part:
-            raise LocalProtocolError(
-                "until_latest: with key_hash_ranges nobody knows which message is the last one"
-            )
+            raise LocalProtocolError("until_latest: with key_hash_ranges the last message is unknown")
         ids = await self.last_message_ids()
         positions = self.positions()
         last = {

@@ -1,4 +1,4 @@
-"""`Run`: a handler for every message of a consumer, our message listener (rules LSNR-01 to LSNR-04).
+"""`Run`: a handler for every message of a consumer, our message listener (rules LSNR-01, LSNR-04).
 
 A run handles one message after the other, or up to `concurrency` at a time, each in a task of its own. On a
 Key_Shared subscription it still handles the messages of one key one after the other. A message waits while an

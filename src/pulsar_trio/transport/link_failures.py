@@ -25,7 +25,7 @@ class LinkFailures:
         left_out = self._limit.admit(_kind(error), trio.current_time())
         if left_out is not None:
             more = f" ({left_out} records were left out before this one)" if left_out else ""
-            _log.error("a connection failed and is closed, the others go on%s", more, exc_info=error)
+            _log.error("a connection failed and is closed; the others are unaffected%s", more, exc_info=error)
         return f"a failure of the connection: {error!r}"
 
     def log_rest(self) -> None:

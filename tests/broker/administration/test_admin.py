@@ -138,6 +138,7 @@ def test_more_partitions() -> None:
 
 
 def test_deleting() -> None:
+    """Rule CFG-523."""
     world = World()
     peer = world.connect()
     peer.producer()
@@ -269,6 +270,7 @@ def test_options_are_checked(options: dict[str, object]) -> None:
 
 
 def test_tenants_come_and_go() -> None:
+    """Rule TENANT-01."""
     world = World()
     world.broker.administration.create_tenant(0, "a", ["y", "x", "x"])
     assert list(world.broker.metadata.tenants["a"]) == ["x", "y"]

@@ -94,6 +94,7 @@ def test_a_topic_held_here_is_served_whatever_its_owner_is_said_to_be() -> None:
 
 @pytest.mark.parametrize("answer", [OtherBroker(B), ServiceNotReady("no broker")])
 def test_no_client_is_admitted_to_a_topic_of_another_broker(answer: OtherBroker | ServiceNotReady) -> None:
+    """Rule BROKER-12."""
     node = Node(answer)
     peer = node.connect()
     peer.ask_producer()
@@ -179,7 +180,8 @@ def test_acknowledgements_that_wait_are_written_before_a_topic_is_released() -> 
 
 
 def test_what_is_being_released_is_not_created_anew() -> None:
-    """The topic exists until it is durable, and then on another broker: a second one would overwrite it."""
+    """The topic exists until it is durable, and then on another broker: a second one would overwrite it. Rule
+    STORE-10."""
     node = Node()
     node.hold_writes = True
     node.broker.topic_administration.create_partitioned_topic(node.now, TOPIC, 2)
@@ -264,6 +266,7 @@ def fenced(node: Node) -> list[Persist]:
 
 
 def test_a_stale_owner_confirms_nothing() -> None:
+    """Rule STORE-11."""
     node = Node()
     peer, other = node.connect(), node.connect()
     peer.producer()

@@ -93,6 +93,7 @@ def test_a_time_that_is_over_is_now(kind: SubType, date: int) -> None:
 
 @both
 def test_a_time_without_end_waits_for_ever(kind: SubType) -> None:
+    """Rule DELAY-02."""
     world, producing, consuming = world_with(kind)
     producing.publish(b"never", deliver_at_time=2**63 - 1)
     world.advance(1000 * 3600)

@@ -27,7 +27,8 @@ def active_changes(peer: Peer) -> list[tuple[int, bool]]:
 
 
 def test_permits_are_messages_and_may_become_negative() -> None:
-    """BROKER-30: an entry is delivered while permits > 0, and costs all its messages."""
+    """BROKER-30: an entry is delivered while permits > 0, and costs all its messages. Rules BROKER-32 and
+    GAP-42."""
     world = World()
     producing, consuming = publisher(world), world.connect()
     consuming.subscribe(permits=3)
@@ -44,6 +45,7 @@ def test_permits_are_messages_and_may_become_negative() -> None:
 
 
 def test_a_consumer_that_comes_back_gets_what_is_not_acknowledged() -> None:
+    """Rule BROKER-29."""
     world = World()
     producing, consuming = publisher(world), world.connect()
     consuming.subscribe()

@@ -74,6 +74,7 @@ def test_cumulative_on_shared_is_ignored_and_confirmed() -> None:
 
 
 def test_unknown_consumers_get_no_answer() -> None:
+    """Rule WIRE-20."""
     _, peer = topic_with(b"0")
     peer.ack((0, 0, None), consumer_id=9, request_id=1)
     peer.flow(5, consumer_id=9)

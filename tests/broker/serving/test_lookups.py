@@ -112,6 +112,7 @@ def test_transaction_coordinators_are_none() -> None:
     ],
 )
 def test_what_is_not_there_is_refused_by_name(number: int, command: Any) -> None:
+    """Rule ERR-18."""
     peer = World().connect()
     peer.send(number, command)
     error = peer.expect_error("NotAllowedError")

@@ -150,6 +150,7 @@ def test_closing_a_producer_that_is_not_there_succeeds() -> None:
 
 
 def test_a_producer_that_goes_leaves_its_messages() -> None:
+    """Rule BROKER-33."""
     world, peer = producing()
     world.hold_writes = True
     peer.publish(b"a", 0)
@@ -165,6 +166,7 @@ def test_a_producer_that_goes_leaves_its_messages() -> None:
 
 
 def test_a_repeated_message_is_confirmed_and_not_stored() -> None:
+    """Rule GAP-36."""
     world, peer = producing(deduplication=True)
     for sequence in (0, 1, 0):
         peer.publish(b"m", sequence)
@@ -185,6 +187,7 @@ def test_a_repeated_message_that_is_not_durable_yet_is_undecidable() -> None:
 
 
 def test_a_batch_is_judged_by_its_lowest_and_remembered_by_its_highest() -> None:
+    """Rule BROKER-39."""
     _, peer = producing(deduplication=True)
     peer.publish_batch([b"a", b"b", b"c"], 0)
     peer.publish_batch([b"c", b"d"], 2)

@@ -68,6 +68,8 @@ def test_flow_before_success_is_ignored() -> None:
     ],
 )
 def test_refusals(fields: dict[str, Any], code: str) -> None:
+    """Rules BROKER-01, BROKER-03, BROKER-06, BROKER-07, BROKER-11, BROKER-13, BROKER-14, GAP-19 and
+    CFG-507."""
     world, peer = topic_with()
     peer.ask_subscribe(**fields)
     peer.expect_error(code)
@@ -78,6 +80,7 @@ def test_refusals(fields: dict[str, Any], code: str) -> None:
 
 
 def test_a_client_that_cannot_read_batches() -> None:
+    """Rule BROKER-14."""
     world, _ = topic_with()
     peer = world.connect(version=3)
     peer.ask_subscribe()
@@ -85,6 +88,7 @@ def test_a_client_that_cannot_read_batches() -> None:
 
 
 def test_policies_about_consumers() -> None:
+    """Rule BROKER-08."""
     world, peer = topic_with()
     for policy, value, code in (
         ("auto_subscription_creation", False, "SubscriptionNotFound"),
@@ -101,6 +105,7 @@ def test_policies_about_consumers() -> None:
 
 
 def test_the_type_may_change_while_no_consumer_is_attached() -> None:
+    """Rules SUBT-14 and BROKER-23."""
     _, peer = topic_with()
     peer.subscribe(SubType.Shared)
     peer.ask_subscribe(SubType.Exclusive, consumer_id=1)
@@ -110,7 +115,7 @@ def test_the_type_may_change_while_no_consumer_is_attached() -> None:
 
 
 def test_exclusive_means_one_that_lives() -> None:
-    """SUBT-02; seen: java-consumer-busy (PING, then the refusal, also on one connection)."""
+    """SUBT-02; seen: java-consumer-busy (PING, then the refusal, also on one connection). Rule BROKER-19."""
     world, peer = topic_with()
     peer.subscribe()
     peer.ask_subscribe(consumer_id=1)
@@ -147,14 +152,15 @@ def test_exclusive_means_one_that_lives() -> None:
     ],
 )
 def test_where_a_new_subscription_begins(fields: dict[str, Any], expected: list[bytes]) -> None:
-    """BROKER-17: a start id is for non-durable subscriptions, and its message is delivered."""
+    """BROKER-17: a start id is for non-durable subscriptions, and its message is delivered. Rules READER-05
+    and BROKER-09."""
     _, peer = topic_with(b"0", b"1", b"2")
     peer.subscribe(**fields)
     assert peer.payloads() == expected
 
 
 def test_an_existing_subscription_goes_on_where_it_was() -> None:
-    """SUBT-11."""
+    """SUBT-11. Rule BROKER-22."""
     _, peer = topic_with(b"0", b"1", b"2")
     peer.subscribe()
     peer.ack(peer.messages()[0])
@@ -251,6 +257,7 @@ def test_unsubscribe_among_others() -> None:
 
 
 def test_closing_what_is_not_there_succeeds() -> None:
+    """Rule WIRE-16."""
     peer = World().connect()
     peer.close_consumer(55)
 
@@ -348,6 +355,7 @@ def test_one_connection_has_only_so_many_of_each() -> None:
 
 
 def test_a_newcomer_that_leaves_while_the_old_one_is_probed() -> None:
+    """Rules BROKER-20 and BROKER-21."""
     world, peer = topic_with()
     newcomer, third = world.connect(), world.connect()
     peer.subscribe()

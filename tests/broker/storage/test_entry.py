@@ -8,6 +8,7 @@ from pulsar_sansio.broker.storage.entry import MessageFront, entry_metadata, rea
 from pulsar_sansio.model.errors import ChecksumMismatch, FrameError
 from pulsar_sansio.wire import (
     MessageMetadata,
+    MetadataDecoder,
     encode_message,
     encode_message_metadata,
     pack_payload,
@@ -38,16 +39,16 @@ def test_a_front_is_what_the_wire_would_write(
 @pytest.mark.parametrize("size", [0, 1, 5000])
 def test_headers_are_read_and_the_bytes_kept(size: int) -> None:
     data = b"".join(pack_payload(METADATA, b"x" * size))
-    headers = read_headers(data)
+    headers = read_headers(data, MetadataDecoder())
     assert headers.data is data
     assert (headers.metadata.sequence_id, headers.payload_size) == (7, size)
-    assert entry_metadata(data).producer_name == "p"
+    assert entry_metadata(data, MetadataDecoder()).producer_name == "p"
 
 
 def test_an_entry_without_a_checksum_gets_one() -> None:
     """The Go client cannot read one without."""
     bare = len(METADATA).to_bytes(4, "big") + METADATA + b"payload"
-    headers = read_headers(bare)
+    headers = read_headers(bare, MetadataDecoder())
     unpacked = unpack_payload(headers.data)
     assert unpacked.checksum_ok
     assert unpacked.payload == b"payload"
@@ -59,7 +60,7 @@ def test_a_wrong_checksum_is_found(size: int) -> None:
     data = bytearray(b"".join(pack_payload(METADATA, b"x" * size)))
     data[-1] ^= 1
     with pytest.raises(ChecksumMismatch):
-        read_headers(bytes(data))
+        read_headers(bytes(data), MetadataDecoder())
 
 
 @pytest.mark.parametrize(
@@ -74,4 +75,4 @@ def test_a_wrong_checksum_is_found(size: int) -> None:
 )
 def test_what_cannot_be_headers(data: bytes) -> None:
     with pytest.raises((FrameError, ChecksumMismatch)):
-        read_headers(data)
+        read_headers(data, MetadataDecoder())

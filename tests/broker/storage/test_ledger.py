@@ -21,6 +21,7 @@ def filled(*counts: int) -> ManagedLedger:
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=6))
 def test_every_entry_has_one_id_and_one_offset(counts: list[int]) -> None:
+    """Rules STORE-01, STORE-03 and GAP-23."""
     log = filled(*counts)
     ids = [(place * 10, entry) for place, count in enumerate(counts, 1) for entry in range(count)]
     assert [log.position(offset) for offset in range(log.end)] == ids
@@ -50,7 +51,7 @@ def test_the_place_before_a_ledger() -> None:
 
 
 def test_whole_ledgers_go_and_the_open_one_stays() -> None:
-    """STORE-02, STORE-33."""
+    """STORE-02, STORE-33. Rule STORE-13."""
     log = filled(2, 2, 2)
     assert log.trim(3, None) == (10,), "one entry of the second is still needed"
     assert log.trim(6, None) == (20,)

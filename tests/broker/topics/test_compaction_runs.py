@@ -51,7 +51,7 @@ def test_it_takes_time_from_its_command_on() -> None:
 
 
 def test_what_is_not_compacted_yet_is_kept_over_a_restart() -> None:
-    """The subscription of compaction is durable, as with a Java broker."""
+    """The subscription of compaction is durable, as with a Java broker. Rule COMPACT-03."""
     world, producing = world_with(ledger_max_entries=1, keep_without_subscription=0)
     compact(world)
     publish(producing, "k", b"x")

@@ -14,6 +14,7 @@ EXCLUSIVE, WAIT, FENCING = proto.Exclusive, proto.WaitForExclusive, proto.Exclus
 
 
 def test_generated_names_are_unique() -> None:
+    """Rule PROD-01."""
     world = World()
     peer = world.connect()
     names = [peer.producer(producer_id=number).producer_name for number in range(3)]
@@ -372,7 +373,7 @@ VOLATILE = TOPIC.replace("persistent", "non-persistent", 1)
 @pytest.mark.parametrize(("command", "topic"), [("delete", TOPIC), ("delete", VOLATILE), ("unload", TOPIC)])
 def test_no_producer_is_admitted_while_the_topic_goes_away(command: str, topic: str) -> None:
     """The client with the name is too old for CLOSE_PRODUCER, so its connection ends, and the waiting
-    producer is next."""
+    producer is next. Rule BROKER-16."""
     world = World()
     old, new = world.connect(version=4), world.connect()
     old.producer(topic, name="a")

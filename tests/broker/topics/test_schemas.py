@@ -27,6 +27,7 @@ def get_or_create(peer: Peer, schema: proto.Schema, topic: str = TOPIC) -> Any:
 
 
 def test_the_first_schema_is_version_0_and_stays() -> None:
+    """Rules SCHEMA-03, BROKER-45 and WIRE-05."""
     world = World()
     peer = world.connect()
     assert peer.producer(schema=STRING).schema_version == VERSION_0
@@ -44,6 +45,7 @@ def test_the_first_schema_is_version_0_and_stays() -> None:
 
 
 def test_another_type_is_incompatible() -> None:
+    """Rule SCHEMA-11."""
     peer = World().connect()
     peer.producer(schema=STRING)
     peer.ask_producer(producer_id=1, schema=INT64)
@@ -89,6 +91,7 @@ def test_the_schema_goes_with_the_topic() -> None:
 
 
 def test_what_is_not_there() -> None:
+    """Rule WIRE-05."""
     peer = World().connect()
     assert get_schema(peer).error_code == proto.TopicNotFound
     peer.producer(schema=STRING)

@@ -27,6 +27,7 @@ def stored_entries(world: World) -> int:
 
 
 def test_consumed_ledgers_go_and_the_store_forgets_them_too() -> None:
+    """Rule STORE-38."""
     world = World(SMALL)
     peer = world.connect()
     peer.producer()
@@ -44,7 +45,7 @@ def test_consumed_ledgers_go_and_the_store_forgets_them_too() -> None:
 
 
 def test_the_slowest_subscription_keeps_what_it_needs() -> None:
-    """STORE-30."""
+    """STORE-30. Rules ACK-23 and GAP-23."""
     world = World(SMALL)
     peer = world.connect()
     peer.producer()
@@ -91,7 +92,8 @@ def test_retention_keeps_entries_that_all_subscriptions_acknowledged() -> None:
 
 
 def test_old_messages_expire() -> None:
-    """STORE-32: expired messages count as acknowledged, also while they are pending at a consumer."""
+    """STORE-32: expired messages count as acknowledged, also while they are pending at a consumer. Rule
+    STORE-38."""
     world = World()
     peer, other = world.connect(), world.connect()
     peer.producer()

@@ -109,6 +109,7 @@ def test_cumulative_needs_one_consumer(kind: SubscriptionType) -> None:
 
 
 def test_cumulative_inside_of_a_batch() -> None:
+    """Rule ACK-20."""
     s = started(acknowledgement_group_time=0.0)
     s.batch(4, 3)
     messages = s.take()

@@ -1,4 +1,4 @@
-"""When acknowledgements are sent, and whether they arrived (rules ACK-09 to ACK-19, INV-C4, INV-C5)."""
+"""When acknowledgements are sent, and whether they arrived (rules INV-C4, INV-C5)."""
 
 from typing import Any
 
@@ -43,6 +43,7 @@ def requests(s: ConsumerScript) -> list[Any]:
 
 class TestGrouping:
     def test_by_time_from_the_first_on(self) -> None:
+        """Rules ACK-12, ACK-15 and TIMER-09."""
         s = started(acknowledgement_group_time=0.1)
         messages = deliver(s, 3)
         s.acknowledge(messages[2])
@@ -65,6 +66,7 @@ class TestGrouping:
             s.expect("ACK")
 
     def test_by_number(self) -> None:
+        """Rules ACK-12 and GAP-30."""
         s = started(acknowledgement_group_size=3, acknowledgement_group_time=3600.0)
         messages = deliver(s, 7)
         for message in messages:
@@ -95,6 +97,7 @@ class TestGrouping:
         assert (len(first.message_ids), len(second.message_ids)) == (1000, 500)
 
     def test_at_once(self) -> None:
+        """Rule ACK-11."""
         s = started(acknowledgement_group_time=0.0)
         for message in deliver(s, 2):
             s.acknowledge(message)
@@ -110,6 +113,7 @@ class TestGrouping:
         assert (ack.ack_type, ack.message_ids) == (1, [(1, 2, None)])
 
     def test_to_an_old_broker_one_by_one(self) -> None:
+        """Rule ACK-10."""
         s = ConsumerScript(protocol_version=11)
         s.accept()
         s.frames()
@@ -119,6 +123,7 @@ class TestGrouping:
         assert [ack.message_ids for ack in acks] == [[(1, entry, None)] for entry in range(3)]
 
     def test_a_topic_without_memory_takes_none(self) -> None:
+        """Rules CONS-06 and ACK-13."""
         s = started(topic="non-persistent://a/b/c", acknowledgement_group_time=0.0)
         s.acknowledge(deliver(s, 2))
         s.flush()
@@ -127,6 +132,7 @@ class TestGrouping:
         s.expect()  # ACK-13
 
     def test_closing_sends_what_waits(self) -> None:
+        """Rules ACK-14 and ACK-19."""
         s = started(acknowledgement_group_time=3600.0)
         s.acknowledge(deliver(s, 1))
         s.close()
@@ -136,6 +142,7 @@ class TestGrouping:
 @pytest.mark.parametrize("group_time", [0.0, 0.1, 3600.0])
 class TestWhileDetached:
     def test_what_is_acknowledged_goes_first_on_the_next_connection(self, group_time: float) -> None:
+        """Rules ACK-03, ACK-16 and ACK-17."""
         s = started(acknowledgement_group_time=group_time)
         messages = deliver(s, 3)
         s.lose()
@@ -181,6 +188,7 @@ def test_a_cumulative_one_that_may_be_lost_can_be_given_again() -> None:
 
 class TestFlush:
     def test_is_done_when_the_broker_has_confirmed(self) -> None:
+        """Rules ACK-09 and GAP-31."""
         s = started(acknowledgement_group_time=3600.0)
         s.acknowledge(deliver(s, 2))
         request = s.flush()

@@ -1,4 +1,4 @@
-"""The acknowledgement timeout (rules UNACK-01 to UNACK-09, ACK-07, ACK-08, ACK-21)."""
+"""The acknowledgement timeout (rules ACK-07, ACK-08, ACK-21)."""
 
 from typing import Any
 
@@ -28,7 +28,8 @@ def asked(script: ConsumerScript) -> list[tuple[int, int]]:
 
 class TestWhen:
     def test_at_the_tick_after_the_timeout(self) -> None:
-        """11 ticks after it was handed out in the middle of one, so 10.6 s (UNACK-02, UNACK-05)."""
+        """11 ticks after it was handed out in the middle of one, so 10.6 s (UNACK-02, UNACK-05). Rules
+        CONS-05, TIMER-10 and UNACK-04."""
         s = started()
         s.pass_time(400 * MILLISECOND)
         s.message(0)
@@ -53,6 +54,7 @@ class TestWhen:
         assert asked(s) == [(1, 0)]
 
     def test_time_runs_from_being_handed_out_not_from_arrival(self) -> None:
+        """Rule CONS-21."""
         s = started()
         s.message(0)
         s.pass_time(25 * SECOND)
@@ -87,7 +89,7 @@ class TestWhen:
         assert deadlines is None or deadlines > s.now + 15 * SECOND  # the keepalive's
 
     def test_any_timeout_that_is_not_below_its_tick(self) -> None:
-        """UNACK-08: there is no minimum beyond that."""
+        """UNACK-08: there is no minimum beyond that. Rule UNACK-01."""
         s = started(acknowledgement_timeout=0.01, acknowledgement_timeout_tick=0.01)
         s.message(0)
         s.receive()
@@ -95,6 +97,7 @@ class TestWhen:
         assert asked(s) == [(1, 0)]
 
     def test_without_the_option_nothing_is_ever_asked_for(self) -> None:
+        """Rules CONS-05 and UNACK-09."""
         s = started(acknowledgement_timeout=0.0)  # UNACK-09
         s.message(0)
         s.receive()

@@ -23,6 +23,7 @@ def id_of(record: BatchAcknowledgement, index: int) -> MessageId:
 
 class TestWithoutIndexAcknowledgement:
     def test_an_entry_is_acknowledged_when_its_last_message_is(self) -> None:
+        """Rules ACK-04 and ACK-05."""
         tracker = AckTracker(False)
         record = tracker.batch((1, 0), 3, None, 0)
         assert not tracker.member(record, 2)  # ACK-05: nothing to send
@@ -376,6 +377,7 @@ class TestDuplicates:
         assert not tracker.is_duplicate((1, 0))
 
     def test_a_cumulative_one_covers_everything_before_it(self) -> None:
+        """Rule ACK-20."""
         tracker = AckTracker(False)
         tracker.cumulative(None, MessageId(2, 3))
         assert tracker.is_duplicate((1, 900))
@@ -433,6 +435,7 @@ class TestLost:
 
 
 def test_an_ack_has_at_most_a_thousand_ids() -> None:
+    """Rule GAP-30."""
     tracker = AckTracker(False)
     for entry in range(2500):
         tracker.entry((1, entry))

@@ -1,4 +1,4 @@
-"""Asking for messages again (rules REDEL-01 to REDEL-06, NACK-01, NACK-02, INV-C8, INV-C9)."""
+"""Asking for messages again (rules NACK-01, NACK-02, INV-C8, INV-C9)."""
 
 from typing import Any
 
@@ -59,6 +59,7 @@ class TestNegativeAcknowledgements:
 @pytest.mark.parametrize("kind", [SHARED, SubscriptionType.KEY_SHARED])
 class TestSingleEntries:
     def test_after_the_delay_in_one_request(self, kind: SubscriptionType) -> None:
+        """Rule TIMER-13."""
         s = started(kind)
         for entry in range(3):
             s.message(entry)
@@ -86,6 +87,7 @@ class TestSingleEntries:
         assert request.message_ids[0].batch_index == -1
 
     def test_at_most_a_thousand_in_a_request(self, kind: SubscriptionType) -> None:
+        """Rule WIRE-13."""
         s = started(kind, receiver_queue_size=10_000)
         for entry in range(2500):
             s.message(entry)
@@ -187,6 +189,7 @@ class TestSingleEntries:
         s.expect()
 
     def test_everything(self, kind: SubscriptionType) -> None:
+        """Rule GAP-14."""
         s = started(kind, receiver_queue_size=10)
         for entry in range(7):
             s.message(entry)

@@ -78,12 +78,14 @@ def attachment_of(script: Script, handle: int) -> Attachment:
 
 
 def test_the_whole_way() -> None:
+    """Rules HAND-04, PROD-10, PROD-11 and PROD-13."""
     script, handle, link, asked = opening()
     script.feed(link, frame_producer_success(asked.request_id, "standalone-0-2", 41))
     script.expect(ProducerReady(handle, "standalone-0-2", 41, "persistent://public/default/demo"))
 
 
 def test_who_can_do_nothing_with_partitions_names_the_partition_to_use() -> None:
+    """Rule ERR-16."""
     script = Script()
     handle = script.client.subscribe(script.now, ConsumerSpec("demo", "sub", SubscriptionType.EXCLUSIVE))
     consumer = script.client._handles.consumers[handle]
@@ -99,7 +101,8 @@ def test_who_can_do_nothing_with_partitions_names_the_partition_to_use() -> None
 
 
 def test_what_producer_says_is_what_java_says() -> None:
-    """java-produce-single, java-producer-name-conflict: fields and their presence."""
+    """java-produce-single, java-producer-name-conflict: fields and their presence. Rules WIRE-06, PROD-09 and
+    PROD-12."""
     _, _, _, asked = opening()
     assert {field.name for field, _ in asked.ListFields()} == {
         "topic",
@@ -125,7 +128,7 @@ def test_what_producer_says_is_what_java_says() -> None:
 
 @pytest.mark.parametrize("code", list(ServerError))
 def test_a_refusal_while_creating_follows_the_table(code: ServerError) -> None:
-    """GAP-04, while creating."""
+    """GAP-04, while creating. Rule PROD-24."""
     script, _, link, asked = opening()
     script.feed(link, frame_error(asked.request_id, code, "because"))
     if REFUSALS[code][0] is Decision.FAIL:
@@ -168,7 +171,7 @@ def test_the_table_covers_every_code() -> None:
 
 
 def test_creation_has_a_deadline_and_fails_with_the_brokers_last_word() -> None:
-    """Rules PROD-07, PROD-25."""
+    """Rules PROD-07, PROD-25 and TIMER-14."""
     script, _, link, asked = opening(operation_timeout=3.0)
     end = script.now + 3 * SECOND
     while script.now < end:
@@ -220,7 +223,8 @@ def test_a_timeout_when_coming_back_closes_first_and_has_no_deadline() -> None:
 
 
 def test_a_lost_connection_is_followed_by_a_wait_a_lookup_and_the_next_epoch() -> None:
-    """Rules HAND-08, PROD-17; java-unload: the adopted name, epoch 1, user_provided false."""
+    """Rules HAND-08, PROD-17; java-unload: the adopted name, epoch 1, user_provided false. Rules CONN-16,
+    LOOKUP-02, HAND-06 and GAP-03."""
     script = Script()
     handle, link = script.ready_producer()
     script.lose(link)
@@ -239,6 +243,7 @@ def test_a_lost_connection_is_followed_by_a_wait_a_lookup_and_the_next_epoch() -
 
 
 def test_the_wait_grows_and_success_makes_it_short_again() -> None:
+    """Rules HAND-09, PROD-16 and TIMER-02."""
     script = Script()
     handle, link = script.ready_producer()
     script.lose(link)
@@ -266,7 +271,7 @@ def test_the_wait_grows_and_success_makes_it_short_again() -> None:
 
 
 def test_the_brokers_close_without_an_address_means_wait_and_look_up() -> None:
-    """GAP-37; java-unload."""
+    """GAP-37; java-unload. Rule LB-08."""
     script = Script()
     handle, link = script.ready_producer()
     script.feed(link, frame_close_producer())
@@ -278,6 +283,7 @@ def test_the_brokers_close_without_an_address_means_wait_and_look_up() -> None:
 
 
 def test_the_brokers_close_with_an_address_means_go_there_at_once() -> None:
+    """Rule LOOKUP-02."""
     script = Script()
     handle, link = script.ready_producer()
     script.feed(link, frame_close_producer(url="pulsar://next:1"))
@@ -471,7 +477,8 @@ SAMPLES: dict[type, Callable[[], Any]] = {
 @pytest.mark.parametrize("state", REACH, ids=lambda state: state.__name__)
 @pytest.mark.parametrize("event", Input, ids=lambda event: event.name)
 def test_every_move_that_is_not_in_the_table_changes_nothing_and_raises(state: type, event: Input) -> None:
-    """Exhaustive over the states of a live machine, its inputs, and the next states."""
+    """Exhaustive over the states of a live machine, its inputs, and the next states. Rules HAND-02, HAND-03
+    and HAND-10."""
     script = Script()
     attachment = attachment_of(script, REACH[state](script))
     before = attachment.state
@@ -490,6 +497,7 @@ def test_every_move_that_is_not_in_the_table_changes_nothing_and_raises(state: t
 
 
 def test_the_table_names_all_states_and_inputs_and_terminal_ones_lead_nowhere() -> None:
+    """Rule HAND-01."""
     assert TRANSITIONS.states == set(SAMPLES)
     assert {event for _, event in TRANSITIONS.table} == set(Input)
     assert not [pair for pair in TRANSITIONS.table if pair[0] in (module.Closed, module.Failed)]
@@ -498,7 +506,7 @@ def test_the_table_names_all_states_and_inputs_and_terminal_ones_lead_nowhere() 
 @pytest.mark.parametrize("state", REACH, ids=lambda state: state.__name__)
 def test_close_is_legal_in_every_state(state: type) -> None:
     """Closing is complete at once, or after the answer of a broker that knows the producer; the shared link
-    stays."""
+    stays. Rule CONN-17."""
     script = Script()
     handle = REACH[state](script)
     was_ready = attachment_of(script, handle).was_attached
@@ -520,7 +528,7 @@ def test_close_is_legal_in_every_state(state: type) -> None:
 
 @pytest.mark.parametrize("end", ["error", "timeout", "lost", "closed by the broker"])
 def test_any_end_of_a_close_is_a_close(end: str) -> None:
-    """PROD-53: any answer completes the close."""
+    """PROD-53: any answer completes the close. Rule PROD-20."""
     script = Script(keepalive_interval=1000.0)
     handle, link = script.ready_producer()
     request = script.client.close(script.now, handle)
@@ -585,6 +593,7 @@ def test_an_answer_without_a_name_ends_the_link_and_creation_goes_on() -> None:
 
 
 def test_a_connection_that_comes_too_late_is_not_used() -> None:
+    """Rule HAND-12."""
     script = Script()
     handle = reach_connecting(script)
     script.client.close(script.now, handle)

@@ -74,7 +74,7 @@ def test_connect_is_the_first_frame_with_the_fields_java_sends() -> None:
 
 
 def test_nothing_is_asked_before_connected_has_come() -> None:
-    """Rule CONN-05."""
+    """Rules CONN-05 and POOL-09."""
     script, link = opened()
     script.sent(link, Command.CONNECT)
     script.advance(1)
@@ -101,7 +101,7 @@ def test_the_lower_protocol_version_and_the_brokers_limit_count() -> None:
     [proto.AuthenticationError, proto.AuthorizationError, proto.NotAllowedError],
 )
 def test_a_refused_handshake_fails_what_waits_for_it(error: proto.ServerError) -> None:
-    """Permanent while creating."""
+    """Permanent while creating. Rule POOL-09."""
     script, link = opened()
     script.feed(link, frame_error(2**64 - 1, error, "go away"))
     gone, failed = script.said()
@@ -111,6 +111,7 @@ def test_a_refused_handshake_fails_what_waits_for_it(error: proto.ServerError) -
 
 
 def test_a_broker_that_is_not_ready_is_asked_again() -> None:
+    """Rule POOL-10."""
     script, link = opened()
     script.feed(link, frame_error(2**64 - 1, proto.ServiceNotReady))
     script.expect_one(Disconnect)
@@ -128,6 +129,7 @@ def test_a_challenge_cannot_be_answered_and_says_so() -> None:
 
 
 def test_connect_and_handshake_together_have_one_limit_of_time() -> None:
+    """Rule POOL-11."""
     script = Script(connect_timeout=4.0)
     script.client.open_producer(script.now, SPEC)
     link = script.expect_one(Connect).link
@@ -142,6 +144,7 @@ def test_connect_and_handshake_together_have_one_limit_of_time() -> None:
 
 
 def test_a_link_that_never_opens_times_out_too() -> None:
+    """Rule POOL-07."""
     script = Script(connect_timeout=4.0)
     script.client.open_producer(script.now, SPEC)
     link = script.expect_one(Connect).link
@@ -164,6 +167,7 @@ def test_ping_is_answered_at_once_in_every_state() -> None:
 
 
 def test_a_ping_every_interval_while_the_peer_lives() -> None:
+    """Rule TIMER-04."""
     script = Script()
     _, link = script.ready_producer()
     for _ in range(3):
@@ -174,6 +178,7 @@ def test_a_ping_every_interval_while_the_peer_lives() -> None:
 
 
 def test_any_frame_is_a_sign_of_life() -> None:
+    """Rule GAP-03."""
     script = Script()
     _, link = script.ready_producer()
     script.advance(30)
@@ -214,7 +219,7 @@ def live_for(script: Script, link: int, intervals: int) -> None:
 
 
 def test_a_link_that_nobody_uses_is_ended_after_a_minute_or_little_more() -> None:
-    """Rule POOL-13."""
+    """Rules POOL-13 and GAP-24."""
     script = Script()
     link = idle_link(script)
     live_for(script, link, 2)
@@ -412,6 +417,7 @@ def test_how_much_came_behind_what_ended_the_link_is_known() -> None:
 
 
 def test_one_poisoned_link_leaves_the_others_alone() -> None:
+    """Rule POOL-06."""
     script = Script()
     _, first = script.ready_producer()
     second = script.client.open_producer(script.now, ProducerSpec(topic="other"))
@@ -431,6 +437,7 @@ def test_one_poisoned_link_leaves_the_others_alone() -> None:
 @settings(max_examples=150)
 @given(st.lists(st.binary(max_size=60), max_size=6), st.booleans())
 def test_random_bytes_never_raise_and_memory_is_bounded(pieces: list[bytes], ready: bool) -> None:
+    """Rule INV-N12."""
     script, link = opened()
     if ready:
         script.feed(link, frame_connected())

@@ -53,6 +53,7 @@ def test_an_answer_counts_once() -> None:
 
 
 def test_no_answer_in_time_is_a_failure_and_a_late_one_is_ignored() -> None:
+    """Rules CONN-13, TIMER-03 and ERR-06."""
     asker = Asker()
     first = asker.ask()
     asker.script.advance(4)
@@ -70,6 +71,7 @@ def test_no_answer_in_time_is_a_failure_and_a_late_one_is_ignored() -> None:
 
 @pytest.mark.parametrize("answered", [0, 1, 2])
 def test_when_the_link_dies_everything_asked_on_it_fails_in_order(answered: int) -> None:
+    """Rules CONN-16 and ERR-19."""
     asker = Asker()
     requests = [asker.ask() for _ in range(3)]
     for request in requests[:answered]:

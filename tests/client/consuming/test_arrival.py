@@ -1,4 +1,4 @@
-"""From MESSAGE frame to queue (rules CONS-24 to CONS-36): what is delivered, and what becomes
+"""From MESSAGE frame to queue: what is delivered, and what becomes
 of the rest: told to the broker, counted, and its permits given back."""
 
 from dataclasses import asdict
@@ -58,6 +58,7 @@ def all_permits_are_back(script: ConsumerScript) -> bool:
 
 class TestDelivered:
     def test_an_entry_of_one_message(self) -> None:
+        """Rule CRYPTO-04."""
         s = started()
         s.deliver(3, entry_bytes(b"hello", partition_key="k", sequence_id=9), redelivery_count=2)
         (message,) = s.take()
@@ -66,6 +67,7 @@ class TestDelivered:
         assert (message.key, message.sequence_id, message.redelivery_count) == ("k", 9, 2)
 
     def test_a_batch(self) -> None:
+        """Rules CONS-32 and CONS-34."""
         s = started()
         s.batch(3, 3)
         messages = s.take()
@@ -129,6 +131,7 @@ class TestAckSet:
         assert all_permits_are_back(s)
 
     def test_acknowledging_what_was_delivered_completes_the_entry(self) -> None:
+        """Rule CONS-32."""
         s = started()
         s.batch(0, 4, ack_set=0b1010)
         s.acknowledge(s.take())
@@ -228,6 +231,7 @@ class TestDiscarded:
 
 class TestDuplicates:
     def test_of_what_is_acknowledged_and_not_told_yet(self) -> None:
+        """Rules CONS-24 and ACK-18."""
         s = started()
         s.message(0)
         s.batch(1, 3)

@@ -1,4 +1,4 @@
-"""One consumer from SUBSCRIBE to its end (rules CONS-01 to CONS-52, FLOW-01 to FLOW-14)."""
+"""One consumer from SUBSCRIBE to its end."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def subscribe_of(script: ConsumerScript) -> Any:
 
 class TestSubscribe:
     def test_the_bytes_are_those_of_the_java_client(self) -> None:
-        """As recorded: every field it writes, in its order, and no other."""
+        """As recorded: every field it writes, in its order, and no other. Rules WIRE-09 and CONS-13."""
         s = ConsumerScript(
             topic="consume-individual",
             subscription="sub",
@@ -62,11 +62,13 @@ class TestSubscribe:
         ],
     )
     def test_the_four_types(self, kind: SubscriptionType, number: int) -> None:
+        """Rule SUBT-01."""
         command = subscribe_of(ConsumerScript(subscription_type=kind))
         assert command.subType == number
         assert not command.HasField("keySharedMeta")  # seen: java-key-shared
 
     def test_all_options(self) -> None:
+        """Rules WIRE-09 and CONS-01."""
         command = subscribe_of(
             ConsumerScript(
                 consumer_name="named",
@@ -131,6 +133,7 @@ class TestSubscribe:
         assert not command.HasField("start_message_id")  # CONS-17
 
     def test_accepted(self) -> None:
+        """Rules CONS-08, CONS-11 and CONS-12."""
         s = ConsumerScript(receiver_queue_size=10)
         s.accept()
         (flow,) = s.expect("FLOW")
@@ -138,6 +141,7 @@ class TestSubscribe:
         assert s.outputs() == [ConsumerReady(s.consumer, "persistent://public/default/t")]
 
     def test_refused_for_good(self) -> None:
+        """Rule CONS-14."""
         s = ConsumerScript()
         refuse(s, subscribe_of(s).request_id, 5)
         (failed,) = s.outputs()
@@ -154,6 +158,7 @@ class TestSubscribe:
             s.client.checkpoint(s.consumer)
 
     def test_refused_for_now(self) -> None:
+        """Rules CONS-04, CONS-15 and TIMER-14."""
         s = ConsumerScript()
         refuse(s, subscribe_of(s).request_id, 6)
         s.pass_time(SECOND)
@@ -275,6 +280,7 @@ class TestReconnecting:
         assert [type(output) for output in s.outputs()] == [Deliverable, Detached, Deliverable, Attached]
 
     def test_messages_of_the_old_connection_give_no_permits(self) -> None:
+        """Rules CONS-22 and FLOW-12."""
         s = started(receiver_queue_size=4)
         for entry in range(3):
             s.message(entry)
@@ -391,6 +397,7 @@ class TestReconnecting:
 
 class TestNews:
     def test_active_and_not(self) -> None:
+        """Rule GAP-34."""
         s = started(subscription_type=SubscriptionType.FAILOVER)
         for active in (False, True, True, False):
             command = proto.CommandActiveConsumerChange(consumer_id=0, is_active=active)
@@ -398,7 +405,8 @@ class TestNews:
         assert s.outputs() == [ActiveChanged(s.consumer, active) for active in (False, True, False)]
 
     def test_active_in_the_same_piece_as_the_answer_to_subscribe(self) -> None:
-        """BUG: frames right behind the answer were dropped, because no consumer was registered yet."""
+        """BUG: frames right behind the answer were dropped, because no consumer was registered yet. Rules
+        HAND-11 and INV-N3."""
         s = ConsumerScript(subscription_type=SubscriptionType.FAILOVER)
         success = proto.CommandSuccess(request_id=subscribe_of(s).request_id)
         change = proto.CommandActiveConsumerChange(consumer_id=0, is_active=True)
@@ -428,6 +436,7 @@ class TestNews:
         assert ActiveChanged(s.consumer, False) not in s.outputs()
 
     def test_the_end_of_the_topic_is_told_once_and_the_consumer_stays(self) -> None:
+        """Rule GAP-34."""
         s = started()
         s.message(0)
         message = s.receive()

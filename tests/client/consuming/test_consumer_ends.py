@@ -1,4 +1,4 @@
-"""Unsubscribing and closing a consumer (rules CONS-45 to CONS-52)."""
+"""Unsubscribing and closing a consumer."""
 
 import pytest
 
@@ -120,6 +120,7 @@ class TestUnsubscribing:
 
 class TestClosing:
     def test_tells_the_broker_and_waits(self) -> None:
+        """Rule WIRE-16."""
         s = started()
         s.message(0)
         s.outputs()
@@ -162,6 +163,7 @@ class TestClosing:
         assert done == RequestDone(request, None)
 
     def test_everything_raises_from_then_on(self) -> None:
+        """Rules CONS-52 and ACK-03."""
         s = started()
         s.batch(0, 3)
         first, second, third = s.take()
@@ -189,6 +191,7 @@ class TestClosing:
                 call()
 
     def test_twice(self) -> None:
+        """Rules CONS-49 and CONS-50."""
         s = started()
         first, second = s.close(), s.close()
         (close,) = s.expect("CLOSE_CONSUMER")

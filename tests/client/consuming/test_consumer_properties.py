@@ -116,7 +116,8 @@ class PermitBroker:
 def test_permits_are_conserved(
     kind: SubscriptionType, queue_size: int, index_acknowledgement: bool, moves: list[tuple[str, int]]
 ) -> None:
-    """INV-C6: whatever happens to messages, the broker may send as many as the queue has room for."""
+    """INV-C6: whatever happens to messages, the broker may send as many as the queue has room for. Rule
+    FLOW-11."""
     s = started(
         subscription_type=kind,
         receiver_queue_size=queue_size,

@@ -1,4 +1,4 @@
-"""Interceptors of a consumer: what they see and when, and what their mistakes do (INTC-02 to INTC-04)."""
+"""Interceptors of a consumer: what they see and when, and what their mistakes do."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -105,6 +105,7 @@ def close(s: ConsumerScript) -> None:
 
 @pytest.mark.parametrize("how", ["receive", "take", "receiver"])
 def test_they_see_a_message_when_it_is_handed_out_and_once(how: str) -> None:
+    """Rules CONS-20 and INTC-02."""
     notes = Notes()
     s = started(notes, Upper())
     s.batch(0, 2)
@@ -145,6 +146,7 @@ def test_one_after_the_other() -> None:
 
 
 def test_they_hear_of_acknowledgements_before_they_are_sent() -> None:
+    """Rule INTC-04."""
     notes = Notes()
     s = started(notes, acknowledgement_group_time=0.0)
     s.batch(0, 2)
@@ -162,6 +164,7 @@ def test_they_hear_of_acknowledgements_before_they_are_sent() -> None:
 
 
 def test_they_hear_of_what_is_acknowledged_together() -> None:
+    """Rule INTC-04."""
     notes = Notes()
     s = started(notes)
     s.batch(0, 3)
@@ -201,6 +204,7 @@ def test_they_hear_of_what_is_refused() -> None:
 
 @pytest.mark.parametrize("kind", [SHARED, SubscriptionType.EXCLUSIVE])
 def test_they_hear_of_what_is_asked_for_again(kind: SubscriptionType) -> None:
+    """Rule INTC-02."""
     notes = Notes()
     s = started(
         notes, subscription_type=kind, negative_acknowledgement_delay=1.0, acknowledgement_timeout=3.0

@@ -27,12 +27,12 @@ def test_a_question_on_its_way_is_not_asked_again_over_the_same_connection() -> 
     """The consumer comes to rest twice on one attachment: when it is open, and when its place is known."""
     requests, answers = Requests(), list[LastPosition]()
     services: Any = SimpleNamespace(
+        context=Context(0, 1),
         requests=requests,
         durations=SimpleNamespace(operation_timeout=10),
         config=SimpleNamespace(operation_timeout=10.0),
     )
-    context: Context[Any] = Context(0, 1)
-    last = LastMessage(context, services, wire_id=0, partition=-1)
+    last = LastMessage(services, wire_id=0, partition=-1)
     connection: Any = SimpleNamespace(protocol_version=21)
     last.ask(answers.append, lambda error: None)
     last.attach(connection)
@@ -53,9 +53,11 @@ def test_a_question_on_its_way_is_not_asked_again_over_the_same_connection() -> 
 def test_when_one_is_answered_the_next_one_has_its_own_time() -> None:
     """Questions may be older than their order of asking: one that is asked anew keeps its first deadline."""
     requests, answers = Requests(), list[LastPosition]()
-    services: Any = SimpleNamespace(requests=requests, config=SimpleNamespace(operation_timeout=10.0))
     context: Context[Any] = Context(0, 1)
-    last = LastMessage(context, services, wire_id=0, partition=-1)
+    services: Any = SimpleNamespace(
+        context=context, requests=requests, config=SimpleNamespace(operation_timeout=10.0)
+    )
+    last = LastMessage(services, wire_id=0, partition=-1)
     last.attach(SimpleNamespace(protocol_version=21))  # type: ignore[arg-type]
     failed: list[int] = []
 

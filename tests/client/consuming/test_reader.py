@@ -1,4 +1,4 @@
-"""Readers: where they begin, what they acknowledge, how far they are (rules READER-01 to READER-05)."""
+"""Readers: where they begin, what they acknowledge, how far they are."""
 
 import tracemalloc
 from typing import Any
@@ -55,7 +55,7 @@ def reading(start: Any = EARLIEST, **spec: Any) -> ReaderScript:
 
 class TestSubscribe:
     def test_as_the_java_client_does(self) -> None:
-        """Seen: java-reader."""
+        """Seen: java-reader. Rules READER-02 and GAP-16."""
         s = ReaderScript(EARLIEST)
         subscribe = s.accept()
         assert subscribe.subscription.startswith("reader-")
@@ -68,6 +68,7 @@ class TestSubscribe:
         assert s.outputs() == [ConsumerReady(s.consumer, TOPIC)]
 
     def test_names(self) -> None:
+        """Rule GAP-16."""
         prefixed = ReaderScript(EARLIEST, subscription_prefix="audit", name="me").accept()
         assert prefixed.subscription.startswith("audit-")
         assert prefixed.consumer_name == "me"
@@ -86,6 +87,7 @@ class TestSubscribe:
         assert [message.data for message in s.take()] == [b"0.1", b"0.2"]
 
     def test_so_long_ago(self) -> None:
+        """Rule CFG-302."""
         s = ReaderScript(start_rollback=3600)
         assert s.accept().start_message_rollback_duration_sec == 3600
 
@@ -315,7 +317,7 @@ class TestCheckpoints:
 
     @pytest.mark.parametrize("read", range(7))
     def test_another_reader_goes_on_there(self, read: int) -> None:
-        """Also behind a batch, of which it is a whole entry that is done with."""
+        """Also behind a batch, of which it is a whole entry that is done with. Rule MSG-03."""
         s = reading()
 
         def deliver(script: ReaderScript, first: int) -> None:

@@ -1,4 +1,4 @@
-"""Seeks: when they are done, and what is handed out before, during and after (rules SEEK-01 to SEEK-06)."""
+"""Seeks: when they are done, and what is handed out before, during and after."""
 
 from typing import Any
 
@@ -46,6 +46,7 @@ class TestTheCommand:
         ("target", "number"), [(EARLIEST, 2**64 - 1), (LATEST, 2**63 - 1)], ids=["earliest", "latest"]
     )
     def test_the_ends_of_the_topic(self, target: MessageId, number: int) -> None:
+        """Rule SEEK-03."""
         s = started()
         seek(s, target)
         id_ = sought(s).message_id
@@ -59,6 +60,7 @@ class TestTheCommand:
         assert not command.HasField("message_id")
 
     def test_in_a_batch_the_messages_from_there_on_are_asked_for(self) -> None:
+        """Rule SEEK-02."""
         s = started()
         seek(s, MessageId(1, 2, -1, 4, 10))
         assert list(sought(s).message_id.ack_set) == [1008]
@@ -69,6 +71,7 @@ class TestTheCommand:
         assert sought(s).message_id.entryId == 10
 
     def test_by_a_function_of_the_topic(self) -> None:
+        """Rule SEEK-04."""
         s = started()
         seek(s, lambda topic: {TOPIC: MessageId(1, 7)}[topic])
         assert sought(s).message_id.entryId == 7

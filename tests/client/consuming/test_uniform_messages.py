@@ -100,9 +100,9 @@ def test_a_read_full_of_plain_messages_is_taken_at_once(monkeypatch: pytest.Monk
     original = UniformMessageReader.take
 
     def take(self: UniformMessageReader, data: bytes, position: int, limit: int) -> Any:
-        alike = original(self, data, position, limit)
-        taken.append(0 if alike is None else len(alike.payloads))
-        return alike
+        run = original(self, data, position, limit)
+        taken.append(0 if run is None else len(run.payloads))
+        return run
 
     monkeypatch.setattr(UniformMessageReader, "take", take)
     s = ConsumerScript(receiver_queue_size=100)

@@ -78,6 +78,7 @@ def test_a_batch_is_taken_in_parts() -> None:
 
 
 def test_when_time_is_up_what_there_is_is_enough() -> None:
+    """Rule TIMER-15."""
     s = started(100, timeout=0.5)
     request = ask(s)
     s.message(0)

@@ -1,4 +1,4 @@
-"""Queues that are handed out in turn (rules MULTI-19 to MULTI-23, MULTI-34)."""
+"""Queues that are handed out in turn."""
 
 from collections.abc import Iterator
 from random import Random
@@ -70,7 +70,8 @@ def drained(merged: MergedQueue) -> list[bytes]:
 
 
 def test_each_queue_gives_a_run_and_then_it_is_the_next_ones_turn() -> None:
-    """One that has a thousand times more than another does not hold the other up."""
+    """One that has a thousand times more than another does not hold the other up. Rules MULTI-04 and
+    MULTI-19."""
     merged = MergedQueue()
     busy, quiet = Topic("a", merged), Topic("b", merged)
     busy.add(200)
@@ -122,6 +123,7 @@ def test_taking_many_gives_each_queue_its_share() -> None:
 
 
 def test_the_application_is_told_when_something_comes_to_an_empty_queue() -> None:
+    """Rule MULTI-20."""
     merged = MergedQueue()
     first, second = Topic("a", merged), Topic("b", merged)
     assert first.add() is True
@@ -179,7 +181,7 @@ def test_what_was_left_of_a_run_is_not_handed_out_once_it_is_closed() -> None:
 @pytest.mark.parametrize("seed", range(30))
 def test_whatever_happens_every_message_comes_once_in_the_order_of_its_topic(seed: int) -> None:
     """Received one by one, out of the iterator at hand, in lists; cleared and filled in between. Permits come
-    back for all."""
+    back for all. Rules MULTI-23 and MULTI-34."""
     draw = Random(seed)
     merged = MergedQueue()
     sizes = [draw.choice([1, 2, 5, 100]) for _ in range(4)]

@@ -1,4 +1,4 @@
-"""The flow ledger (rules FLOW-01 to FLOW-12)."""
+"""The flow ledger."""
 
 import pytest
 from hypothesis import given
@@ -21,10 +21,12 @@ def attached(queue_size: int) -> tuple[Permits, list[int]]:
 
 @pytest.mark.parametrize("queue_size", [1, 2, 3, 10, 1000])
 def test_the_first_grant_is_the_whole_queue(queue_size: int) -> None:
+    """Rules FLOW-01 and FLOW-02."""
     assert attached(queue_size)[1] == [queue_size]  # FLOW-02
 
 
 def test_half_a_queue_makes_a_grant() -> None:
+    """Rule FLOW-04."""
     permits, granted = attached(10)
     for _ in range(12):
         permits.charge(1, 1)
@@ -35,6 +37,7 @@ def test_half_a_queue_makes_a_grant() -> None:
 
 @pytest.mark.parametrize("queue_size", [1, 2, 3])
 def test_the_threshold_is_at_least_one(queue_size: int) -> None:
+    """Rules FLOW-05 and FLOW-08."""
     permits, granted = attached(queue_size)
     permits.give_back(0)
     assert granted == [queue_size]  # FLOW-05, FLOW-08: never a FLOW of 0
@@ -51,6 +54,7 @@ def test_a_grant_is_all_that_came_back_not_just_half() -> None:
 
 
 def test_nothing_is_granted_while_detached_and_a_new_attachment_starts_anew() -> None:
+    """Rules FLOW-09 and FLOW-12."""
     permits, granted = attached(10)
     permits.charge(4, 1)
     permits.give_back(4)
@@ -123,6 +127,7 @@ def test_permits_are_conserved(queue_size: int, steps: list[tuple[str, int]]) ->
 
 
 def test_paused_nothing_is_granted_and_resumed_everything_is() -> None:
+    """Rules FLOW-06 and FLOW-07."""
     permits, granted = attached(10)
     permits.pause()
     permits.charge(10, 1)
@@ -147,6 +152,7 @@ def test_resumed_below_half_a_queue_nothing_is_granted_yet() -> None:
 
 
 def test_who_reconnects_while_paused_is_granted_the_queue_when_resumed() -> None:
+    """Rule FLOW-10."""
     permits, granted = attached(10)
     permits.pause()
     permits.detach()

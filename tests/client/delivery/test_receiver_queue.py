@@ -1,4 +1,4 @@
-"""The queue between arrival and application (rules CONS-16, CONS-20 to CONS-22, CONS-37)."""
+"""The queue between arrival and application (rules CONS-16, CONS-37)."""
 
 from collections.abc import Callable
 
@@ -55,6 +55,7 @@ def test_messages_leave_in_the_order_of_arrival() -> None:
 
 
 def test_a_batch_larger_than_the_queue_is_accepted_whole() -> None:
+    """Rule CONS-02."""
     q = Queue(1)  # CONS-37
     q.add(0, 5)
     assert q.receive_all() == ["0.0", "0.1", "0.2", "0.3", "0.4"]
@@ -62,6 +63,7 @@ def test_a_batch_larger_than_the_queue_is_accepted_whole() -> None:
 
 
 def test_permits_go_back_with_the_message_that_makes_half_a_queue() -> None:
+    """Rules CONS-22, FLOW-04 and FLOW-15."""
     q = Queue(4)
     q.add(0, 6)
     grants = []
@@ -109,6 +111,7 @@ def test_clear_drops_everything_and_the_permits_go_back_once() -> None:
 
 
 def test_remove_takes_these_entries_and_no_others() -> None:
+    """Rules REDEL-04, REDEL-06 and REDEL-08."""
     q = Queue(10)
     for entry, size in enumerate([3, 0, 2, 0]):
         q.add(entry, size)

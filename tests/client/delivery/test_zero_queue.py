@@ -19,6 +19,7 @@ def granted(s: ConsumerScript) -> list[int]:
 
 
 def test_nothing_is_asked_for_before_somebody_wants_it() -> None:
+    """Rule FLOW-03."""
     s = started()
     assert granted(s) == []
     for entry in range(3):

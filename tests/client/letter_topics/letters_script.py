@@ -6,7 +6,7 @@ from pulsar_sansio.model.config import (
     DeadLetterPolicy,
     SubscriptionType,
 )
-from pulsar_sansio.wire import MessageMetadata, open_payload, proto
+from pulsar_sansio.wire import MessageMetadata, MetadataDecoder, open_payload, proto
 from tests.client.acknowledging.test_redelivery import SHARED
 from tests.client.broker_script import (
     MILLISECOND,
@@ -61,7 +61,7 @@ class LettersScript(ConsumerScript):
         """Headers and payloads of so many SENDs, the only frames that came."""
         found = []
         for command in self.expect(*["SEND"] * count):
-            _, _, metadata, start = open_payload(command.payload)
+            _, _, metadata, start = open_payload(command.payload, MetadataDecoder())
             found.append((metadata, bytes(command.payload[start:])))
         return found
 

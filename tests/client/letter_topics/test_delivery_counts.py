@@ -8,7 +8,7 @@ from pulsar_sansio.client.delivery.received_entries import ReceivedBatch, Receiv
 from pulsar_sansio.client.letter_topics import delivery_counts as tries_module
 from pulsar_sansio.client.letter_topics.delivery_counts import DeliveryCounts
 from pulsar_sansio.model.message import Entry, Message, Source
-from pulsar_sansio.wire import MessageMetadata
+from pulsar_sansio.wire import MessageMetadata, MetadataDecoder
 
 SOURCE = Source("persistent://public/default/t", -1)
 HEADER = MessageMetadata("p", 0, 0)
@@ -57,7 +57,9 @@ def test_entries_of_one_message() -> None:
     record = EntryAcknowledgement(AckTracker(False).deliveries, 0)
     tries.taken_back(
         [
-            ReceivedSingles(SOURCE, [(1, 0), (1, 1)], [HEADER, HEADER], 0, record, [b"", b""]),
+            ReceivedSingles(
+                SOURCE, [(1, 0), (1, 1)], [HEADER, HEADER], 0, record, [b"", b""], MetadataDecoder()
+            ),
             [Message.of(b"", entry(1, 1), -1)],
         ]
     )

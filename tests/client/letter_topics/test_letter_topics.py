@@ -1,4 +1,4 @@
-"""Dead letters and messages to be consumed later (rules DLQ-01 to DLQ-08, RETRY-01 to RETRY-03)."""
+"""Dead letters and messages to be consumed later."""
 
 import re
 from typing import Any
@@ -33,7 +33,7 @@ from tests.client.letter_topics.letters_script import REDELIVER, LettersScript, 
 
 class TestDeadLetters:
     def test_up_to_the_maximum_it_is_delivered(self) -> None:
-        """DLQ-03, DLQ-09: the test is "exceeds"; seen: java-dead-letter."""
+        """DLQ-03, DLQ-09: the test is "exceeds"; seen: java-dead-letter. Rule REDEL-07."""
         s = LettersScript()
         for count in range(3):
             s.message(count, redelivery_count=count)
@@ -82,6 +82,7 @@ class TestDeadLetters:
         assert producer.initial_subscription_name == "init"
 
     def test_all_partitions_share_one_default_topic(self) -> None:
+        """Rules CONS-07 and DLQ-02."""
         s = LettersScript(topic="t-partition-3", dead_letter=DeadLetterPolicy(1))
         s.message(0, redelivery_count=2)
         producer = s.accept_producer()
@@ -310,6 +311,7 @@ class TestFailure:
         assert s.permits() == 10
 
     def test_a_reconnect_before_it_is_asked_for(self) -> None:
+        """Rule DLQ-08."""
         s = LettersScript()
         s.message(0, redelivery_count=3)
         s.refuse_producer()
@@ -324,7 +326,7 @@ class TestFailure:
     @pytest.mark.parametrize("when", ["under way", "failed"])
     @pytest.mark.parametrize("how", ["message", "id", "together", "cumulative"])
     def test_acknowledged_before_it_is_asked_for_it_is_not(self, when: str, how: str) -> None:
-        """It had been delivered before, with a lower count."""
+        """It had been delivered before, with a lower count. Rule DLQ-08."""
         s = LettersScript(EXCLUSIVE if how == "cumulative" else SHARED)
         s.message(0)
         if how == "together":

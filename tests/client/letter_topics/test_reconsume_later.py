@@ -1,4 +1,4 @@
-"""Messages that are reconsumed later, and their copies (rules RETRY-01 to RETRY-03)."""
+"""Messages that are reconsumed later, and their copies."""
 
 from typing import Any
 

@@ -55,6 +55,7 @@ def looking_up(script: Script) -> int:
 
 
 def test_partitions_are_asked_first_then_the_broker_as_java_does() -> None:
+    """Rules LOOKUP-01 and LOOKUP-04."""
     script = Script()
     script.client.open_producer(script.now, SPEC)
     link = script.ready_link()
@@ -110,7 +111,8 @@ def test_another_broker_is_another_connection() -> None:
 
 
 def test_through_a_proxy_the_second_connection_names_the_broker() -> None:
-    """Rules POOL-04, POOL-08, LOOKUP-07: logical is the broker, physical the address just asked."""
+    """Rules POOL-04, POOL-08, LOOKUP-07: logical is the broker, physical the address just asked. Rules
+    PROXY-01 and PROXY-02."""
     script = Script()
     link = looking_up(script)
     script.find_topic(link, "pulsar://10.0.0.7:6650", proxy=True)
@@ -160,6 +162,7 @@ def test_redirects_are_followed_with_the_authoritative_flag_of_the_answer() -> N
 
 
 def test_redirects_are_bounded() -> None:
+    """Rule ERR-11."""
     script = Script(max_lookup_redirects=3, operation_timeout=1.0)
     link = looking_up(script)
     for _ in range(4):
@@ -229,6 +232,7 @@ def test_who_joins_late_asks_again_when_the_others_have_waited_for_too_long() ->
 
 
 def test_a_refused_lookup_fails_the_creation_where_the_code_is_final() -> None:
+    """Rules LOOKUP-08 and ERR-11."""
     script = Script()
     link = looking_up(script)
     lookup = script.sent(link, Command.LOOKUP)
@@ -238,7 +242,7 @@ def test_a_refused_lookup_fails_the_creation_where_the_code_is_final() -> None:
 
 
 def test_refused_metadata_fails_the_creation_where_the_code_is_final() -> None:
-    """java-unknown-namespace."""
+    """java-unknown-namespace. Rule CLIENT-12."""
     script = Script()
     script.client.open_producer(script.now, ProducerSpec(topic="no-such/tenant/t"))
     link = script.ready_link()
@@ -248,6 +252,7 @@ def test_refused_metadata_fails_the_creation_where_the_code_is_final() -> None:
 
 
 def test_a_lookup_that_may_succeed_later_is_asked_again_after_a_wait() -> None:
+    """Rule LOOKUP-08."""
     script = Script()
     link = looking_up(script)
     lookup = script.sent(link, Command.LOOKUP)
@@ -269,6 +274,7 @@ def test_an_absent_error_code_is_an_unknown_error_and_retried() -> None:
 
 
 def test_a_closed_port_is_tried_until_the_operation_timeout() -> None:
+    """Rule GAP-28."""
     script = Script(operation_timeout=5.0)
     producer = script.client.open_producer(script.now, SPEC)
     attempts = 0
@@ -360,6 +366,7 @@ def test_lookups_beyond_the_limit_wait_their_turn() -> None:
 
 
 def test_the_queue_of_lookups_is_bounded_and_fails_with_its_connection() -> None:
+    """Rule CFG-016."""
     queue = LookupQueue(1)
     started: list[int] = []
     failed: list[PulsarError] = []
@@ -528,7 +535,7 @@ def test_abandoned_questions_are_not_answered() -> None:
 
 
 def test_a_new_service_url_moves_everything() -> None:
-    """Rule CLIENT-21."""
+    """Rules CLIENT-21 and POOL-12."""
     script = Script()
     _, link = script.ready_producer()
     with pytest.raises(InvalidServiceUrl):

@@ -18,6 +18,7 @@ PARTS = ["p-partition-0", "p-partition-1", "p-partition-2"]
 
 
 def test_a_message_is_acknowledged_where_it_came_from() -> None:
+    """Rules MSG-05, MULTI-16 and MULTI-25."""
     world = ready()
     world.deliver("a", b"1")
     world.deliver("b", b"2")
@@ -38,6 +39,7 @@ def test_messages_of_several_topics_are_acknowledged_at_once(together: Any) -> N
 
 
 def test_an_id_needs_its_topic() -> None:
+    """Rule MSG-05."""
     world = ready()
     world.deliver("b", b"1")
     message_id = world.receive().message_id
@@ -79,7 +81,7 @@ def test_an_id_of_a_partitioned_topic_needs_only_its_partition() -> None:
     ],
 )
 def test_what_is_of_no_topic_of_these_changes_nothing(wrong: Any) -> None:
-    """INV-C7: one wrong id in a list leaves the right ones unacknowledged."""
+    """INV-C7: one wrong id in a list leaves the right ones unacknowledged. Rule ERR-04."""
     world = ready()
     world.deliver("a", b"1")
     message = world.receive()

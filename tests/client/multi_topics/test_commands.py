@@ -190,7 +190,7 @@ def test_pausing_is_pausing_all_and_those_that_join() -> None:
 
 
 def test_an_id_without_its_topic_is_no_place_to_go_to() -> None:
-    """An id moves one topic, so it has to name that topic (MULTI-26)."""
+    """An id moves one topic, so it has to name that topic (MULTI-26). Rule SEEK-04."""
     world = ready()
     client, now, handle = world.script.client, world.script.now, world.handle
     for wrong in (MessageId(100, 0), TopicMessageId("c", MessageId(100, 0)), "earliest", -1):

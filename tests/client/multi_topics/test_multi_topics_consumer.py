@@ -76,6 +76,7 @@ def test_a_take_of_nothing_is_not_told_again() -> None:
 
 
 def test_permits_go_back_to_the_topic_they_are_of() -> None:
+    """Rules MULTI-21, MULTI-22 and MULTI-23."""
     world = ready(receiver_queue_size=4)
     world.granted.clear()
     world.deliver("a", b"1", b"2", b"3")
@@ -113,6 +114,7 @@ def test_what_is_counted_is_counted_together_also_of_topics_that_have_left() -> 
 
 
 def test_the_whole_is_attached_when_all_topics_are() -> None:
+    """Rules HAND-05 and HAND-13."""
     world = ready()
     world.ignore = {"a", "b"}
     world.close_by_broker("a")

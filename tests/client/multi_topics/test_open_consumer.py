@@ -29,7 +29,7 @@ PARTS = ["p-partition-0", "p-partition-1", "p-partition-2"]
 
 
 def test_all_topics_are_subscribed_at_once_under_one_name() -> None:
-    """The order of commands is that of the recording java-multi-topic."""
+    """The order of commands is that of the recording java-multi-topic. Rules CLIENT-15 and MULTI-10."""
     world = TopicsScript(("a", "b"), receiver_queue_size=10)
     assert world.told() == [ConsumerReady(world.handle, f"{PREFIX}a, {PREFIX}b")]
     assert world.questions == ["a", "b"]
@@ -43,7 +43,7 @@ def test_all_topics_are_subscribed_at_once_under_one_name() -> None:
 
 def test_a_partitioned_topic_by_its_name_is_one_consumer_of_all_partitions() -> None:
     """The client sends PARTITIONED_METADATA once, then a SUBSCRIBE for each partition (MULTI-14), as in the
-    recording java-partitioned."""
+    recording java-partitioned. Rules CLIENT-11 and CLIENT-18."""
     world = TopicsScript("p", {"p": 3}, consumer_name="mine")
     assert world.told() == [ConsumerReady(world.handle, PREFIX + "p")]
     assert world.questions == ["p"]
@@ -53,6 +53,7 @@ def test_a_partitioned_topic_by_its_name_is_one_consumer_of_all_partitions() -> 
 
 
 def test_topics_and_partitions_mixed() -> None:
+    """Rules MULTI-01, MULTI-02 and MULTI-11."""
     world = ready(("a", "p", "non-persistent://other/ns/c"), {"p": 2})
     assert set(world.granted) == {"a", "p-partition-0", "p-partition-1", "non-persistent://other/ns/c"}
     assert world.machine.subscribed == sorted(
@@ -238,10 +239,11 @@ def test_a_topic_is_named_once(topics: tuple[str, ...], wrong: str) -> None:
 
 
 def test_messages_that_come_before_all_are_open_are_told_of_when_they_are() -> None:
-    """The application has no consumer before `ConsumerReady`."""
+    """The application has no consumer before `ConsumerReady`. Rules FLOW-03, MULTI-09 and MULTI-11."""
     world = TopicsScript(("a", "b"))
     world.ignore = {"b"}
     world.answer()
+    assert world.granted == {"a": 1000}
     world.deliver("a", b"early")
     assert world.told() == []
     world.pass_time(1.0)

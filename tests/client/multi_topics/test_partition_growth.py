@@ -25,7 +25,7 @@ PARTS = ["p-partition-0", "p-partition-1", "p-partition-2"]
 
 def test_new_partitions_are_found_and_opened() -> None:
     """The client asks for the partitions at an interval, but never for those of a topic without partitions
-    (MULTI-06, PART-07, PART-10)."""
+    (MULTI-06, PART-07, PART-10). Rule GAP-15."""
     world = ready(("a", "p"), {"p": 2}, receiver_queue_size=10, max_total_receiver_queue_size=12)
     world.questions.clear()
     world.partitions["p"] = 4

@@ -30,7 +30,8 @@ from tests.client.topics_script import PATTERN, PREFIX, TopicsScript, found, top
 
 def test_what_is_there_is_subscribed_and_the_rest_is_watched() -> None:
     """The client lists the topics, subscribes without creating them, looks up the pattern like a topic, and
-    sends WATCH_TOPIC_LIST with the hash of the list. The recording java-pattern does so."""
+    sends WATCH_TOPIC_LIST with the hash of the list. The recording java-pattern does so.
+    Rules CLIENT-15, CFG-202 and CFG-232."""
     world = found("w-a", "w-b", "other")
     assert topics(world) == ["w-a", "w-b"]
     (listed,) = world.lists
@@ -159,7 +160,7 @@ def test_a_topic_that_comes_with_more_partitions_than_are_believed_is_left_out()
 
 
 def test_who_cannot_be_told_asks_again_and_again() -> None:
-    """The hash tells that nothing has changed (PATTERN-03, PATTERN-04)."""
+    """The hash tells that nothing has changed (PATTERN-03, PATTERN-04). Rule TIMER-11."""
     world = TopicsScript(PATTERN)
     world.can_watch = False
     world.there = {"w-a"}
@@ -190,7 +191,7 @@ def test_a_failed_list_leaves_everything_as_it_is() -> None:
 
 def test_a_topic_that_could_not_be_subscribed_is_tried_again_soon_and_then_later_each_time() -> None:
     """The topic is tried again although the list has not changed, and without an interval (PATTERN-05,
-    INV-C16)."""
+    INV-C16). Rule MULTI-18."""
     world = found("w-a", pattern=TopicsPattern("w-.*", discovery_interval=None))
     world.refuse = {"w-b": proto.ConsumerBusy}
     world.update(["w-b"])
@@ -348,6 +349,7 @@ def test_unsubscribing_from_nothing_is_done() -> None:
 
 
 def test_the_topics_of_a_namespace_can_be_asked_for() -> None:
+    """Rules LOOKUP-01 and LOOKUP-10."""
     world = found("w-a")
     client, now = world.script.client, world.script.now
     world.filters = False

@@ -34,7 +34,7 @@ from tests.work import check_in_proportion
 
 def test_topics_that_come_and_go_are_told_of() -> None:
     """The consumer of a deleted topic is closed and not unsubscribed: a list decides nothing about
-    subscriptions."""
+    subscriptions. Rules MULTI-13, PATTERN-05 and PATTERN-07."""
     world = found("w-a")
     world.update(["w-b", "other", "w-p-partition-0"], ["w-a"])
     assert topics(world) == ["w-b", "w-p"]

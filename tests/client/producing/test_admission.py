@@ -39,6 +39,7 @@ from tests.client.script import (
 
 
 def test_a_full_window_refuses_and_says_when_there_is_room() -> None:
+    """Rule ERR-07."""
     sender = Sender(max_pending_messages=2)
     sender.send()
     sender.send()
@@ -80,7 +81,7 @@ def test_refused_messages_take_no_room() -> None:
 
 
 def test_an_oversized_message_is_refused_by_its_size() -> None:
-    """Rule PROD-35; java-message-too-large: nothing is written, the producer goes on."""
+    """Rule PROD-35; java-message-too-large: nothing is written, the producer goes on. Rule ERR-08."""
     sender = Sender()
     with pytest.raises(MessageTooLarge, match="6291456 bytes, the broker accepts 5242880"):
         sender.send(bytes(6 * 1024 * 1024))
@@ -130,6 +131,7 @@ def test_text_without_a_utf8_form_is_refused(batching: BatchingPolicy | None) ->
 
 
 def test_in_send_many_what_only_shows_when_sealed_fails_that_message() -> None:
+    """Rule PROD-41."""
     sender = Sender(compression=CompressionType.ZLIB)
     client, now = sender.script.client, sender.script.now
     noise = Random(1).randbytes(5_600_000)
@@ -165,6 +167,7 @@ def test_an_unknown_producer(handle: int) -> None:
 
 
 def test_messages_may_be_sent_before_the_producer_is_ready() -> None:
+    """Rules PROD-32 and PROD-40."""
     script = Script()
     handle = script.client.open_producer(script.now, UNBATCHED)
     tickets = [script.client.send(script.now, handle, b"m%d" % number, WALL) for number in range(3)]

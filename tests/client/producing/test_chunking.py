@@ -60,6 +60,7 @@ def reconnect(script: Script, link: int, **connected: Any) -> int:
 
 
 def test_every_chunk_says_what_it_is_part_of() -> None:
+    """Rule MSG-09."""
     script, producer, link = started(chunk_max_message_size=4)
     message = OutgoingMessage(b"0123456789", key="k", properties={"a": "b"}, event_time=7)
     assert send(script, producer, message) == 0

@@ -59,7 +59,7 @@ def test_on_reconnect_name_and_ids_of_the_broker_are_ignored() -> None:
 
 @pytest.mark.breaks("INV-P6", why="sequence ids of the application, in any order")
 def test_an_id_of_ones_own_is_sent_as_given_and_does_not_move_the_counter() -> None:
-    """Rule PROD-38; java-deduplication sends 0, 1, 0."""
+    """Rule PROD-38; java-deduplication sends 0, 1, 0. Rule GAP-39."""
     sender = Sender()
     for sequence_id in (0, 1, 0, None, 500, None):
         sender.send(OutgoingMessage(b"x", sequence_id=sequence_id))

@@ -41,7 +41,7 @@ def members(send: Any, codec: CompressionType = CompressionType.NONE) -> list[tu
 
 
 def test_a_batch_is_sent_when_it_is_full_with_the_fields_java_sends() -> None:
-    """java-produce-batch; rule BATCH-05."""
+    """java-produce-batch; rule BATCH-05. Rules MSG-09 and PROD-08."""
     sender = Sender(spec=SPEC)
     for payload in (b"a", b"b"):
         sender.send(payload)
@@ -160,7 +160,7 @@ def test_the_short_way_into_a_batch_makes_the_frames_of_the_long_one(messages: l
 
 
 def test_a_batch_is_sent_when_its_first_message_has_waited_long_enough() -> None:
-    """Rules BATCH-08, BATCH-09."""
+    """Rules BATCH-08, BATCH-09, TIMER-06 and GAP-08."""
     sender = Sender(spec=SPEC)
     sender.send(b"a")
     sender.script.advance(0.0005)
@@ -185,7 +185,7 @@ def test_with_no_delay_a_batch_is_due_at_once() -> None:
 
 
 def test_bytes_close_a_batch_and_a_message_without_room_opens_the_next() -> None:
-    """Rules BATCH-03, BATCH-04, BATCH-05: payload bytes count."""
+    """Rules BATCH-03, BATCH-04, BATCH-05: payload bytes count. Rule GAP-07."""
     sender = Sender(spec=SPEC)
     sender.send(bytes(60))
     sender.send(bytes(41))  # 101 would be too many
@@ -247,7 +247,7 @@ def test_bare_payloads_and_messages_mix() -> None:
 
 
 def test_what_a_batch_has_once_comes_from_its_first_message() -> None:
-    """Rule BATCH-11."""
+    """Rules BATCH-01 and BATCH-11."""
     sender = Sender(spec=SPEC)
     sender.send(OutgoingMessage(b"a", ordering_key=b"o", replicate_to=("east",), key="k"))
     sender.send(OutgoingMessage(b"b", ordering_key=b"p", replicate_to=("west",), key="l"))

@@ -49,7 +49,8 @@ def test_tickets_are_one_row_whatever_order_the_partitions_answer_in() -> None:
 
 
 def test_a_batch_whose_messages_did_not_come_in_a_row() -> None:
-    """Two batches filled in turn: each receipt names its own tickets, ids count within the batch."""
+    """Two batches filled in turn: each receipt names its own tickets, ids count within the batch. Rule
+    BATCH-02."""
     world = ready(2, routing=by_property, batching=BATCHED)
     assert [world.send(b"%d" % index) for index in (0, 1, 1, 0, 0)] == [0, 1, 2, 3, 4]
     world.script.client.push(world.script.now, world.handle)

@@ -143,7 +143,7 @@ def test_text_that_cannot_be_sent_fails_alone_among_many() -> None:
 
 
 def test_a_flush_waits_for_all_partitions() -> None:
-    """Rule PART-14."""
+    """Rules PART-14 and GAP-10."""
     world = ready(2, routing=by_property, batching=BATCHED)
     client, now = world.script.client, world.script.now
     world.send(b"0")

@@ -66,7 +66,7 @@ def test_lazily_one_that_cannot_be_opened_fails_its_messages_and_is_tried_again(
 
 
 def test_new_partitions_are_used_when_all_of_them_are_open() -> None:
-    """Rules PART-07, PART-10, PART-13."""
+    """Rules PART-07, PART-10, PART-13 and TIMER-08."""
     world = ready(2, routing=lambda message, partitions: partitions - 1, max_pending_messages=2)
     world.partitions = 4
     world.ignore = {3}

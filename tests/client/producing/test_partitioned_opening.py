@@ -27,7 +27,7 @@ from tests.client.script import Script, frame_producer_success
 
 def test_the_first_partition_is_opened_and_gives_the_others_its_name() -> None:
     """java-partitioned: PRODUCER of partition 0 without a name; when it has one, the others with that name,
-    which counts as the broker's."""
+    which counts as the broker's. Rule PART-03."""
     world = PartitionedScript(3)
     assert world.told() == [ProducerReady(world.handle, "p-1", 1, TOPIC)]
     assert [command.topic for command in world.asked] == [f"{TOPIC}-partition-{n}" for n in range(3)]

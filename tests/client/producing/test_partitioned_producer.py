@@ -153,7 +153,7 @@ def test_a_partition_that_ends_while_detached_is_not_waited_for() -> None:
 
 
 def test_close_closes_all_and_says_so_once() -> None:
-    """Rule PART-14."""
+    """Rules PART-14 and GAP-10."""
     world = ready(3, routing=by_property, batching=BATCHED)
     for payload in (b"0", b"1", b"0"):
         world.send(payload)
@@ -183,6 +183,7 @@ def test_closing_the_client_closes_it() -> None:
 
 
 def test_statistics_by_partition() -> None:
+    """Rule PART-01."""
     world = ready(2, routing=by_property)
     for payload in (b"0", b"1", b"1"):
         world.send(payload)

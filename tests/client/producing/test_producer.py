@@ -70,7 +70,8 @@ def test_a_key_of_bytes_is_base64_text_with_a_flag() -> None:
 
 
 def test_a_message_goes_out_and_its_receipt_comes_back() -> None:
-    """java-produce-single: SEND with producer_id and sequence_id only; uncompressed_size in the metadata."""
+    """java-produce-single: SEND with producer_id and sequence_id only; uncompressed_size in the metadata.
+    Rules MSG-09, PROD-08 and PROD-40."""
     sender = Sender()
     assert sender.send(b"m0") == 0
     (send,) = sender.sent()
@@ -94,7 +95,7 @@ def test_a_message_goes_out_and_its_receipt_comes_back() -> None:
 
 
 def test_everything_that_goes_with_a_message() -> None:
-    """java-produce-single, the message `full` and the null one."""
+    """java-produce-single, the message `full` and the null one. Rules MSG-06 and MSG-08."""
     sender = Sender()
     sender.send(
         OutgoingMessage(
@@ -180,7 +181,7 @@ def test_not_allowed_fails_that_message_and_no_other() -> None:
 
 
 def test_topic_terminated_fails_everything_for_good() -> None:
-    """Rule PROD-45."""
+    """Rules PROD-45, PROD-26 and ERR-09."""
     sender = Sender()
     sender.send()
     sender.send()
@@ -213,7 +214,7 @@ def test_termination_is_learnt_on_the_way_back() -> None:
 
 def test_a_fenced_producer_is_closed_for_good() -> None:
     """java-access-fencing (rule PROD-55): the connection is closed, and the reconnect ends in
-    ProducerFenced."""
+    ProducerFenced. Rule ERR-14."""
     sender = Sender()
     script = sender.script
     sender.send()
@@ -233,7 +234,7 @@ def test_a_fenced_producer_is_closed_for_good() -> None:
 
 @pytest.mark.parametrize("code", [proto.PersistenceError, proto.MetadataError, proto.UnknownError])
 def test_any_other_error_closes_the_link_and_everything_goes_again(code: int) -> None:
-    """Rule CONN-09."""
+    """Rules CONN-09 and PROD-57."""
     sender = Sender()
     sender.send()
     sender.sent()
@@ -261,6 +262,7 @@ def test_a_checksum_error_of_an_intact_message_sends_everything_again() -> None:
 
 
 def test_a_checksum_error_of_a_message_damaged_in_memory_fails_it() -> None:
+    """Rule ERR-13."""
     sender = Sender()
     sender.send(b"first")
     sender.send(b"second")
@@ -288,6 +290,7 @@ def test_a_checksum_error_for_nothing_is_ignored() -> None:
 
 
 def test_what_is_unconfirmed_goes_again_in_order_byte_for_byte_before_anything_new() -> None:
+    """Rules PROD-14, PROD-19 and GAP-29."""
     sender = Sender()
     for number in range(4):
         sender.send(b"m%d" % number)
@@ -330,7 +333,7 @@ def test_what_the_new_broker_would_not_accept_fails_instead_of_ending_every_conn
 
 
 def test_the_quota_exception_fails_what_is_pending_and_tries_on() -> None:
-    """Rule PROD-21: the other quota code only waits."""
+    """Rule PROD-21: the other quota code only waits. Rule ERR-10."""
     for code, fails in (
         (proto.ProducerBlockedQuotaExceededException, True),
         (proto.ProducerBlockedQuotaExceededError, False),
@@ -438,7 +441,7 @@ def test_close_fails_what_is_not_confirmed_when_the_broker_answers() -> None:
 
 
 def test_close_while_detached_is_complete_at_once() -> None:
-    """Rule PROD-51 (section 41.4): the open batch and the pending messages too."""
+    """Rule PROD-51 (section 41.4): the open batch and the pending messages too. Rules PROD-26 and PROD-27."""
     sender = Sender(batching=BatchingPolicy(max_delay=60.0))
     script, client = sender.script, sender.script.client
     sender.send(b"pending")
@@ -454,6 +457,7 @@ def test_close_while_detached_is_complete_at_once() -> None:
 
 
 def test_a_second_close_while_closing_is_done_with_the_first_and_a_third_at_once() -> None:
+    """Rule PROD-50."""
     sender = Sender()
     script, client = sender.script, sender.script.client
     first = client.close(script.now, sender.handle)
@@ -484,6 +488,7 @@ def test_every_ticket_is_settled_once_whatever_happens() -> None:
 
 @pytest.mark.parametrize("chop", [False, True])
 def test_a_whole_conversation_fed_byte_by_byte_gives_the_same_outputs(chop: bool) -> None:
+    """Rule INV-D2."""
     script = Script(chop=chop)
     sender = Sender(script)
     for number in range(5):

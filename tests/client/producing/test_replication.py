@@ -10,6 +10,7 @@ BY_KEY = ProducerSpec(topic="demo", batching=BatchingPolicy(max_messages=100, ma
 
 
 def test_a_message_by_itself_names_its_clusters() -> None:
+    """Rule GEO-02."""
     sender = Sender()
     for clusters in ((), NO_REPLICATION, ["us-west", "us-east"]):
         sender.send(OutgoingMessage(b"m", replicate_to=clusters))

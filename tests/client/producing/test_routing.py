@@ -81,17 +81,20 @@ java-partitioned-murmur3, cpp-partitioned."""
 
 @pytest.mark.parametrize(("key", "murmur3", "java"), MURMUR3_AND_JAVA)
 def test_the_hashes_of_the_java_client(key: str, murmur3: int, java: int) -> None:
+    """Rules ROUTE-08 and GAP-09."""
     assert murmur3_32_hash(key) == murmur3
     assert java_string_hash(key) == java == hash_key(HashingScheme.JAVA_STRING, key)
 
 
 @pytest.mark.parametrize(("key", "expected"), BOOST)
 def test_the_hash_of_the_cpp_client(key: str, expected: int) -> None:
+    """Rules ROUTE-08 and GAP-09."""
     assert boost_hash(key) == expected
 
 
 @pytest.mark.parametrize("scheme", list(HashingScheme))
 def test_keys_go_where_the_recorded_clients_put_them(scheme: HashingScheme) -> None:
+    """Rule ROUTE-02."""
     partitions, expected = SEEN[scheme]
     for routing in RoutingMode:
         chooser = router(partitions, hashing=scheme, routing=routing)
@@ -172,7 +175,7 @@ def test_more_partitions_are_used_as_soon_as_they_are_known() -> None:
 
 
 def test_single_partition_is_drawn_once() -> None:
-    """Rule ROUTE-05."""
+    """Rules ROUTE-05 and ROUTE-01."""
     chooser = router(5, routing=RoutingMode.SINGLE_PARTITION)
     found = set()
     for now in range(10):

@@ -48,6 +48,7 @@ def test_a_receipt_below_the_oldest_and_one_for_nothing_are_ignored() -> None:
 
 
 def test_when_the_oldest_times_out_everything_fails_and_the_producer_goes_on() -> None:
+    """Rules TIMER-05 and ERR-06."""
     sender = Sender(send_timeout=10.0)
     sender.send()
     sender.script.advance(6)
@@ -90,6 +91,7 @@ def test_the_clock_runs_while_detached() -> None:
 
 
 def test_without_a_send_timeout_messages_wait_for_ever() -> None:
+    """Rule PROD-06."""
     sender = Sender(script=Script(keepalive_interval=100_000.0), send_timeout=0.0)
     sender.send()
     sender.script.advance(3600)

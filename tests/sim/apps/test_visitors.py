@@ -67,9 +67,9 @@ def test_a_visitor_removes_its_subscription() -> None:
     world = ScenarioWorld(SCENARIOS["unsubscribe"], keep_trace=True)
     report = passed(world)
     assert any("<- UNSUBSCRIBE" in line for line in report.transcript)
-    broker = world.cluster.serving(world.topics[0])
+    broker = world.cluster.serving(world.topics.names[0])
     assert broker is not None
-    assert "visit-0" not in broker.topic_administration.stats(world.topics[0])["subscriptions"]
+    assert "visit-0" not in broker.topic_administration.stats(world.topics.names[0])["subscriptions"]
 
 
 def test_a_broker_that_keeps_the_subscription_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +140,7 @@ def test_a_topic_is_deleted_and_begins_anew() -> None:
     report = passed(world)
     assert report.faults["topic_deleted"] == 1
     assert report.sent == 12
-    topic = world.model.topics[world.topics[0]]
+    topic = world.model.topics[world.topics.names[0]]
     assert 0 < topic.expected < 12
     broker = world.cluster.serving(topic.name)
     assert broker is not None

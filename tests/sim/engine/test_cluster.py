@@ -69,13 +69,13 @@ def test_a_topic_moves_to_where_clients_are_sent() -> None:
 
     def script(world: ScenarioWorld) -> None:
         stream = world.streams.stream("move")
-        world.when_written(T.SEND, 3, lambda: world.cluster.move(world.topics[0], stream, "where"))
+        world.when_written(T.SEND, 3, lambda: world.cluster.move(world.topics.names[0], stream, "where"))
 
     world = world_of(several(), script)
     report = passed(world)
     after = _after(report.transcript, "releases persistent://public/default/t0")
     target = after[0].split(" for ")[1].split(",")[0]
-    assert world.cluster.owners[world.topics[0]] == target
+    assert world.cluster.owners[world.topics.names[0]] == target
     notices = [line for line in after if "<- CLOSE_" in line and "assignedBrokerServiceUrl" in line]
     assert len(notices) == 2, notices
     assert all(f"assignedBrokerServiceUrl=pulsar://{target}:6650" in line for line in notices)
@@ -87,7 +87,7 @@ def test_a_topic_moves_to_where_clients_are_sent() -> None:
 def test_a_topic_moves_and_clients_find_it_by_a_redirect() -> None:
     def script(world: ScenarioWorld) -> None:
         stream = world.streams.stream("move")
-        world.when_written(T.SEND, 3, lambda: world.cluster.move(world.topics[0], stream, "nothing"))
+        world.when_written(T.SEND, 3, lambda: world.cluster.move(world.topics.names[0], stream, "nothing"))
 
     profile = several()
     profile.redirect_permille = 1000
@@ -104,9 +104,9 @@ def test_what_was_confirmed_survives_the_death_of_a_broker_while_it_writes(keep:
 
     def script(world: ScenarioWorld) -> None:
         def kill() -> None:
-            node = world.cluster.node_of(world.topics[0])
+            node = world.cluster.node_of(world.topics.names[0])
             assert world.cluster.kill_while_writing(node, keep, 3_600_000_000_000)
-            killed.append(len(world.model.topics[world.topics[0]].log))
+            killed.append(len(world.model.topics[world.topics.names[0]].log))
 
         world.when_written(T.SEND_RECEIPT, 3, kill)
 
@@ -129,7 +129,7 @@ def test_a_store_that_forgets_is_noticed(monkeypatch: pytest.MonkeyPatch) -> Non
         return write(self, node, [each for each in records if each not in entries[-1:]])
 
     def script(world: ScenarioWorld) -> None:
-        node = world.cluster.node_of(world.topics[0])
+        node = world.cluster.node_of(world.topics.names[0])
         world.when_written(T.SEND_RECEIPT, 4, lambda: world.cluster.kill(node, False, False, 10**12))
 
     monkeypatch.setattr(Cluster, "write", forgetful)
@@ -140,7 +140,7 @@ def test_a_store_that_forgets_is_noticed(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_stale_owner_is_told_by_the_store() -> None:
     def script(world: ScenarioWorld) -> None:
         stream = world.streams.stream("steal")
-        world.when_written(T.SEND, 3, lambda: world.cluster.steal(world.topics[0], stream))
+        world.when_written(T.SEND, 3, lambda: world.cluster.steal(world.topics.names[0], stream))
 
     report = passed(world_of(several(), script))
     after = _after(report.transcript, "serves persistent://public/default/t0")
@@ -151,7 +151,7 @@ def test_a_stale_owner_is_told_by_the_store() -> None:
 def test_a_stale_owner_that_confirms_all_the_same_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def script(world: ScenarioWorld) -> None:
         stream = world.streams.stream("steal")
-        world.when_written(T.SEND, 3, lambda: world.cluster.steal(world.topics[0], stream))
+        world.when_written(T.SEND, 3, lambda: world.cluster.steal(world.topics.names[0], stream))
 
     def write(self: Cluster, node: Any, records: Any) -> set[str]:
         original(self, node, records)
@@ -209,14 +209,14 @@ def reached(script: Any, **options: Any) -> set[str]:
 def test_what_moving_topics_reaches() -> None:
     def move(world: ScenarioWorld) -> None:
         stream = world.streams.stream("move")
-        world.when_written(T.SEND, 3, lambda: world.cluster.move(world.topics[0], stream, "where"))
+        world.when_written(T.SEND, 3, lambda: world.cluster.move(world.topics.names[0], stream, "where"))
 
     def steal(world: ScenarioWorld) -> None:
         stream = world.streams.stream("steal")
 
         def when_written() -> None:
-            node = world.cluster.node_of(world.topics[0])
-            world.cluster.steal(world.topics[0], stream)
+            node = world.cluster.node_of(world.topics.names[0])
+            world.cluster.steal(world.topics.names[0], stream)
             node.learn_owners()
 
         world.when_written(T.SEND_RECEIPT, 2, when_written)

@@ -58,7 +58,7 @@ def test_worlds_with_groups() -> None:
         topics = world.model.topics.values()
         delivered += sum(
             len(topic.subscriptions[group.name].delivered)
-            for group in world.groups_topics
+            for group in world.topics.of_groups
             for topic in topics
             if group.means(topic.name)
         )

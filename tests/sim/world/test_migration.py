@@ -53,7 +53,7 @@ def test_consumers_go_when_they_have_acknowledged_everything(kind: SubscriptionT
     world = world_of(nothing, migrating(kind))
     passed(world)
     assert world.model.delivered >= 8
-    assert {position[0] >= 1_000_000 for position in world.model.topics[world.topics[0]].order} == {
+    assert {position[0] >= 1_000_000 for position in world.model.topics[world.topics.names[0]].order} == {
         False,
         True,
     }
@@ -87,7 +87,7 @@ def test_what_the_far_broker_holds_is_unloaded_too() -> None:
         world.when_written(T.TOPIC_MIGRATED, 2, lambda: world.clock.after(300 * MILLISECOND, unload, world))
 
     def unload(world: ScenarioWorld) -> None:
-        assert world.unload(world.topics[0])
+        assert world.unload(world.topics.names[0])
 
     report = passed(world_of(script))
     assert any(f"{FAR_BROKER} unload" in line for line in report.transcript)

@@ -114,7 +114,7 @@ def test_every_batch_is_what_its_messages_say(repeated: list[tuple[Member, int]]
 
 
 def test_what_differs_in_a_run() -> None:
-    """All have one shape: only keys, numbers and payloads differ."""
+    """All have one template: only keys, numbers and payloads differ."""
     header = [
         {
             "sequence_id": 20_000 + n,
@@ -220,7 +220,7 @@ def test_text_that_is_not_utf_8() -> None:
 def test_entries_of_one_message(schema: Any) -> None:
     source = Source(TOPIC, 3)
     headers = [MessageMetadata("producer", 7 + n, 1_700_000_000_000, partition_key=f"k{n}") for n in range(3)]
-    item = ReceivedSingles(source, [(5, n) for n in range(3)], headers, 2, Any, [b"a", b"", b"c"])  # type: ignore[arg-type]
+    item = ReceivedSingles(source, [(5, n) for n in range(3)], headers, 2, Any, [b"a", b"", b"c"], Any)  # type: ignore[arg-type]
     expected = [row(message) for message in Messages([item])]
     for each in expected:
         for name in set(each) - set(schema.names):

@@ -36,6 +36,7 @@ offsets = st.dictionaries(names, positions, max_size=8)
 @given(offsets)
 @settings(max_examples=40)
 def test_what_is_written_is_read_again(content: dict[str, tuple[int, int]]) -> None:
+    """Rule GAP-41."""
     assert from_json(json.loads(json.dumps(to_json(content)))) == content
 
 

@@ -259,8 +259,8 @@ def test_what_comes_behind_the_range_says_nothing_of_it() -> None:
     watch = Watched(None, Range(topic, (5, 8), (6, 0)), lambda _: None)  # type: ignore[arg-type]
     reader = _RangeReader(None, watch._range, rows, 1.0, {}, lambda _: watch)  # type: ignore[arg-type]
     places, header = [(5, 9), (6, 0), (7, 0)], MessageMetadata("p", 0, 0)
-    acknowledgement: Any = None
-    item = ReceivedSingles(Source(topic, -1), places, [header] * 3, 0, acknowledgement, [b"a", b"b", b"c"])
+    unused: Any = None
+    item = ReceivedSingles(Source(topic, -1), places, [header] * 3, 0, unused, [b"a", b"b", b"c"], unused)
     reader._take(item)
     assert entered == [((5, 9), 6)]
     assert rows.finish().column(0).to_pylist() == [b"a", b"b"]

@@ -134,6 +134,7 @@ def until(condition: Callable[[], bool]) -> None:
 def test_everything_once_over_restarts(
     broker: SparkBroker, topic: str, numbers: Numbers, checkpoint: Checkpoint
 ) -> None:
+    """Rule GAP-41."""
     numbers.send(30)
     query = Query(broker, checkpoint, topic=topic, startingOffsets="earliest")
     assert query.step() == list(range(30))

@@ -11,7 +11,7 @@ import trio.testing
 
 from pulsar_sansio import LocalProtocolError, MemoryStore, MessageId
 from pulsar_sansio.core.buffers import ReceiveBuffer
-from pulsar_sansio.wire import MessageCommand, decode_frame, encode_command, encode_flow, proto
+from pulsar_sansio.wire import FrameDecoder, MessageCommand, encode_command, encode_flow, proto
 from pulsar_trio import EmbeddedBroker, open_broker, open_client, serve
 from pulsar_trio.broker.server import BrokerDriver
 from tests.patience import PATIENCE
@@ -161,7 +161,7 @@ class Reader:
         while len(found) < count:
             whole = self._buffer.feed(await self._stream.receive_some(1_000_000))
             position = 0
-            while whole and (frame := decode_frame(whole, position, 5_000_000)) is not None:
+            while whole and (frame := FrameDecoder().decode(whole, position, 5_000_000)) is not None:
                 _, command, position = frame
                 found.append(command)
             if whole:

@@ -22,7 +22,7 @@ from pulsar_trio import (
     open_broker,
     open_client,
 )
-from tests.trio.security.certificates import Authority
+from tests.security.certificates import Authority
 
 TOPIC = "persistent://public/default/found over http"
 

@@ -83,6 +83,7 @@ async def test_messages_come_in_order_and_stay_acknowledged(client: Client) -> N
 
 
 async def test_acknowledgements_are_sent_before_closing(client: Client) -> None:
+    """Rule CONS-48."""
     async with client.subscribe(
         "t", "s", "shared", initial_position="earliest", acknowledgement_group_time=60.0
     ) as consumer:
@@ -129,6 +130,7 @@ async def test_receive_many_gives_what_has_arrived(client: Client) -> None:
 
 
 async def test_receive_nowait(client: Client) -> None:
+    """Rule CONS-40."""
     async with client.subscribe("t", "s", "shared") as consumer:
         with pytest.raises(trio.WouldBlock):
             consumer.receive_nowait()
@@ -140,7 +142,8 @@ async def test_receive_nowait(client: Client) -> None:
 
 @pytest.mark.parametrize("steps", range(14))
 async def test_a_cancelled_receive_loses_nothing(client: Client, steps: int) -> None:
-    """Each message was received or is redelivered, wherever `receive` is cancelled; none is skipped."""
+    """Each message was received or is redelivered, wherever `receive` is cancelled; none is skipped. Rule
+    CONS-40."""
     received: list[int] = []
     async with client.subscribe("t", "s", "shared", initial_position="earliest") as consumer:
         async with trio.open_nursery() as nursery:
@@ -192,6 +195,7 @@ async def test_a_cancelled_flush_or_close_of_a_consumer_keeps_its_acknowledgemen
 
 
 async def test_every_waiting_task_gets_its_message(client: Client) -> None:
+    """Rules CONS-30 and CONS-31."""
     async with client.subscribe("t", "s", "shared") as consumer:
         received: list[int] = []
 
@@ -205,6 +209,22 @@ async def test_every_waiting_task_gets_its_message(client: Client) -> None:
             assert consumer.statistics().waiting == 30
             await fill(client, "t", 30, BatchingPolicy())
         assert sorted(received) == list(range(30))
+
+
+async def test_waiting_tasks_are_served_in_the_order_of_their_calls(client: Client) -> None:
+    """Rule CONS-23."""
+    async with client.subscribe("t", "s", "shared") as consumer:
+        received: list[tuple[int, int]] = []
+
+        async def receive_one(turn: int) -> None:
+            received.append((turn, int((await consumer.receive()).data)))
+
+        async with trio.open_nursery() as nursery:
+            for turn in range(5):
+                nursery.start_soon(receive_one, turn)
+                await trio.testing.wait_all_tasks_blocked()
+            await fill(client, "t", 5, BatchingPolicy())
+        assert sorted(received) == [(turn, turn) for turn in range(5)]
 
 
 async def test_receiving_yields_now_and_then(client: Client) -> None:
@@ -276,6 +296,7 @@ async def test_cumulative_acknowledgement(client: Client) -> None:
 async def test_what_a_kind_forbids_does_not_exist(
     client: Client, kind: Kind, expected: type[Consumer], cumulative: bool
 ) -> None:
+    """Rule CONS-53."""
     for given in (kind, SubscriptionType(kind)):
         async with client.subscribe("t", "s", given) as consumer:
             assert type(consumer) is expected
@@ -298,6 +319,7 @@ async def test_the_type_is_known_before_it_runs(client: Client) -> None:
 
 
 async def test_the_default_kind_is_shared(client: Client) -> None:
+    """Rule SUBT-01."""
     async with client.subscribe("t", "s") as consumer:
         assert type(consumer) is SharedConsumer
 
@@ -330,6 +352,7 @@ async def test_failover_says_who_is_active(client: Client) -> None:
 
 
 async def test_the_end_of_a_terminated_topic(broker: EmbeddedBroker, client: Client) -> None:
+    """Rule ERR-03."""
     async with filled(client, 3, "exclusive") as consumer:
         broker.terminate("t")
         received = []
@@ -347,6 +370,7 @@ async def test_the_end_of_a_terminated_topic(broker: EmbeddedBroker, client: Cli
 
 
 async def test_unsubscribe_deletes_the_subscription(broker: EmbeddedBroker, client: Client) -> None:
+    """Rule CONS-48."""
     async with filled(client, 3) as consumer:
         assert "s" in broker.stats("t")["subscriptions"]
         await consumer.unsubscribe()
@@ -392,6 +416,7 @@ async def test_closing_wakes_every_task_that_receives(client: Client) -> None:
 
 
 async def test_a_lost_connection_comes_back_by_itself() -> None:
+    """Rule CONS-44."""
     async with (
         open_proxy() as proxy,
         open_client(proxy.url, initial_backoff=0.01) as client,
@@ -480,8 +505,8 @@ async def test_nothing_is_kept_of_calls_that_were_cancelled(batch_receive: Batch
                 for call in (consumer.flush, consumer.last_message_id, consumer.receive_many):
                     with trio.move_on_after(0.001):
                         await call()
-            assert machine._ack_grouping._flushes == []
-            assert machine._positions._requests == set()
+            assert machine._acknowledgements.grouping._flushes == []
+            assert machine._positions._requests._open == set()
             assert machine._batch_receive is None or machine._batch_receive.waiting() == []
             assert client._driver.answers == {}
             proxy.release()

@@ -1,4 +1,4 @@
-"""Handlers: `message.processing()`, `consumer.run` (rules LSNR-01 to LSNR-05, CONS-19)."""
+"""Handlers: `message.processing()`, `consumer.run` (rule CONS-19)."""
 
 import logging
 import pickle
@@ -90,6 +90,7 @@ async def test_a_consumer_that_was_closed_meanwhile_says_so(client: Client) -> N
 
 
 async def test_a_handler_gets_every_message_in_order(broker: EmbeddedBroker, client: Client) -> None:
+    """Rules CONS-38, LSNR-01, LSNR-02 and CFG-218."""
     async with filled(client, 100, "exclusive") as consumer:
         handled: list[int] = []
 
@@ -131,6 +132,7 @@ async def test_an_error_is_logged_and_its_message_comes_again(
 
 @pytest.mark.parametrize("concurrency", [1, 2, 5])
 async def test_so_many_are_handled_at_a_time(client: Client, concurrency: int) -> None:
+    """Rules LSNR-04 and CFG-008."""
     async with filled(client, 20) as consumer:
         handled: list[int] = []
         at_a_time = most = 0
@@ -269,6 +271,7 @@ async def test_a_run_that_waits_ends_with_the_consumer(client: Client) -> None:
 
 
 async def test_nobody_else_receives_meanwhile(client: Client) -> None:
+    """Rules LSNR-01 and CONS-19."""
     async with client.subscribe("t", "s", initial_position="earliest") as consumer:
 
         async def handle(message: Message) -> None:
@@ -320,7 +323,7 @@ async def test_a_wrong_concurrency(client: Client, concurrency: Any) -> None:
 
 
 async def test_a_failover_consumer_is_told_when_its_turn_comes(client: Client) -> None:
-    """LSNR-05."""
+    """LSNR-05. Rule CFG-217."""
     async with client.subscribe("t", "s", "failover", consumer_name="a") as first:
         await until(lambda: first.active)
         async with client.subscribe("t", "s", "failover", consumer_name="b") as second:

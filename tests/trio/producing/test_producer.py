@@ -97,6 +97,7 @@ async def test_receipts_are_settled_by_the_batch(client: Client) -> None:
 
 
 async def test_send_does_not_wait_for_a_batch_to_fill(client: Client) -> None:
+    """Rule PROD-28."""
     async with client.create_producer("t", batching=SLOW) as producer:
         with trio.fail_after(25):
             await producer.send(b"alone")
@@ -214,6 +215,7 @@ async def test_a_cancelled_enqueue_either_happened_or_did_not(client: Client, st
 
 @pytest.mark.parametrize("steps", range(8))
 async def test_a_cancelled_wait_only_stops_waiting(client: Client, steps: int) -> None:
+    """Rule CLIENT-07."""
     async with client.create_producer("t", batching=SLOW) as producer:
         receipt = await producer.enqueue(b"1")
 

@@ -32,8 +32,7 @@ from pulsar_trio import (
     open_broker,
     open_client,
 )
-
-from .certificates import Authority
+from tests.security.certificates import Authority
 
 TOPIC = "persistent://public/default/tls"
 LOOPBACK = IPv4Address("127.0.0.1")

@@ -27,6 +27,7 @@ class Mine(Exception):
 
 
 async def test_an_exception_leaves_every_block_as_itself() -> None:
+    """Rule CLIENT-07."""
     with pytest.raises(Mine) as raised:
         async with (
             open_broker() as broker,
@@ -83,6 +84,7 @@ async def test_a_group_raised_by_the_block_is_left_alone() -> None:
 
 
 async def test_a_cancelled_block_is_left_at_once() -> None:
+    """Rule CLIENT-06."""
     with trio.fail_after(25):
         async with open_broker() as broker:
             with trio.CancelScope() as scope:

@@ -53,6 +53,7 @@ def closed() -> tuple[str, int]:
 async def test_the_first_address_that_answers_is_taken(
     listening: tuple[str, int], closed: tuple[str, int]
 ) -> None:
+    """Rules POOL-05 and CFG-010."""
     trio.socket.set_custom_hostname_resolver(Names(closed, listening, closed))
     sock = await connect(Address("broker", 6650), timeout=5.0)
     with sock:
@@ -62,6 +63,7 @@ async def test_the_first_address_that_answers_is_taken(
 
 
 async def test_the_error_names_the_address_and_the_last_problem(closed: tuple[str, int]) -> None:
+    """Rule POOL-05."""
     trio.socket.set_custom_hostname_resolver(Names(closed, closed))
     with pytest.raises(OSError, match=r"cannot connect to broker:6650: Connection refused"):
         await connect(Address("broker", 6650), timeout=5.0)

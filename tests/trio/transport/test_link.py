@@ -169,6 +169,7 @@ async def test_the_end_of_the_peer_is_told_and_writing_goes_on() -> None:
 
 
 async def test_a_failure_is_a_reason_and_no_exception() -> None:
+    """Rule PROD-57."""
     async with ends() as pair:
         await pair.other.aclose()
         pair.to_write.append([b"x" * 100_000])

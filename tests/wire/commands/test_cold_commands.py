@@ -7,7 +7,7 @@ import pytest
 from google.protobuf.message import Message
 
 from pulsar_sansio.model.errors import FrameError
-from pulsar_sansio.wire import decode_frame, encode_command, max_frame_size, proto
+from pulsar_sansio.wire import FrameDecoder, encode_command, max_frame_size, proto
 
 Command = proto.BaseCommand
 
@@ -49,11 +49,11 @@ def test_text_that_is_not_utf8_is_refused_wherever_it_stands(
     frame = encode_command(number, command)
     assert frame.count(b"??") == 1
     with pytest.raises(FrameError, match=rf"\.{field} is not UTF-8"):
-        decode_frame(frame.replace(b"??", b"\xc3\x28"), 0, max_frame_size())
+        FrameDecoder().decode(frame.replace(b"??", b"\xc3\x28"), 0, max_frame_size())
 
 
 def test_bytes_and_large_numbers_are_no_text() -> None:
     command = subscribe(schema=schema(schema_data=b"\xc3\x28"), consumer_name="naïve")
-    found = decode_frame(encode_command(Command.SUBSCRIBE, command), 0, max_frame_size())
+    found = FrameDecoder().decode(encode_command(Command.SUBSCRIBE, command), 0, max_frame_size())
     assert found is not None
     assert found[1] == command

@@ -14,9 +14,9 @@ from pulsar_sansio.wire import (
     INDIVIDUAL,
     Ack,
     Flow,
+    FrameDecoder,
     MessageCommand,
     bits_from_words,
-    decode_frame,
     encode_ack,
     encode_flow,
     encode_message,
@@ -24,7 +24,7 @@ from pulsar_sansio.wire import (
     proto,
     words_from_bits,
 )
-from pulsar_sansio.wire.commands.command_frame import ACK, FLOW, MESSAGE, frame_command
+from pulsar_sansio.wire.command_frame import ACK, FLOW, MESSAGE, frame_command
 from tests.wire import oracle
 
 LIMIT = max_frame_size()
@@ -45,7 +45,7 @@ def frame_of(command: Any, payload: bytes = b"") -> bytes:
 
 def decode(frame: bytes) -> Any:
     """The command in `frame`, which must be one whole frame."""
-    found = decode_frame(frame, 0, LIMIT)
+    found = FrameDecoder().decode(frame, 0, LIMIT)
     assert found is not None
     assert found[2] == len(frame)
     return found[1]
@@ -271,6 +271,7 @@ def test_an_unknown_ack_type_is_refused() -> None:
 
 @given(UINT64, st.integers(0, 2**32 - 1))
 def test_flow_is_written_as_protobuf_writes_it(consumer_id: int, permits: int) -> None:
+    """Rule WIRE-10."""
     frame = encode_flow(consumer_id, permits)
     assert frame == frame_of(proto.CommandFlow(consumer_id=consumer_id, messagePermits=permits))
     assert decode(frame) == Flow(consumer_id, permits)

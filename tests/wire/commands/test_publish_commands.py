@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pulsar_sansio.model.errors import FrameError
 from pulsar_sansio.wire import Send, SendReceipt, encode_send, encode_send_receipt, proto
-from pulsar_sansio.wire.commands.command_frame import JOIN_LIMIT, SEND, SEND_RECEIPT, frame_command
+from pulsar_sansio.wire.command_frame import JOIN_LIMIT, SEND, SEND_RECEIPT, frame_command
 from tests.wire import oracle
 from tests.wire.commands.test_delivery_commands import (
     SIGNED,

@@ -73,11 +73,11 @@ def member(header: Any, payload: bytes) -> bytes:
 
 
 def arbitrary_batch(random: Random) -> tuple[bytes, int]:
-    """Stretches of members alike, of members that differ in size or id, and of anything at all."""
+    """Stretches of uniform members, of members that differ in size or id, and of anything at all."""
     parts = []
     sequence_id = random.choice([0, 100, 127, 16380, 2**21 - 20, 2**28 - 20, 2**35, 2**63])
     for _ in range(random.randrange(1, 5)):
-        kind = random.choice(["alike", "sizes", "ids", "keys", "keyed", "any", "other order"])
+        kind = random.choice(["uniform", "sizes", "ids", "keys", "keyed", "any", "other order"])
         size = random.choice([0, 1, 5, 126, 127, 128, 300, 16383, 16384])
         for _ in range(random.choice([1, 2, 3, 20, 40, 70])):
             header = proto.SingleMessageMetadata()

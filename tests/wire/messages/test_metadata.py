@@ -10,8 +10,8 @@ from pulsar_sansio.model.errors import FrameError, InvalidMessage
 from pulsar_sansio.wire import (
     EncryptionKey,
     MessageMetadata,
+    MetadataDecoder,
     SingleMessageMetadata,
-    decode_message_metadata,
     decode_single_metadata,
     encode_message_metadata,
     encode_single_metadata,
@@ -72,7 +72,7 @@ def test_metadata_is_written_as_protobuf_writes_it(message: Any) -> None:
     assert isinstance(record, MessageMetadata)
     data = encode_message_metadata(record)
     assert data == message.SerializeToString()
-    assert decode_message_metadata(data) == record
+    assert MetadataDecoder().decode(data) == record
 
 
 @given(oracle.messages(proto.SingleMessageMetadata))
@@ -86,11 +86,12 @@ def test_single_metadata_is_written_as_protobuf_writes_it(message: Any) -> None:
 
 @given(oracle.written(proto.MessageMetadata))
 def test_metadata_means_what_protobuf_reads(written: oracle.Written) -> None:
-    record = decode_message_metadata(written.data)
+    """Rule INV-D3."""
+    record = MetadataDecoder().decode(written.data)
     check(record, written.meaning)
     assert record.unknown == written.unknown(set(range(1, 33)))
     data = encode_message_metadata(record)
-    assert decode_message_metadata(data) == record
+    assert MetadataDecoder().decode(data) == record
     assert data == written.meaning.SerializeToString()[: len(data) - len(record.unknown)] + record.unknown
 
 
@@ -109,9 +110,9 @@ def test_damaged_metadata_is_refused_exactly_when_protobuf_refuses_it(data: byte
     meaning = oracle.read(proto.MessageMetadata, data)
     if meaning is None:
         with pytest.raises(FrameError):
-            decode_message_metadata(data)
+            MetadataDecoder().decode(data)
     else:
-        check(decode_message_metadata(data), meaning)
+        check(MetadataDecoder().decode(data), meaning)
 
 
 @given(oracle.damaged(proto.SingleMessageMetadata))
@@ -145,7 +146,7 @@ USUAL = st.builds(
 @given(st.lists(USUAL, min_size=2, max_size=8))
 def test_usual_metadata_is_read_right_whatever_came_before(messages: list[Any]) -> None:
     for message in messages * 2:
-        check(decode_message_metadata(message.SerializeToString()), message)
+        check(MetadataDecoder().decode(message.SerializeToString()), message)
 
 
 @given(
@@ -157,50 +158,53 @@ def test_metadata_like_the_last_but_for_some_bytes_is_not_taken_for_it(
     message: Any, changes: list[tuple[int, int]], cut: int
 ) -> None:
     data = bytearray(message.SerializeToString())
-    decode_message_metadata(bytes(data))
+    MetadataDecoder().decode(bytes(data))
     for offset, byte in changes:
         data[offset % len(data)] = byte
     changed = bytes(data[: len(data) - cut])
     meaning = oracle.read(proto.MessageMetadata, changed)
     if meaning is None:
         with pytest.raises(FrameError):
-            decode_message_metadata(changed)
+            MetadataDecoder().decode(changed)
     else:
-        check(decode_message_metadata(changed), meaning)
+        check(MetadataDecoder().decode(changed), meaning)
 
 
 def test_a_sequence_id_without_an_end_is_refused() -> None:
-    decode_message_metadata(b"\x0a\x01p\x10\x00\x18\x85\x85\x85\x85\x85\x05")
+    MetadataDecoder().decode(b"\x0a\x01p\x10\x00\x18\x85\x85\x85\x85\x85\x05")
     for size in range(1, 13):
         with pytest.raises(FrameError):
-            decode_message_metadata(b"\x0a\x01p\x10" + b"\xff" * size)
+            MetadataDecoder().decode(b"\x0a\x01p\x10" + b"\xff" * size)
 
 
 def test_lists_are_not_shared_between_messages() -> None:
     data = MessageMetadata("p", 1, 1_763_740_000_123, replicate_to=["a"]).encode()
-    first = decode_message_metadata(data)
+    decoder = MetadataDecoder()
+    first = decoder.decode(data)
     assert isinstance(first.replicate_to, list)
     first.replicate_to.append("b")
-    assert decode_message_metadata(data).replicate_to == ["a"]
+    assert decoder.decode(data).replicate_to == ["a"]
 
 
 def test_records_are_not_shared_between_messages() -> None:
     data = MessageMetadata("p", 1, 1_763_740_000_123, uncompressed_size=7).encode()
-    first = decode_message_metadata(data)
+    decoder = MetadataDecoder()
+    first = decoder.decode(data)
     first.uncompressed_size = 8
-    assert decode_message_metadata(data).uncompressed_size == 7
+    assert decoder.decode(data).uncompressed_size == 7
 
 
 def test_more_names_times_and_tails_than_are_remembered() -> None:
+    decoder = MetadataDecoder()
     for number in range(1100):
         metadata = MessageMetadata(f"p{number}", 1, 1_763_740_000_000 + number, uncompressed_size=number)
-        assert decode_message_metadata(metadata.encode()) == metadata
+        assert decoder.decode(metadata.encode()) == metadata
 
 
 def test_unknown_fields_of_short_metadata_are_remembered_with_it() -> None:
     data = MessageMetadata("p", 1, 1_763_740_000_123, uncompressed_size=7).encode() + b"\x88\x02\x07"
     for _ in range(3):
-        assert decode_message_metadata(data).unknown == b"\x88\x02\x07"
+        assert MetadataDecoder().decode(data).unknown == b"\x88\x02\x07"
 
 
 # --- presence, defaults and text -------------------------------------------------------------------
@@ -234,7 +238,7 @@ def test_none_given_to_the_constructor_is_absence() -> None:
 def test_text_that_is_not_utf8_is_kept() -> None:
     pair = b"\x0a\x02a\xff\x12\x01\xfe"
     data = b"\x0a\x02\xffp\x10\x00\x18\x01\x22" + bytes([len(pair)]) + pair
-    metadata = decode_message_metadata(data)
+    metadata = MetadataDecoder().decode(data)
     assert metadata.producer_name == "\udcffp"
     assert list(metadata.properties) == [("a\udcff", "\udcfe")]
     assert encode_message_metadata(metadata) == data
@@ -246,13 +250,13 @@ def test_text_without_a_utf8_form_is_the_callers_mistake() -> None:
 
 
 def test_an_unknown_codec_stays_a_number() -> None:
-    metadata = decode_message_metadata(MessageMetadata("p", 0, 1, compression=99).encode())
+    metadata = MetadataDecoder().decode(MessageMetadata("p", 0, 1, compression=99).encode())
     assert metadata.compression == 99
 
 
 def test_fields_of_a_later_schema_are_kept() -> None:
     data = MessageMetadata("p", 0, 1).encode() + b"\x88\x02\x07\x90\x02\x09"
-    metadata = decode_message_metadata(data)
+    metadata = MetadataDecoder().decode(data)
     assert metadata.unknown == b"\x88\x02\x07\x90\x02\x09"
     assert encode_message_metadata(metadata) == data
 
@@ -262,7 +266,7 @@ def test_a_missing_required_field_is_refused(name: str) -> None:
     message = proto.MessageMetadata(producer_name="p", sequence_id=1, publish_time=2)
     message.ClearField(name)
     with pytest.raises(FrameError, match=name):
-        decode_message_metadata(message.SerializePartialToString())
+        MetadataDecoder().decode(message.SerializePartialToString())
 
 
 def test_single_metadata_without_a_size_is_refused() -> None:

@@ -15,7 +15,7 @@ def test_as_a_sequence_it_is_the_payloads() -> None:
     assert batch.payloads is batch
     assert (len(batch), list(batch), batch[3], batch[-2:]) == (50, PAYLOADS, b"3", PAYLOADS[-2:])
     assert batch.single(5).sequence_id == 12
-    assert batch.divided() is batch.divided()
+    assert batch.split() is batch.split()
 
 
 def test_what_is_compressed_is_decompressed_when_it_is_looked_at() -> None:

@@ -111,10 +111,10 @@ class Consumer:
     def matches_key_filter(self, data: bytes) -> bool:
         """True when the consumer receives this stored entry."""
         key_filter = self.key_filter
-        return (
-            key_filter is None
-            or key_filter.owner(key_filter.slot_of(sticky_key(entry_metadata(data)))) is not None
-        )
+        if key_filter is None:
+            return True
+        metadata = entry_metadata(data, self.connection.metadata_decoder)
+        return key_filter.owner(key_filter.slot_of(sticky_key(metadata))) is not None
 
     def counters(self) -> tuple[int, int, int, int]:
         """Messages and bytes in (always 0), messages and bytes out."""

@@ -8,6 +8,7 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from ...model.errors import ConsumerBusy
+from ...wire import MetadataDecoder
 from ..storage.entry import entry_metadata
 from .consumer import Consumer
 from .key_hash import Sticky, sticky_key
@@ -31,6 +32,8 @@ class KeyShared(Shared):
         self.sticky = sticky
         self.allow_out_of_order = allow_out_of_order
         self.selector: Selector = Sticky() if sticky else automatic(subscription.topic.services.config)
+        self._decoder = MetadataDecoder()
+        """For the keys of stored entries, which no connection brings."""
         self._slots: dict[int, int] = {}
         """Offset -> slot, for entries held back or pending at a consumer."""
         self._holders: dict[int, tuple[Consumer, int]] = {}
@@ -74,7 +77,7 @@ class KeyShared(Shared):
         slot = self._slots.get(offset)
         if slot is None:
             slot = self.selector.slot_of(
-                sticky_key(entry_metadata(ledger.entries[offset - ledger.first].data))
+                sticky_key(entry_metadata(ledger.entries[offset - ledger.first].data, self._decoder))
             )
             self._slots[offset] = slot
         return slot

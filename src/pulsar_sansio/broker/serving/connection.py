@@ -24,7 +24,8 @@ from ...model.errors import (
     ServiceNotReady,
 )
 from ...wire import (
-    decode_frame,
+    FrameDecoder,
+    MetadataDecoder,
     encode_command,
     encode_ping,
     encode_pong,
@@ -99,6 +100,9 @@ class Connection:
         self._handlers = handlers
         self._limit = max_frame_size(services.config.max_message_size)
         self._buffer = ReceiveBuffer()
+        self._frame_decoder = FrameDecoder()
+        self.metadata_decoder = MetadataDecoder()
+        """Decodes the metadata of entries that producers of this connection send."""
         self.unread = 0
         """The number of bytes received after the frame that ended the connection; they are never parsed."""
         self._outbox: list[bytes] = []
@@ -131,9 +135,10 @@ class Connection:
             return
         position = 0
         limit = self._limit
+        decode = self._frame_decoder.decode
         handlers = self._handlers
         try:
-            while (frame := decode_frame(whole, position, limit)) is not None:
+            while (frame := decode(whole, position, limit)) is not None:
                 number, command, position = frame
                 if self._awaiting_life:
                     self._confirm_alive()

@@ -8,8 +8,14 @@ from struct import Struct
 from typing import NamedTuple
 
 from ...model.errors import ChecksumMismatch, FrameError
-from ...wire import MessageMetadata, crc32c, encode_varint, pack_payload, unpack_payload
-from ...wire.messages.metadata import decode_metadata_range
+from ...wire import (
+    MessageMetadata,
+    MetadataDecoder,
+    crc32c,
+    encode_varint,
+    pack_payload,
+    unpack_payload,
+)
 
 _HEADERS = 10
 """Bytes of magic, checksum and the size of the metadata."""
@@ -28,16 +34,18 @@ class Headers(NamedTuple):
     payload_size: int
 
 
-def read_headers(data: bytes) -> Headers:
-    """Raises `ChecksumMismatch`, or `FrameError` for bytes that cannot be parsed. Does not copy the
-    payload."""
+def read_headers(data: bytes, decoder: MetadataDecoder) -> Headers:
+    """Read the headers of a SEND, with the decoder of its connection. Does not copy the payload.
+
+    Raises `ChecksumMismatch`, or `FrameError` for bytes that cannot be parsed.
+    """
     if len(data) >= _HEADERS:
         magic, checksum, size = _read_headers(data)
         end = _HEADERS + size
         if magic == _CHECKSUM_MAGIC and end <= len(data):
             if crc32c(data[6:] if len(data) < 4096 else memoryview(data)[6:]) != checksum:
                 raise ChecksumMismatch("the checksum is wrong")
-            return Headers(data, decode_metadata_range(data, _HEADERS, end), len(data) - end)
+            return Headers(data, decoder.decode_range(data, _HEADERS, end), len(data) - end)
     unpacked = unpack_payload(data)
     if unpacked.broker_entry_metadata is not None:
         raise FrameError("broker entry metadata from a client")
@@ -47,9 +55,9 @@ def read_headers(data: bytes) -> Headers:
     return Headers(stored, unpacked.metadata, len(unpacked.payload))
 
 
-def entry_metadata(data: bytes) -> MessageMetadata:
+def entry_metadata(data: bytes, decoder: MetadataDecoder) -> MessageMetadata:
     """Return the metadata of a stored entry, whose checksum was verified before it was stored."""
-    return decode_metadata_range(data, _HEADERS, _HEADERS + int.from_bytes(data[6:_HEADERS], "big"))
+    return decoder.decode_range(data, _HEADERS, _HEADERS + int.from_bytes(data[6:_HEADERS], "big"))
 
 
 class MessageFront:

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ...model.errors import FrameError
-from ...wire import split_batch
+from ...wire import MetadataDecoder, split_batch
 from ..records import EntryAdded, TopicCompacted
 from ..storage.entry import entry_metadata
 from .messages import batch_payload
@@ -58,7 +58,7 @@ class CompactedView:
         A message whose last chunk is missing does not count.
         """
         for entry in reversed(self.entries):
-            if is_last_chunk(entry_metadata(entry.data)):
+            if is_last_chunk(entry_metadata(entry.data, MetadataDecoder())):
                 return entry.ledger_id, entry.entry_id, _last_index(entry)
         return -1, -1, -1
 
@@ -81,11 +81,11 @@ class CompactedView:
 
 def _last_index(entry: EntryAdded) -> int:
     """The batch index of the last message kept in the entry; -1 where the entry is no batch."""
-    metadata = entry_metadata(entry.data)
+    metadata = entry_metadata(entry.data, MetadataDecoder())
     count = metadata.num_messages_in_batch
     if count is None:
         return -1
-    payload = batch_payload(entry.data)
+    payload = batch_payload(entry.data, metadata)
     if payload is None:
         return count - 1
     try:

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...model.errors import PulsarError
+from ...wire import MetadataDecoder
 from ..records import EntryAdded, TopicCompacted
 from .chunks import Assembly, Unfinished
 from .compacted_view import CompactedView
@@ -121,8 +122,9 @@ class Compaction:
         """Compact up to `horizon`, with a pause after every `ENTRIES_PER_STEP` entries."""
         latest: dict[str, Winner] = {}
         assembly = Assembly()
+        decoder = MetadataDecoder()
         for number, (offset, entry) in enumerate(self._entries(horizon)):
-            for index, message in enumerate(messages_of(entry.data)):
+            for index, message in enumerate(messages_of(entry.data, decoder)):
                 if message.key is None:
                     continue
                 chunk = message.chunk
@@ -144,7 +146,7 @@ class Compaction:
         kept: list[tuple[int, EntryAdded]] = []
         removed = 0
         for number, (offset, entry) in enumerate(self._entries(horizon)):
-            left = _remaining(entry, winners.get(offset, []))
+            left = _remaining(entry, winners.get(offset, []), decoder)
             if left is not None:
                 kept.append((offset, left))
             if left is not entry:
@@ -212,11 +214,11 @@ class Compaction:
         }
 
 
-def _remaining(entry: EntryAdded, winners: list[int]) -> EntryAdded | None:
+def _remaining(entry: EntryAdded, winners: list[int], decoder: MetadataDecoder) -> EntryAdded | None:
     """Return the entry without the messages that others replace: unchanged, rewritten, or None."""
     if len(winners) == entry.messages:
         return entry
-    messages = messages_of(entry.data)
+    messages = messages_of(entry.data, decoder)
     if len(messages) != entry.messages:  # A batch that cannot be read counts as one message.
         return entry if winners else None
     if not winners:

@@ -11,6 +11,7 @@ from ...model.errors import DecompressionFailed, FrameError
 from ...wire import (
     Batch,
     MessageMetadata,
+    MetadataDecoder,
     SingleMessageMetadata,
     compress,
     decompress,
@@ -47,17 +48,17 @@ class KeyedMessage(NamedTuple):
     chunk: Chunk | None = None
 
 
-def messages_of(data: bytes) -> list[KeyedMessage]:
+def messages_of(data: bytes, decoder: MetadataDecoder) -> list[KeyedMessage]:
     """Return the messages of an entry, in order. An entry that is no batch, or a batch that cannot be read,
     counts as one.
 
     Messages that an earlier compaction removed have no key.
     """
-    metadata = entry_metadata(data)
+    metadata = entry_metadata(data, decoder)
     if metadata.marker_type is not None:
         return [KeyedMessage(None, True)]
     count = metadata.num_messages_in_batch
-    payload = None if count is None else batch_payload(data)
+    payload = None if count is None else batch_payload(data, metadata)
     batch = None if payload is None or count is None else _split(payload, count)
     if batch is None:
         size = metadata.uncompressed_size if metadata.compression else len(payload_of(data))
@@ -70,9 +71,9 @@ def messages_of(data: bytes) -> list[KeyedMessage]:
     return found
 
 
-def batch_payload(data: bytes) -> bytes | None:
-    """Return the uncompressed payload; None where it is encrypted or corrupt."""
-    metadata = entry_metadata(data)
+def batch_payload(data: bytes, metadata: MessageMetadata) -> bytes | None:
+    """Return the uncompressed payload of an entry with this metadata; None where it is encrypted or
+    corrupt."""
     if metadata.encryption_keys:
         return None
     payload = payload_of(data)
@@ -86,8 +87,9 @@ def batch_payload(data: bytes) -> bytes | None:
 
 def read_message(data: bytes) -> tuple[MessageMetadata, bytes]:
     """Return the metadata of an entry, and its payload, uncompressed unless it is encrypted or corrupt."""
-    payload = batch_payload(data)
-    return entry_metadata(data), payload_of(data) if payload is None else payload
+    metadata = entry_metadata(data, MetadataDecoder())
+    payload = batch_payload(data, metadata)
+    return metadata, payload_of(data) if payload is None else payload
 
 
 def without(data: bytes, kept: Collection[int]) -> bytes:
@@ -96,7 +98,7 @@ def without(data: bytes, kept: Collection[int]) -> bytes:
     Removed messages leave empty ones behind, so every message keeps its id; clients skip them (rule
     COMPACT-02).
     """
-    payload = batch_payload(data)
+    payload = batch_payload(data, entry_metadata(data, MetadataDecoder()))
     end = _metadata_end(data)
     metadata = proto.MessageMetadata.FromString(data[10:end])
     assert payload is not None

@@ -230,7 +230,9 @@ class NonPersistentTopic:
         """Deliver to every subscription, and confirm at once. Raises the refusal."""
         if self.closing:
             raise ServiceNotReady("The topic is being closed")
-        data, messages, metadata = check_message(self.policies, self.name, send)
+        data, messages, metadata = check_message(
+            self.policies, self.name, send, producer.connection.metadata_decoder
+        )
         self.messages_in += messages
         self.bytes_in += len(data)
         producer.messages_in += messages

@@ -5,7 +5,7 @@ SEND_ERROR carries.
 """
 
 from ...model.errors import ChecksumMismatch, ChecksumRefused, MetadataError, NotAllowed
-from ...wire import MessageMetadata, Send
+from ...wire import MessageMetadata, MetadataDecoder, Send
 from ..policies import Policies
 from ..storage.entry import read_headers
 
@@ -19,8 +19,12 @@ LEAST_MESSAGE_BYTES = 6
 """Bytes of the smallest message in a batch: four of size, two of metadata."""
 
 
-def check_message(policies: Policies, topic: str, send: Send) -> tuple[bytes, int, MessageMetadata]:
+def check_message(
+    policies: Policies, topic: str, send: Send, decoder: MetadataDecoder
+) -> tuple[bytes, int, MessageMetadata]:
     """Return the bytes to store, the number of messages in them, and their metadata.
+
+    `decoder`: that of the producer's connection.
 
     Raises the refusal, a `BrokerError`, and `FrameError` for headers that cannot be parsed.
     """
@@ -29,7 +33,7 @@ def check_message(policies: Policies, topic: str, send: Send) -> tuple[bytes, in
     if send.message_id is not None:
         raise NotAllowed(f"The topic {topic} is not a shadow topic: sending with a message id is not allowed")
     try:
-        data, metadata, size = read_headers(send.payload)
+        data, metadata, size = read_headers(send.payload, decoder)
     except ChecksumMismatch:
         raise ChecksumRefused("Checksum failed on the broker") from None
     if policies.encryption_required and not metadata.encryption_keys:

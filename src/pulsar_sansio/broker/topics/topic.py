@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ...model.config import nanoseconds_of
 from ...model.errors import PersistenceError, TopicTerminated
 from ...model.topic_name import TopicName
-from ...wire import MessageMetadata, Send
+from ...wire import MessageMetadata, MetadataDecoder, Send
 from ...wire.fields import signed_64
 from ..dispatching.consumer import Consumer
 from ..dispatching.key_hash import Sticky
@@ -79,23 +79,22 @@ class Topic:
         """No ledger can be removed while a mark-delete position is below this offset."""
         self._behind = 0
         """The number of subscriptions whose mark-delete position is below `trim_mark`."""
-        self.terminated_at = stored.terminated_at if stored is not None else None
+        is_new = stored is None
+        stored = stored or StoredTopic()
+        self.terminated_at = stored.terminated_at
         """The offset after the last entry of a terminated topic; None for any other."""
-        self.migrated_to = stored.migrated_to if stored is not None else None
+        self.migrated_to = stored.migrated_to
         """The cluster to which the topic migrated; only unacknowledged entries are still delivered here."""
-        self.producers = Producers(self, stored.topic_epoch if stored is not None else None)
-        sequences = stored.sequences if stored is not None else {}
-        self.deduplication = self._new_deduplication(sequences) if policies.deduplication else None
-        if stored is None:
-            self.log = ManagedLedger()
+        self.producers = Producers(self, stored.topic_epoch)
+        self.deduplication = self._new_deduplication(stored.sequences) if policies.deduplication else None
+        self.log = ManagedLedger.restored(stored.ledgers)
+        if is_new:
             self.save()
-        else:
-            self.log = ManagedLedger.restored(stored.ledgers)
-            for saved in stored.cursors.values():
-                self._restore(saved)
+        for saved in stored.cursors.values():
+            self._restore(saved)
         if not self.log.ledgers:
             self._roll()
-        self.compaction = Compaction(self, stored.compacted if stored is not None else None)
+        self.compaction = Compaction(self, stored.compacted)
         self.compaction.retain_uncompacted()
         self._set_trim_mark()
 
@@ -142,7 +141,9 @@ class Topic:
             raise TopicTerminated("Topic was already terminated")
         if self.closing or producer.closing:
             raise PersistenceError("Producer is closed")
-        data, messages, metadata = check_message(self.policies, self.name, send)
+        data, messages, metadata = check_message(
+            self.policies, self.name, send, producer.connection.metadata_decoder
+        )
         sequence_id = send.sequence_id
         highest = send.highest_sequence_id
         remember: int | None = None
@@ -364,7 +365,7 @@ class Topic:
         if offset < log.first:
             return -1, -1, -1
         entry = log.entry(offset)
-        count = entry_metadata(entry.data).num_messages_in_batch
+        count = entry_metadata(entry.data, MetadataDecoder()).num_messages_in_batch
         return entry.ledger_id, entry.entry_id, -1 if count is None else count - 1
 
     # --- end ------------------------------------------------------------------------------------------

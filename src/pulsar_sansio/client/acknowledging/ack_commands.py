@@ -1,5 +1,4 @@
-"""`AckCommands`: acknowledge, acknowledge cumulatively, acknowledge negatively (rules ACK-01 to ACK-09,
-NACK-01).
+"""`AckCommands`: acknowledge, acknowledge cumulatively, acknowledge negatively (rules ACK-01, NACK-01).
 
 The application names a message, an id, or several of either (ACK-22). `AckCommands` checks that they belong
 to this consumer, and passes them to the acknowledgement tracker or to redelivery. A call that raises has
@@ -12,12 +11,12 @@ from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import Any, cast
 
-from ...model.config import SubscriptionType
 from ...model.errors import ClosedError, InvalidTopicName, LocalProtocolError
-from ...model.message import ChunkedEntry, Entry, Message, Source
+from ...model.message import ChunkedEntry, Entry, Message
 from ...model.message_id import EntryPosition, MessageId, TopicMessageId, is_message_id
 from ...model.topic_name import TopicName
 from ..delivery.ack_records import BatchAcknowledgement, Deliveries, EntryAcknowledgement
+from ..delivery.consumer_services import ConsumerServices
 from ..delivery.received_entries import Item, Messages, ReceivedBatch, ReceivedSingles, messages_of
 from .ack_grouping import AckGrouping
 from .ack_tracker import AckTracker
@@ -48,16 +47,15 @@ class AckCommands:
 
     def __init__(
         self,
-        kind: SubscriptionType,
-        source: Source,
+        services: ConsumerServices,
         tracker: AckTracker,
         ack_grouping: AckGrouping,
         redelivery: Redelivery,
     ) -> None:
-        self.described = f"consumer on {source.topic}"
+        self.described = services.described
         """A description of the consumer or reader, for texts."""
-        self._kind = kind
-        self._source = source
+        self._kind = services.spec.subscription_type
+        self._source = services.source
         self._tracker = tracker
         self._ack_grouping = ack_grouping
         self._redelivery = redelivery

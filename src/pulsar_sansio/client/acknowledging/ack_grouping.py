@@ -1,6 +1,6 @@
 """`AckGrouping`: when acknowledgements are sent, and whether they arrived.
 
-Acknowledgements are grouped by time and by number (rules ACK-10 to ACK-15). They wait while there is no
+Acknowledgements are grouped by time and by number (rules ACK-12, ACK-15). They wait while there is no
 connection, and go first on the next one (ACK-16, ACK-17): before any permit, so that the broker does not
 redeliver acknowledged messages. A subscription that is not durable begins anew with each connection; there,
 waiting acknowledgements are dropped.
@@ -13,16 +13,13 @@ that answer also covers ACKs sent before on the same connection.
 `ack_tracker` decides the content of an ACK.
 """
 
-from collections.abc import Callable
-
-from ...model.config import ConsumerSpec, nanoseconds_of
+from ...model.config import nanoseconds_of
 from ...model.errors import ConnectionLost, PulsarError, broker_error
 from ...model.message_id import EntryPosition
 from ...wire import CUMULATIVE, INDIVIDUAL, encode_ack, proto
 from ..connecting.connection import Connection
-from ..connecting.requests import Requests
-from ..connecting.services import ClientContext
-from ..outputs import Output, RequestDone, RequestFailed
+from ..delivery.consumer_services import ConsumerServices
+from ..outputs import RequestDone, RequestFailed
 from .ack_tracker import Ack, AckId, AckTracker
 
 SEVERAL_IDS_VERSION = 12
@@ -86,25 +83,15 @@ class AckGrouping:
         "ids_sent",
     )
 
-    def __init__(
-        self,
-        context: ClientContext,
-        requests: Requests,
-        wire_id: int,
-        spec: ConsumerSpec,
-        tracker: AckTracker,
-        emit: Callable[[Output], None],
-        *,
-        wanted: bool,
-    ) -> None:
-        """`emit`: takes the outcome of a flush. `wanted`: False when the broker has no use for
-        acknowledgements of this topic (ACK-13)."""
-        self._context = context
-        self._emit = emit
-        self._requests = requests
-        self._wire_id = wire_id
+    def __init__(self, services: ConsumerServices, tracker: AckTracker) -> None:
+        spec = services.spec
+        self._context = context = services.context
+        self._emit = services.emit
+        self._requests = services.client.requests
+        self._wire_id = services.wire_id
         self._tracker = tracker
-        self._wanted = wanted
+        self._wanted = services.topic.persistent
+        """False when the broker has no use for acknowledgements of the topic (ACK-13)."""
         self._durable = spec.durable
         self._receipts = spec.acknowledgement_receipts
         self._group_time = nanoseconds_of(spec.acknowledgement_group_time)

@@ -19,9 +19,8 @@ from ...model.message import Entry
 from ...model.message_id import EntryPosition
 from ...wire import encode_command, proto
 from ..connecting.connection import Connection
-from ..connecting.services import ClientContext
-from ..counters import ArrivalCounters
 from ..delivery.ack_records import BatchAcknowledgement
+from ..delivery.consumer_services import ConsumerServices
 from ..delivery.receiver_queue import ReceiverQueue
 from .ack_grouping import AckGrouping
 from .ack_timeout import AcknowledgementTimeout
@@ -120,30 +119,25 @@ class Redelivery:
 
     def __init__(
         self,
-        context: ClientContext,
-        wire_id: int,
-        spec: ConsumerSpec,
+        services: ConsumerServices,
         queue: ReceiverQueue,
         ack_grouping: AckGrouping,
         tracker: AckTracker,
         timeout: AcknowledgementTimeout | None,
-        counters: ArrivalCounters,
-        *,
-        wanted: bool,
     ) -> None:
-        """`timeout`: None without an acknowledgement timeout. `counters`: count messages that are taken out
-        of the queue because they were acknowledged meanwhile. `wanted`: False for a topic that cannot
-        redeliver; then nothing is ever requested."""
+        """`timeout`: None without an acknowledgement timeout."""
+        context, spec = services.context, services.spec
         self.epoch = 0
         """Deliveries of an older epoch are dropped; every redeliver-all increments the epoch."""
         self.negative = NegativeAcknowledgements(spec)
         self._context = context
-        self._wire_id = wire_id
+        self._wire_id = services.wire_id
         self._single_entries = not spec.subscription_type.cumulative
         self._queue = queue
         self._ack_grouping = ack_grouping
         self._tracker = tracker
-        self._counters = counters
+        self._counters = services.counters
+        """They count messages that are taken out of the queue because they were acknowledged meanwhile."""
         self._held = HeldBack(context, tracker, queue, self._held_long_enough)
         self._expired: dict[EntryPosition, None] = {}
         """Entries that have timed out: the application may hold their messages, and acknowledge them
@@ -152,7 +146,8 @@ class Redelivery:
         if timeout is not None:
             timeout.expired = self._timed_out
             timeout.in_chunks = tracker.in_chunks
-        self._wanted = wanted
+        self._wanted = services.topic.persistent
+        """False for a topic that cannot redeliver; then nothing is ever requested."""
         self.on_negative: Callable[[Sequence[EntryPosition]], None] = _nobody
         self.on_timeout: Callable[[Sequence[EntryPosition]], None] = _nobody
         """Both are called, each for its reason, with entries that are going to be requested again."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...model.config import ConsumerSpec
 from ...model.errors import InvalidConfiguration, LocalProtocolError
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from ..counters import ArrivalCounters
 from ..letter_topics.letter_topics import later, never, with_retry_topic
 from ..multi_topics.open_consumer import AnyConsumer, open_consumer
@@ -33,8 +33,8 @@ class ConsumerCommands:
 
     __slots__ = ("_consumers", "_context", "_handles", "_services")
 
-    def __init__(self, context: ClientContext, services: Services, handles: OpenHandles) -> None:
-        self._context = context
+    def __init__(self, services: Services, handles: OpenHandles) -> None:
+        self._context = services.context
         self._services = services
         self._handles = handles
         self._consumers = handles.consumers
@@ -51,7 +51,7 @@ class ConsumerCommands:
             raise InvalidConfiguration("dead_letter and retry: only with Client(wall_time=…)")
         spec = with_retry_topic(spec)
         handle = self._context.new_id()
-        open_consumer(self._context, services, handle, spec, partial(setitem, self._consumers, handle))
+        open_consumer(services, handle, spec, partial(setitem, self._consumers, handle))
         return handle
 
     def receive(self, now: int, consumer: int) -> "Message | None":

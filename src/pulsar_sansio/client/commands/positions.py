@@ -49,7 +49,8 @@ class PositionCommands:
     def seek(
         self, now: int, consumer: int, target: "SeekTarget | TopicMessageId", inclusive: bool = False
     ) -> int:
-        """Move the subscription, and all its consumers, to another position (rules SEEK-01 to SEEK-06).
+        """Move the subscription, and all its consumers, to another position (rules SEEK-01, SEEK-03,
+        SEEK-05).
 
         `target` is one of:
 

@@ -5,7 +5,7 @@ from functools import partial
 
 from ...model.config import OutgoingMessage, ProducerSpec
 from ...model.errors import InvalidConfiguration
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from ..producing.partition_producer import PartitionStatistics
 from ..producing.partitioned_producer import PartitionedProducer
 from ..producing.producer import Producer
@@ -19,8 +19,8 @@ class ProducerCommands:
 
     __slots__ = ("_context", "_handles", "_producers", "_services")
 
-    def __init__(self, context: ClientContext, services: Services, handles: OpenHandles) -> None:
-        self._context = context
+    def __init__(self, services: Services, handles: OpenHandles) -> None:
+        self._context = services.context
         self._services = services
         self._handles = handles
         self._producers = handles.producers
@@ -36,7 +36,7 @@ class ProducerCommands:
         self._context.now = now
         services = self._services
         handle = self._context.new_id()
-        producer = Producer(self._context, services, handle, services.next_producer_id(), spec)
+        producer = Producer(services, handle, services.next_producer_id(), spec)
         self._producers[handle] = producer
         producer.attachment.on_partitioned = partial(self._partitioned, handle, producer)
         producer.attachment.start()
@@ -45,7 +45,7 @@ class ProducerCommands:
     def _partitioned(self, handle: int, producer: Producer, partitions: int) -> None:
         """Replace a producer whose topic has turned out to have partitions."""
         self._producers[handle] = PartitionedProducer(
-            self._context, self._services, handle, producer.spec, partitions, producer.hand_over()
+            self._services, handle, producer.spec, partitions, producer.hand_over()
         )
 
     def send(self, now: int, producer: int, message: bytes | OutgoingMessage, publish_time: int) -> int:

@@ -10,7 +10,7 @@ from operator import setitem
 
 from ...model.config import TableViewSpec
 from ...model.errors import InvalidConfiguration
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from ..table_view import TableView
 from .open_handles import OpenHandles
 
@@ -20,8 +20,8 @@ class TableCommands:
 
     __slots__ = ("_context", "_handles", "_services")
 
-    def __init__(self, context: ClientContext, services: Services, handles: OpenHandles) -> None:
-        self._context = context
+    def __init__(self, services: Services, handles: OpenHandles) -> None:
+        self._context = services.context
         self._services = services
         self._handles = handles
 
@@ -35,7 +35,7 @@ class TableCommands:
         self._context.now = now
         handle = self._context.new_id()
         register = partial(setitem, handles.consumers, handle)
-        handles.views[handle] = TableView(self._context, self._services, handle, spec, register)
+        handles.views[handle] = TableView(self._services, handle, spec, register)
         return handle
 
     def table(self, view: int) -> Mapping[str, bytes]:

@@ -7,7 +7,7 @@ from typing import Any
 from ...model.config import TopicDomain
 from ...model.errors import PulsarError
 from ...model.topic_name import TopicName
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from ..lookup.questions import Query
 from ..lookup.retried_lookup import RetriedLookup
 from ..lookup.topic_list import TopicList, named_topics
@@ -20,8 +20,8 @@ class TopicQueries:
 
     __slots__ = ("_context", "_handles", "_queries", "_services")
 
-    def __init__(self, context: ClientContext, services: Services, handles: OpenHandles) -> None:
-        self._context = context
+    def __init__(self, services: Services, handles: OpenHandles) -> None:
+        self._context = services.context
         self._services = services
         self._handles = handles
         self._queries: dict[int, RetriedLookup] = {}
@@ -74,7 +74,7 @@ class TopicQueries:
             del self._queries[request]
             self._context.emit(RequestFailed(request, error))
 
-        query = RetriedLookup(self._context, self._services, request, what, ask, done, failed)
+        query = RetriedLookup(self._services, request, what, ask, done, failed)
         self._queries[request] = query
         query.ask()
         return request

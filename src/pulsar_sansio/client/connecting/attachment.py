@@ -30,7 +30,7 @@ from .connection import Connection
 from .pool import Waiter
 from .redirection import Redirection
 from .refusal_policy import Decision, decide, not_ready
-from .services import ClientContext, Services
+from .services import Services
 
 if TYPE_CHECKING:
     from ..lookup.questions import Query
@@ -202,7 +202,6 @@ class Attachment:
 
     def __init__(
         self,
-        context: ClientContext,
         services: Services,
         topic: TopicName,
         owner: AttachmentOwner,
@@ -210,6 +209,7 @@ class Attachment:
         mandatory_stop: int = 0,
         ended: Callable[[int, PulsarError | None], None] | None = None,
     ) -> None:
+        context = services.context
         self.state: State = Idle()
         self.was_attached = False
         self.on_partitioned: Callable[[int], None] | None = None

@@ -204,6 +204,7 @@ class Connection:
         self._context = context
         self._received = ReceiveBuffer()
         self._reader = FrameReader(max_frame_size(services.config.max_message_size))
+        self.metadata_decoder = self._reader.metadata_decoder
         self._ended = False
         self.unread = 0
         """Bytes received after the frame that ended the link; they are never parsed."""

@@ -5,11 +5,12 @@ and their permits returned; or the broker is told that the entry cannot be used.
 connection nor disturb another consumer, except by ignoring permits.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from itertools import repeat
 from typing import Any, Protocol, TypeAlias
 
+from ...model.config import ReadingSpec
 from ...model.errors import (
     ChecksumMismatch,
     DecompressionFailed,
@@ -22,7 +23,6 @@ from ...model.message import (
     Entry,
     Message,
     RedeliveredEntry,
-    Source,
 )
 from ...model.message_id import EARLIEST, LATEST, EntryPosition, MessageId
 from ...wire import (
@@ -30,6 +30,7 @@ from ...wire import (
     Compressed,
     MessageCommand,
     MessageMetadata,
+    MetadataDecoder,
     RawBatch,
     UniformMessages,
     decompress,
@@ -38,11 +39,11 @@ from ...wire import (
     proto,
     split_batch,
 )
-from ..acknowledging.ack_grouping import AckGrouping
-from ..acknowledging.ack_tracker import AckTracker
-from ..counters import ArrivalCounters
+from ..acknowledging.acknowledgements import Acknowledgements
+from ..delivery.consumer_services import ConsumerServices
 from ..delivery.permits import Permits
 from ..delivery.received_entries import CompressedSingle, ReceivedBatch, ReceivedSingles
+from ..outputs import Undecryptable
 from .chunk_assembly import ChunkAssembly
 
 MAX_GUESS = 100_000
@@ -77,12 +78,12 @@ class Arrival:
         "_chunks",
         "_durable",
         "_filtering",
-        "_on_undecryptable",
         "_permits",
         "_queue",
+        "_services",
         "_source",
         "_tracker",
-        "_undivided",
+        "_keeps_raw_batches",
         "bytes_arrived",
         "counters",
         "inclusive",
@@ -94,23 +95,17 @@ class Arrival:
 
     def __init__(
         self,
-        source: Source,
+        services: ConsumerServices,
         permits: Permits,
         queue: Entrance,
-        tracker: AckTracker,
-        ack_grouping: AckGrouping,
-        on_undecryptable: Callable[[MessageId, Sequence[str]], None],
+        acknowledgements: Acknowledgements,
         chunks: ChunkAssembly,
-        counters: ArrivalCounters,
-        *,
-        durable: bool,
-        raw_batches: bool = False,
     ) -> None:
-        """`on_undecryptable(message_id, names of the keys)`: called for the first encrypted entry.
-        `raw_batches`: batches stay in one piece, and payloads that inflate a lot stay compressed
+        spec = services.spec
+        self._keeps_raw_batches = isinstance(spec, ReadingSpec) and spec.raw_batches
+        """True when batches stay in one piece, and payloads that inflate a lot stay compressed
         (`ReaderSpec`)."""
-        self._undivided = raw_batches
-        self.counters = counters
+        self.counters = services.counters
         self.bytes_arrived = 0
         """The stored payloads of readable entries, in bytes: compressed, with the headers of batches."""
         self.start: MessageId | None = None
@@ -128,13 +123,13 @@ class Arrival:
         self._filtering = False
         """True while messages before `start` or `since` may still arrive; the first entry behind both ends
         that."""
-        self._durable = durable
-        self._source = source
+        self._services = services
+        self._durable = spec.durable
+        self._source = services.source
         self._permits = permits
         self._queue = queue
-        self._tracker = tracker
-        self._ack_grouping = ack_grouping
-        self._on_undecryptable = on_undecryptable
+        self._tracker = acknowledgements.tracker
+        self._ack_grouping = acknowledgements.grouping
         self._chunks = chunks
 
     def start_at(self, start: MessageId | None, inclusive: bool) -> None:
@@ -188,15 +183,18 @@ class Arrival:
             return passed
         return chunk if passed is None else max(passed, chunk)
 
-    def receive(self, command: MessageCommand, epoch: int, max_message_size: int) -> None:
+    def receive(
+        self, command: MessageCommand, epoch: int, max_message_size: int, decoder: MetadataDecoder
+    ) -> None:
         """Take one MESSAGE. `epoch`: deliveries of an older one are outdated; `max_message_size`: in bytes.
+        `decoder`: that of the connection.
 
         Raises `PermitsExceeded` when the broker has sent far too much.
         """
         _, ledger_id, entry_id, _, _, redelivery_count, bits, sent_in_epoch, stored, _, _ = command
         place = (ledger_id, entry_id)
         try:
-            stamp, _, metadata, start = open_payload(stored)
+            stamp, _, metadata, start = open_payload(stored, decoder)
         except (ChecksumMismatch, FrameError):
             cost = _probable_cost(stored, bits)
             self._permits.charge(cost, len(stored))
@@ -219,8 +217,8 @@ class Arrival:
             self._chunk(place, metadata, stamp, stored[start:], redelivery_count)
             return
         payload: bytes | Compressed = stored
-        # A raw batch with unwanted messages has to be divided.
-        raw_batches = self._undivided and bits is None and not self._filtering
+        # A raw batch with unwanted messages has to be split.
+        raw_batches = self._keeps_raw_batches and bits is None and not self._filtering
         if metadata.compression:
             inflates = metadata.uncompressed_size > INFLATION * len(stored)
             opened = Compressed if raw_batches and inflates else decompress
@@ -267,7 +265,8 @@ class Arrival:
             # Failure action FAIL. The permits come back, or the consumer would stall (CRYPTO-07).
             if counters.undecryptable == 0:
                 message_id = MessageId(*place, self._source.partition)
-                self._on_undecryptable(message_id, [key.key for key in metadata.encryption_keys])
+                keys = [key.key for key in metadata.encryption_keys]
+                self._services.emit(Undecryptable(self._services.handle, message_id, keys))
             counters.undecryptable += max(cost, 1)
             counters.note_unreadable(place)
         else:
@@ -333,7 +332,7 @@ class Arrival:
         if metadata.compression:
             size, limit = metadata.uncompressed_size, self._chunks.max_message_size
             inflates = size > INFLATION * len(complete.payload)
-            opened = Compressed if self._undivided and inflates else decompress
+            opened = Compressed if self._keeps_raw_batches and inflates else decompress
             try:
                 data = opened(metadata.compression, complete.payload, size, limit)
             except (UncompressedSizeCorrupted, DecompressionFailed):
@@ -353,9 +352,12 @@ class Arrival:
         entry.first_chunk = complete.places[0]
         self._add_single(entry, data)
 
-    def receive_uniform(self, entries: UniformMessages, epoch: int) -> bool:
+    def receive_uniform(self, entries: UniformMessages, epoch: int, decoder: MetadataDecoder) -> bool:
         """Take plain entries that need no decision: all of the present epoch, none acknowledged, and permits
-        for all. Return False, having changed nothing, if an entry differs; then pass each to `receive`."""
+        for all. Return False, having changed nothing, if an entry differs; then pass each to `receive`.
+
+        `decoder`: that of the connection.
+        """
         (_, ledger_id, _, redelivery_count, sent_in_epoch), entry_ids, headers, payloads, _ = entries
         tracker = self._tracker
         permits = self._permits
@@ -372,7 +374,9 @@ class Arrival:
         permits.at_broker -= count
         self.bytes_arrived += sum(map(len, payloads))
         self._queue.add_singles(
-            ReceivedSingles(self._source, places, headers, redelivery_count, tracker.single, payloads)
+            ReceivedSingles(
+                self._source, places, headers, redelivery_count, tracker.single, payloads, decoder
+            )
         )
         return True
 

@@ -7,19 +7,15 @@ messages that the client does not know, and sends no notice. So a consumer that 
 no requests.
 """
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
-from ...model.topic_name import TopicName
 from ...wire import encode_command, proto
-from ..acknowledging.ack_grouping import AckGrouping
-from ..acknowledging.ack_tracker import AckTracker
+from ..acknowledging.acknowledgements import Acknowledgements
 from ..connecting.connection import Connection
-from ..connecting.requests import Requests
-from ..connecting.services import ClientContext
+from ..delivery.consumer_services import ConsumerServices
 from ..delivery.permits import Permits
 from ..delivery.receiver_queue import ReceiverQueue
-from ..outputs import ConsumerBlocked, Output
+from ..outputs import ConsumerBlocked
 
 _Command = proto.BaseCommand
 
@@ -30,57 +26,37 @@ WORTH_ASKING = 100
 """Messages delivered since the last question. Brokers allow tens of thousands of unacknowledged messages."""
 
 
-class Watched(Protocol):
-    """The methods of a consumer that the watch needs."""
-
-    handle: int
-    wire_id: int
-    topic: TopicName
-
-
 class BlockedWatch:
     """The watch of one consumer."""
 
     __slots__ = (
         "_acknowledged_before",
-        "_ack_grouping",
+        "_acknowledgements",
         "_asked_at",
         "_connection",
-        "_consumer",
-        "_context",
-        "_emit",
         "_granted",
         "_last_look",
         "_permits",
         "_queue",
-        "_requests",
+        "_services",
         "_slot",
-        "_tracker",
         "found",
     )
 
     def __init__(
         self,
-        context: ClientContext,
-        requests: Requests,
-        emit: Callable[[Output], None],
-        consumer: Watched,
+        services: ConsumerServices,
         permits: Permits,
         queue: ReceiverQueue,
-        tracker: AckTracker,
-        ack_grouping: AckGrouping,
+        acknowledgements: Acknowledgements,
     ) -> None:
-        self._context = context
-        self._requests = requests
-        self._emit = emit
-        self._consumer = consumer
+        self._services = services
         self._permits = permits
         self._queue = queue
-        self._tracker = tracker
-        self._ack_grouping = ack_grouping
+        self._acknowledgements = acknowledgements
         self._acknowledged_before = 0
         """Messages acknowledged before the connection began."""
-        self._slot = context.deadlines.slot(self._look)
+        self._slot = services.context.deadlines.slot(self._look)
         self._connection: Connection | None = None
         self._granted = 0
         """Permits granted on this connection."""
@@ -96,7 +72,7 @@ class BlockedWatch:
         """Begin to count for this connection; permits follow."""
         self._connection = connection
         self._granted = self._last_look = self._asked_at = 0
-        self._acknowledged_before = self._acknowledged
+        self._acknowledged_before = self._acknowledgements.count
 
     def detach(self) -> None:
         """Stop counting: the connection is lost, and the broker redelivers unacknowledged messages."""
@@ -110,17 +86,10 @@ class BlockedWatch:
         return self._granted - self._permits.at_broker if self._connection is not None else 0
 
     @property
-    def _acknowledged(self) -> int:
-        """Acknowledged messages, including those whose acknowledgement waits; an ACK sent twice counts
-        twice."""
-        tracker = self._tracker
-        return self._ack_grouping.ids_sent + tracker.waiting + tracker.messages_beyond_ids
-
-    @property
     def unacknowledged(self) -> int:
         """The maximum number of messages that the application received over this connection and did not
         acknowledge; messages negatively acknowledged since then are included."""
-        acknowledged = self._acknowledged - self._acknowledged_before
+        acknowledged = self._acknowledgements.count - self._acknowledged_before
         return max(0, self.delivered - self._queue.available - acknowledged)
 
     def granted(self, permits: int) -> None:
@@ -136,7 +105,7 @@ class BlockedWatch:
 
     def _wait(self) -> None:
         self._last_look = self.delivered
-        self._slot.set(self._context.now + QUIET)
+        self._slot.set(self._services.context.now + QUIET)
 
     def _look(self) -> None:
         """Ask the broker when no message arrived since the last check, though the broker had permits."""
@@ -148,19 +117,21 @@ class BlockedWatch:
         if not self._is_worth_asking:
             return
         self._asked_at = self.delivered
-        connection = self._connection
+        connection, services = self._connection, self._services
 
         def answered(answer: Any) -> None:
             if self._connection is connection and answer.blockedConsumerOnUnackedMsgs:
-                self.found = answer.unackedMessages, self._context.now
+                self.found = answer.unackedMessages, services.context.now
                 count = self.found[0]
-                self._emit(ConsumerBlocked(self._consumer.handle, str(self._consumer.topic), count))
+                services.emit(ConsumerBlocked(services.handle, services.source.topic, count))
 
         def encode(request_id: int) -> bytes:
-            command = proto.CommandConsumerStats(consumer_id=self._consumer.wire_id, request_id=request_id)
+            command = proto.CommandConsumerStats(consumer_id=services.wire_id, request_id=request_id)
             return encode_command(_Command.CONSUMER_STATS, command)
 
-        self._requests.send(connection, encode, answered, _ignore, reply=_Command.CONSUMER_STATS_RESPONSE)
+        services.client.requests.send(
+            connection, encode, answered, _ignore, reply=_Command.CONSUMER_STATS_RESPONSE
+        )
 
 
 def _ignore(_: object) -> None:

@@ -12,11 +12,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ...model.config import ConsumerSpec, nanoseconds_of
+from ...model.config import nanoseconds_of
 from ...model.message_id import EntryPosition
 from ...wire import MessageMetadata
-from ..connecting.services import ClientContext
-from ..counters import ArrivalCounters
+from ..delivery.consumer_services import ConsumerServices
 from ..producing.send_encoder import MAX_CHUNKS
 
 _Uuid = tuple[str, str]
@@ -64,12 +63,11 @@ class ChunkAssembly:
 
     def __init__(
         self,
-        context: ClientContext,
-        spec: ConsumerSpec,
-        counters: ArrivalCounters,
+        services: ConsumerServices,
         done_with: Callable[[Iterable[EntryPosition]], None],
     ) -> None:
-        self._counters = counters
+        context, spec = services.context, services.spec
+        self._counters = services.counters
         self._context = context
         self._done_with = done_with
         self._max_pending = spec.max_pending_chunked_messages

@@ -3,8 +3,9 @@ with an attachment.
 
 The consumer sends SUBSCRIBE and grants permits once subscribed. When a connection is lost, queued messages
 are dropped once the next connection is open, because the broker redelivers them. Waiting acknowledgements go
-first on that connection. Delivered messages can be acknowledged at any later time (rules CONS-09 to CONS-17,
-CONS-44). The attachment finds the broker, again after each loss; the consumer's states are the attachment's.
+first on that connection. Delivered messages can be acknowledged at any later time (rules CONS-09,
+CONS-16, CONS-44). The attachment finds the broker, again after each loss; the consumer's states are the
+attachment's.
 
 Other modules handle each message: `arrival` (frame to queue), `receiver_queue` (queue to application),
 `permits`, `ack_commands` (commands of the application), `ack_tracker` and `ack_grouping` (acknowledged
@@ -12,27 +13,25 @@ messages, and when ACKs are sent). `redelivery` and `ack_timeout` request messag
 copies them to other topics. `consumer_requests` has the application's requests.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, Literal, Protocol
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
 
-from ...model.config import ConsumerSpec, ReadingSpec
+from ...model.config import ConsumerSpec
 from ...model.errors import ClosedError, PulsarError, RemoteProtocolError
-from ...model.message import Message, Source
-from ...model.message_id import EntryPosition, MessageId
+from ...model.message import Message
 from ...model.service_url import Address
 from ...model.topic_name import TopicName
 from ...wire import MessageCommand, UniformMessages, encode_command, encode_flow, proto
-from ..acknowledging.ack_commands import AckCommands, Acknowledgeable
-from ..acknowledging.ack_grouping import AckGrouping
+from ..acknowledging.ack_commands import Acknowledgeable
 from ..acknowledging.ack_timeout import AcknowledgementTimeout
-from ..acknowledging.ack_tracker import AckTracker
-from ..acknowledging.redelivery import Redelivery
+from ..acknowledging.acknowledgements import Acknowledgements
 from ..connecting.attachment import Attachment
 from ..connecting.connection import Connection
 from ..connecting.refusal_policy import Decision
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from ..counters import ArrivalCounters
 from ..delivery.batch_receive import BatchReceive
+from ..delivery.consumer_services import ConsumerServices
 from ..delivery.received_entries import Messages
 from ..delivery.receiver_queue import ReceiverQueue
 from ..letter_topics.letter_topics import DeadLetterSorter, LetterTopics
@@ -45,8 +44,6 @@ from ..outputs import (
     Deliverable,
     Detached,
     EndOfTopic,
-    Output,
-    Undecryptable,
 )
 from ..statistics import ConsumerStatistics
 from .arrival import Arrival
@@ -54,29 +51,16 @@ from .blocked_watch import BlockedWatch
 from .chunk_assembly import ChunkAssembly
 from .consumer_requests import ConsumerRequests
 from .interceptors import InterceptedAckCommands, Interception
+from .listener import ApplicationListener, Listener
 from .positions import Positions
 from .queue_factory import receiving
 from .subscribe_command import subscribe_command
+from .unsubscription import Unsubscription
 
 _Command = proto.BaseCommand
 
 NAME_LENGTH = 5
 """Letters of a generated consumer name, as many as the Java client has (CONS-03)."""
-
-
-def called(spec: ConsumerSpec, topics: str) -> str:
-    """Describe a consumer with that spec, for texts."""
-    return f"reader of {topics}" if isinstance(spec, ReadingSpec) else f"consumer on {topics}"
-
-
-class Listener(Protocol):
-    """An object that receives a consumer's outputs in place of the application."""
-
-    def on_output(self, output: Output) -> None: ...
-
-    def ended(self, handle: int, error: PulsarError | None) -> None:
-        """The consumer has ended for good; `on_output` has received its last output."""
-        ...
 
 
 class Consumer(ConsumerRequests):
@@ -85,9 +69,7 @@ class Consumer(ConsumerRequests):
     `receive()` returns the next message or None, and `take(limit)` the next messages. `acknowledge`,
     `acknowledge_cumulative` and `negative_acknowledge` are those of its `AckCommands`.
 
-    `listener`: receives all outputs in place of the application. `counters`: counters shared with other
-    consumers. `create_topic`: True when subscribing may create a missing topic (BROKER-07). `source`: the
-    source of its messages; None for its topic and partition alone.
+    `client`: the services of the client. `listener`: receives all outputs in place of the application.
     """
 
     kind: Literal["producer", "consumer"] = "consumer"
@@ -95,118 +77,30 @@ class Consumer(ConsumerRequests):
 
     def __init__(
         self,
-        context: ClientContext,
-        services: Services,
+        client: Services,
         handle: int,
         wire_id: int,
         spec: ConsumerSpec,
         listener: Listener | None = None,
-        *,
-        counters: ArrivalCounters | None = None,
-        create_topic: bool = True,
-        source: Source | None = None,
     ) -> None:
         self.handle = handle
         self.wire_id = wire_id
         self.spec = spec
         assert isinstance(spec.topic, str)
-        self.topic = TopicName.parse(spec.topic)
-        self.name = spec.consumer_name or context.rng.letters(NAME_LENGTH)
-        self._emit = emit = context.emit if listener is None else listener.on_output
-        ended = services.ended if listener is None else listener.ended
-        self.attachment = Attachment(context, services, self.topic, self, ended=ended)
-        self._context = context
-        self._services = services
-        self._create_topic = create_topic and services.config.create_topics
-        self._source = source or Source(str(self.topic), self.topic.partition)
-        tracker = self._tracker = AckTracker(spec.batch_index_acknowledgement)
-        # A non-persistent topic never redelivers.
-        has_memory = self.topic.persistent
-        timeout = (
-            AcknowledgementTimeout(context, spec) if spec.acknowledgement_timeout and has_memory else None
-        )
-        policy = spec.batch_receive
-        self._batch_receive = None if policy is None else BatchReceive(context, policy, emit)
-        interception = (
-            Interception(handle, self.topic, self._source, spec.interceptors, emit)
-            if spec.interceptors
-            else None
-        )
-        self.permits, self._queue = receiving(
-            spec, services.received_memory, timeout, self._batch_receive, interception
-        )
-        self._ack_grouping = AckGrouping(
-            context, services.requests, wire_id, spec, tracker, emit, wanted=has_memory
-        )
-        counters = counters or ArrivalCounters()
-        self._letters = self._with_letters(counters)
-        letters = self._letters
-        self._chunks = ChunkAssembly(context, spec, counters, self._done_with)
-        self._arrival = Arrival(
-            self._source,
-            self.permits,
-            self._queue if letters is None or not has_memory else DeadLetterSorter(self._queue, letters),
-            tracker,
-            self._ack_grouping,
-            self._cannot_decrypt,
-            self._chunks,
-            counters,
-            durable=spec.durable,
-            raw_batches=isinstance(spec, ReadingSpec) and spec.raw_batches,
-        )
-        self._positions = Positions(
-            context,
-            services,
-            wire_id,
-            spec,
-            self._source,
-            emit,
-            self._arrival,
-            self._queue,
-            self._forget,
-            self._perhaps_moved,
-            self._grant,
-            self.attachment.position_failed,
-        )
-        self._redelivery = Redelivery(
-            context,
-            wire_id,
-            spec,
-            self._queue,
-            self._ack_grouping,
-            tracker,
-            timeout,
-            counters,
-            wanted=has_memory,
-        )
-        if letters is not None:
-            self._queue.on_taken_back = letters.tries.taken_back
-            self._redelivery.on_acknowledged = letters.acknowledged
-            self._redelivery.on_acknowledged_through = letters.acknowledged_through
-        self._ack_commands = AckCommands(
-            spec.subscription_type, self._source, tracker, self._ack_grouping, self._redelivery
-        )
-        self._ack_commands.described = called(spec, self._source.topic)
-        self._blocked = (
-            BlockedWatch(
-                context,
-                services.requests,
-                emit,
-                self,
-                self.permits,
-                self._queue,
-                tracker,
-                self._ack_grouping,
-            )
-            if has_memory and not spec.subscription_type.cumulative
-            else None
+        self.topic = topic = TopicName.parse(spec.topic)
+        self.name = name = spec.consumer_name or client.context.rng.letters(NAME_LENGTH)
+        if listener is None:
+            listener = ApplicationListener(client, topic)
+        self._create_topic = listener.create_topic and client.config.create_topics
+        self.attachment = Attachment(client, topic, self, ended=listener.ended)
+        self._emit = emit = listener.on_output
+        self._services = services = ConsumerServices(
+            client, handle, wire_id, spec, topic, name, listener.source, listener.counters, emit
         )
         self._connection: Connection | None = None
         """The connection that messages are taken from: set while attached, until closing begins."""
         self._ready = False
         """True once the consumer was subscribed."""
-        self._unsubscribing: set[int] = set()
-        """Requests that wait for the answer to an UNSUBSCRIBE."""
         self._active: bool | None = None
         self._active_early: bool | None = None
         """The active state that the broker reported between SUBSCRIBE and its answer."""
@@ -217,17 +111,58 @@ class Consumer(ConsumerRequests):
         """The connection of the last attachment."""
         self._cluster: Address | None = None
         """The cluster of the previous connection: its acknowledgements have no effect in another cluster."""
+        self._unsubscription = Unsubscription(services)
+        interception = Interception(services) if spec.interceptors else None
+        self._make_parts(services, interception)
+        self._bind(interception)
+
+    def _make_parts(self, services: ConsumerServices, interception: Interception | None) -> None:
+        """Make the parts that messages and acknowledgements pass through."""
+        context, spec, topic = services.context, services.spec, services.topic
+        # A non-persistent topic never redelivers.
+        timeout = (
+            AcknowledgementTimeout(context, spec)
+            if spec.acknowledgement_timeout and topic.persistent
+            else None
+        )
+        policy = spec.batch_receive
+        self._batch_receive = None if policy is None else BatchReceive(context, policy, services.emit)
+        permits, queue = receiving(services, timeout, self._batch_receive, interception)
+        self.permits, self._queue = permits, queue
+        self._acknowledgements = acknowledgements = Acknowledgements(services, queue, timeout)
+        self._letters = (
+            None if spec.letters is None else LetterTopics(services, spec.letters, permits, acknowledgements)
+        )
+        self._chunks = ChunkAssembly(services, acknowledgements.acknowledge_entries)
+        letters = self._letters
+        entrance = DeadLetterSorter(queue, letters) if letters is not None and topic.persistent else queue
+        self._arrival = Arrival(services, permits, entrance, acknowledgements, self._chunks)
+        self._positions = Positions(services, self._arrival, queue, self)
+        self._blocked = (
+            BlockedWatch(services, permits, queue, acknowledgements)
+            if topic.persistent and not spec.subscription_type.cumulative
+            else None
+        )
+
+    def _bind(self, interception: Interception | None) -> None:
+        """Bind the commands that other objects carry out, and what interceptors and letters hear."""
+        self._ack_commands = commands = self._acknowledgements.commands
+        self._redelivery = redelivery = self._acknowledgements.redelivery
         self.receive: Callable[[], Message | None] = self._queue.receive
         self.take: Callable[[int], Messages] = self._queue.take
-        self.acknowledge: Callable[[Acknowledgeable], bool] = self._ack_commands.acknowledge
-        self.acknowledge_cumulative = self._ack_commands.acknowledge_cumulative
-        self.negative_acknowledge = self._ack_commands.negative_acknowledge
+        self.acknowledge: Callable[[Acknowledgeable], bool] = commands.acknowledge
+        self.acknowledge_cumulative = commands.acknowledge_cumulative
+        self.negative_acknowledge = commands.negative_acknowledge
         if interception is not None:
-            intercepted = InterceptedAckCommands(self._ack_commands, interception)
+            intercepted = InterceptedAckCommands(commands, interception)
             self.acknowledge = intercepted.acknowledge
             self.acknowledge_cumulative = intercepted.acknowledge_cumulative
-            self._redelivery.on_negative = interception.negatively_acknowledged
-            self._redelivery.on_timeout = interception.timed_out
+            redelivery.on_negative = interception.negatively_acknowledged
+            redelivery.on_timeout = interception.timed_out
+        if self._letters is not None:
+            self._queue.on_taken_back = self._letters.tries.taken_back
+            redelivery.on_acknowledged = self._letters.acknowledged
+            redelivery.on_acknowledged_through = self._letters.acknowledged_through
 
     # --- deliveries ------------------------------------------------------------------------------
 
@@ -237,7 +172,9 @@ class Consumer(ConsumerRequests):
             self._on_early_message(connection)
             return
         queue = self._queue
-        self._arrival.receive(command, self._redelivery.epoch, connection.max_message_size)
+        self._arrival.receive(
+            command, self._redelivery.epoch, connection.max_message_size, connection.metadata_decoder
+        )
         if not queue.announced and queue.available:
             queue.announced = True
             self._emit(Deliverable(self.handle))
@@ -246,7 +183,7 @@ class Consumer(ConsumerRequests):
         """Take plain entries of several MESSAGE frames. Return False, having changed nothing, when each frame
         has to go through `on_message`."""
         if connection is not self._connection or not self._arrival.receive_uniform(
-            entries, self._redelivery.epoch
+            entries, self._redelivery.epoch, connection.metadata_decoder
         ):
             return False
         if not self._queue.announced and self._queue.available:
@@ -268,14 +205,14 @@ class Consumer(ConsumerRequests):
     @property
     def subscribed(self) -> list[str]:
         """The consumer's topic in a list, once subscribed; before that an empty list."""
-        return [self._source.topic] if self._ready else []
+        return [self._services.source.topic] if self._ready else []
 
     def close(self, once_answered: bool = False) -> None:
-        """Send waiting acknowledgements, then close (rules CONS-50 to CONS-52). `Closed` follows.
+        """Send waiting acknowledgements, then close (rules CONS-50, CONS-51, CONS-52). `Closed` follows.
         `once_answered`: see `Attachment.close`."""
         if self._ack_commands.closed:
             return
-        self._ack_grouping.flush()
+        self._acknowledgements.grouping.flush()
         self._stop(self._closed())
         self.attachment.close(once_answered)
 
@@ -290,13 +227,15 @@ class Consumer(ConsumerRequests):
 
     def statistics(self) -> ConsumerStatistics:
         """Return the counts so far."""
+        grouping = self._acknowledgements.grouping
         return ConsumerStatistics(
             self._queue.delivered,
             self._arrival.bytes_arrived,
-            self._ack_grouping.ids_sent,
-            self._ack_grouping.ids_refused,
+            grouping.ids_sent,
+            grouping.ids_refused,
             self._queue.available,
-            self._tracker.forgotten + (0 if self._letters is None else self._letters.tries.forgotten),
+            self._acknowledgements.tracker.forgotten
+            + (0 if self._letters is None else self._letters.tries.forgotten),
         )
 
     @property
@@ -339,10 +278,7 @@ class Consumer(ConsumerRequests):
         if self.attachment.redirection.cluster != self._cluster:
             self._cluster = self.attachment.redirection.cluster
             self._leave_cluster()
-        self._tracker.new_connection()
-        self._ack_commands.renew()
-        self._redelivery.attach(connection)
-        self._ack_grouping.attach(connection)
+        self._acknowledgements.attach(connection)
         self._positions.attach(connection)
         if self._active_early is not None:
             self.on_active_changed(self._active_early)
@@ -357,8 +293,7 @@ class Consumer(ConsumerRequests):
         if self.spec.durable:  # a non-durable subscription does not redeliver chunks before its new start
             self._chunks.clear()
         self._active = None
-        self._redelivery.detach()
-        self._ack_grouping.detach(cause)
+        self._acknowledgements.detach(cause)
         self._positions.detach()
         self.permits.detach()
         if self._blocked is not None:
@@ -421,7 +356,7 @@ class Consumer(ConsumerRequests):
 
     # --- positions ---------------------------------------------------------------------------------
 
-    def _grant(self) -> None:
+    def on_positioned(self) -> None:
         """Grant permits and tell the application: the consumer is attached and at its position."""
         connection = self._connection
         assert connection is not None
@@ -441,35 +376,29 @@ class Consumer(ConsumerRequests):
             self._emit(Attached(self.handle))
         else:
             self._ready = True
-            self._emit(ConsumerReady(self.handle, self._source.topic))
+            self._emit(ConsumerReady(self.handle, self._services.source.topic))
 
-    def _forget(self) -> None:
+    def on_moved(self) -> None:
         """Forget everything that precedes a seek: the subscription was moved (SEEK-06)."""
-        self._ack_grouping.drop()
-        self._ack_commands.renew()
-        self._redelivery.drop()
+        self._acknowledgements.drop()
         self._chunks.clear()
         if self._letters is not None:
             self._letters.drop()
         self._more_may_come()
 
-    # --- inside ------------------------------------------------------------------------------------
+    def on_perhaps_moved(self, error: PulsarError) -> None:
+        self._acknowledgements.drop_after(error)
 
-    def _perhaps_moved(self, error: PulsarError) -> None:
-        """Drop acknowledgements after a failed seek: the broker may have moved the subscription all the
-        same."""
-        self._ack_grouping.drop(error)
-        self._ack_commands.renew()
+    def on_position_failed(self, error: PulsarError) -> None:
+        self.attachment.position_failed(error)
+
+    # --- inside ------------------------------------------------------------------------------------
 
     def _leave_cluster(self) -> None:
         """Forget earlier deliveries: their messages have other positions in the new cluster."""
-        self._ack_grouping.leave_cluster()
-        self._ack_commands.renew()
+        self._acknowledgements.leave_cluster()
         if self._letters is not None:
             self._letters.drop()
-
-    def _cannot_decrypt(self, message_id: MessageId, keys: Sequence[str]) -> None:
-        self._emit(Undecryptable(self.handle, message_id, keys))
 
     def _on_early_message(self, connection: Connection) -> None:
         """Handle a message that arrives while not subscribed. A closing consumer drops it. On the connection
@@ -478,36 +407,7 @@ class Consumer(ConsumerRequests):
         permit to send it, and the subscription would lose the message: only a new connection makes the broker
         redeliver it."""
         if not self._ack_commands.closed and connection is not self._was_on:
-            raise RemoteProtocolError(
-                f"the broker sent messages of {self._source.topic} before it was asked to"
-            )
-
-    def _with_letters(self, counters: ArrivalCounters) -> LetterTopics | None:
-        policy = self.spec.letters
-        if policy is None:
-            return None
-        return LetterTopics(
-            self._context,
-            self._services,
-            self._emit,
-            self.handle,
-            self.spec,
-            policy,
-            self.name,
-            self.permits,
-            counters,
-            lambda message: self._ack_commands.copied(message),
-            lambda places: self._redelivery.not_copied(places),
-            lambda wanted: self._ack_commands.watch(wanted),
-        )
-
-    def _done_with(self, places: Iterable[EntryPosition]) -> None:
-        """Acknowledge chunks that will never make a message: no other consumer can use them either."""
-        waits = False
-        for place in places:
-            waits |= self._tracker.entry(place)
-        if waits:
-            self._ack_grouping.something_waits()
+            raise RemoteProtocolError(f"the broker sent messages of {self.topic} before it was asked to")
 
     def _unsubscribed(self, attached: object) -> None:
         if self.attachment.state is attached:
@@ -517,26 +417,24 @@ class Consumer(ConsumerRequests):
 
     def _end(self, error: PulsarError) -> None:
         """Fail all open requests with the error."""
-        self._ack_grouping.end(error)
+        self._acknowledgements.grouping.end(error)
         self._positions.end(error)
         if self._batch_receive is not None:
             self._batch_receive.end(error)
-        for request in sorted(self._unsubscribing):
-            self._not_unsubscribed(request, error)
+        self._unsubscription.end(error)
 
     def _closed(self) -> ClosedError:
-        return ClosedError(f"the {called(self.spec, self._source.topic)} was closed")
+        return ClosedError(f"the {self._services.described} was closed")
 
     def _stop(self, error: PulsarError) -> None:
         """Stop taking and delivering messages, and stop seeking."""
         self._connection = None
-        self._ack_commands.close()
+        self._acknowledgements.close()
         self._positions.leave(error)
-        self._redelivery.detach()
         self.permits.detach()
         if self._blocked is not None:
             self._blocked.detach()
         if self._letters is not None:
             self._letters.close()
         self._chunks.clear()
-        self._queue.close(f"the {called(self.spec, self._source.topic)} is closed")
+        self._queue.close(f"the {self._services.described} is closed")

@@ -6,33 +6,29 @@ Each request is answered once under its id, unless `forget_request` cancels the 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from ...model.config import ConsumerSpec
 from ...model.errors import ConnectionLost, LocalProtocolError, PulsarError
-from ...model.message import Source
 from ...model.message_id import MessageId, TopicMessageId
 from ...model.processing import AckHandler
-from ...wire import encode_command, proto
+from ...model.topic_name import TopicName
 from ..acknowledging.ack_commands import AckCommands, Acknowledgeable, OneMessage, is_left
-from ..acknowledging.ack_grouping import AckGrouping
-from ..acknowledging.ack_tracker import AckTracker
+from ..acknowledging.acknowledgements import Acknowledgements
 from ..acknowledging.redelivery import Redelivery
 from ..connecting.attachment import Attachment
 from ..connecting.connection import Connection
 from ..connecting.explaining import route
-from ..connecting.services import ClientContext, Services
 from ..delivery import explaining
 from ..delivery.batch_receive import BatchReceive, BatchReceiveQueue
+from ..delivery.consumer_services import ConsumerServices
 from ..delivery.permits import Permits
 from ..delivery.receiver_queue import ReceiverQueue
 from ..letter_topics.letter_topics import Later, LetterTopics
-from ..outputs import Output, RequestDone, RequestFailed
+from ..outputs import Output, RequestFailed
 from .blocked_watch import BlockedWatch
 from .positions import Positions
 from .seeking import SeekTarget, Target
-
-_Command = proto.BaseCommand
+from .unsubscription import Unsubscription
 
 
 class ConsumerRequests(ABC):
@@ -40,30 +36,27 @@ class ConsumerRequests(ABC):
 
     wire_id: int
     spec: ConsumerSpec
+    topic: TopicName
     permits: Permits
     acknowledge: Callable[[Acknowledgeable], bool]
     acknowledge_cumulative: Callable[[OneMessage], None]
     negative_acknowledge: Callable[[Acknowledgeable], None]
     _emit: Callable[[Output], None]
-    _services: Services
-    _source: Source
-    _tracker: AckTracker
+    _services: ConsumerServices
+    _acknowledgements: Acknowledgements
     _batch_receive: BatchReceive | None
     _queue: ReceiverQueue
-    _ack_grouping: AckGrouping
     _letters: LetterTopics | None
     _positions: Positions
     _redelivery: Redelivery
     _ack_commands: AckCommands
     _connection: Connection | None
     """The connection that messages are taken from: set while attached, until closing begins."""
-    _context: ClientContext
     _blocked: BlockedWatch | None
     _positioned: bool
     _active: bool | None
     _end_of_topic: bool
-    _unsubscribing: set[int]
-    """Requests that wait for the answer to an UNSUBSCRIBE."""
+    _unsubscription: Unsubscription
 
     attachment: Attachment
 
@@ -74,7 +67,7 @@ class ConsumerRequests(ABC):
 
     def explain(self) -> list[str]:
         """Explain why the consumer delivers nothing, if so."""
-        now = self._context.now
+        now = self._services.context.now
         lines = [route(self.attachment, now)]
         if self._connection is not None and not self._positioned:
             lines.append("it is being moved to its position; no message comes before that")
@@ -90,13 +83,14 @@ class ConsumerRequests(ABC):
         else:
             line = f"the application has received {self._queue.delivered} messages"
             if self.spec.durable:
-                line += f"; {self._ack_grouping.ids_sent} acknowledgements were sent, one for a whole batch"
+                sent = self._acknowledgements.grouping.ids_sent
+                line += f"; {sent} acknowledgements were sent, one for a whole batch"
             lines.append(line)
         if self._letters is not None and (copies := self._letters.waiting):
             lines.append(f"{copies} entries wait until their copies are safe in the dead-letter topic")
         if again := len(self._redelivery.negative.places):
             lines.append(f"{again} entries are negatively acknowledged, and asked for after their delay")
-        if waiting := self._tracker.waiting:
+        if waiting := self._acknowledgements.tracker.waiting:
             lines.append(f"{waiting} acknowledgements wait to be sent")
         if self._end_of_topic:
             lines.append("the topic is terminated and everything in it is acknowledged: no message will come")
@@ -111,7 +105,7 @@ class ConsumerRequests(ABC):
         """Raise when the consumer has no batch-receive policy."""
         self._ack_commands.check_open()
         if self._batch_receive is None:
-            raise LocalProtocolError(f"the consumer on {self._source.topic} has no batch_receive policy")
+            raise LocalProtocolError(f"the consumer on {self.topic} has no batch_receive policy")
 
     def collect(self, request: int) -> None:
         """Emit `RequestDone(request)` when `take` would return as many messages as the policy asks for
@@ -128,12 +122,12 @@ class ConsumerRequests(ABC):
         """Return the open batch-receive requests: a consumer of the topic's partitions replaces this one.
         Position requests fail, because the partitions have to answer them."""
         self._queue.leave()
-        self._positions.end(ConnectionLost(f"{self._source.topic} was found to have partitions: ask again"))
+        self._positions.end(ConnectionLost(f"{self.topic} was found to have partitions: ask again"))
         return [] if self._batch_receive is None else self._batch_receive.waiting()
 
     def set_ack_handler(self, ack_handler: AckHandler) -> None:
         """Let `Message.processing` of messages received here use that handler."""
-        self._tracker.ack_handler = ack_handler
+        self._acknowledgements.tracker.ack_handler = ack_handler
 
     def pause(self) -> None:
         """Send no permits until `resume`; messages that the broker has permits for may still arrive
@@ -154,7 +148,7 @@ class ConsumerRequests(ABC):
     def flush_acknowledgements(self, request: int) -> None:
         """Emit `RequestDone(request)` when the broker has confirmed all acknowledgements so far."""
         self._ack_commands.check_open()
-        self._ack_grouping.flush_confirmed(request)
+        self._acknowledgements.grouping.flush_confirmed(request)
 
     def reconsume_later(self, request: int, what: Later) -> None:
         """See `Client.reconsume_later`, and `Client.dead_letter` for a message without a delay."""
@@ -190,7 +184,7 @@ class ConsumerRequests(ABC):
             self.acknowledge(what.message)
 
     def unsubscribe(self, request: int, force: bool) -> None:
-        """Remove the subscription (rules CONS-45 to CONS-47); `force`: even while other consumers are
+        """Remove the subscription (rules CONS-45, CONS-46, CONS-47); `force`: even while other consumers are
         connected.
 
         `RequestFailed` follows when the broker refuses (the consumer continues), or when there is no
@@ -203,26 +197,8 @@ class ConsumerRequests(ABC):
             lost.__cause__ = self.attachment.last_error
             self._emit(RequestFailed(request, lost))
             return
-
-        self._unsubscribing.add(request)
-        attached = self.attachment.state
-
-        def done(_reply: Any) -> None:
-            wanted = request in self._unsubscribing
-            self._unsubscribing.discard(request)
-            self._unsubscribed(attached)
-            if wanted:
-                self._emit(RequestDone(request, None))
-
-        self._services.requests.send(
-            connection,
-            lambda request_id: encode_command(
-                _Command.UNSUBSCRIBE,
-                proto.CommandUnsubscribe(consumer_id=self.wire_id, request_id=request_id, force=force),
-            ),
-            done,
-            lambda error: self._not_unsubscribed(request, error),
-        )
+        removed = partial(self._unsubscribed, self.attachment.state)
+        self._unsubscription.send(connection, request, force, removed)
 
     def check_seek(self, target: SeekTarget | TopicMessageId) -> Target:
         """Return a position in this topic as a seek target. Raises `LocalProtocolError` for any other
@@ -263,19 +239,14 @@ class ConsumerRequests(ABC):
     def checkpoint(self) -> dict[str, MessageId]:
         """Return, by topic name, the id of the message before the next one to be delivered."""
         self._ack_commands.check_open()
-        return {self._source.topic: self._positions.checkpoint()}
+        return {self._services.source.topic: self._positions.checkpoint()}
 
     def forget_request(self, request: int) -> None:
         """Cancel the answer to this request; the request is still carried out."""
-        self._ack_grouping.forget(request)
+        self._acknowledgements.grouping.forget(request)
         self._positions.forget_request(request)
         if self._letters is not None:
             self._letters.forget(request)
         if self._batch_receive is not None:
             self._batch_receive.forget(request)
-        self._unsubscribing.discard(request)
-
-    def _not_unsubscribed(self, request: int, error: PulsarError) -> None:
-        if request in self._unsubscribing:
-            self._unsubscribing.discard(request)
-            self._emit(RequestFailed(request, error))
+        self._unsubscription.forget(request)

@@ -1,4 +1,4 @@
-"""Interceptors of a consumer (rules INTC-02 to INTC-04).
+"""Interceptors of a consumer (rules INTC-02, INTC-03, INTC-04).
 
 `InterceptedQueue` passes every delivered message through them. `InterceptedAckCommands` tells them about the
 application's acknowledgements, and about entries that are requested again. A consumer without interceptors
@@ -8,19 +8,19 @@ All interceptors are called in the order in which they were given. An exception 
 `ConsumerInterceptorFailed` and changes nothing else.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from ...model.errors import LocalProtocolError, PulsarError
 from ...model.interceptors import ConsumerInterceptor
-from ...model.message import Message, Source
+from ...model.message import Message
 from ...model.message_id import EntryPosition, MessageId, TopicMessageId
-from ...model.topic_name import TopicName
 from ..acknowledging.ack_commands import AckCommands, Acknowledgeable, OneMessage
+from ..delivery.consumer_services import ConsumerServices
 from ..delivery.permits import Permits
 from ..delivery.received_entries import Messages
 from ..delivery.receiver_queue import ReceiverQueue
-from ..outputs import ConsumerInterceptorFailed, Output
+from ..outputs import ConsumerInterceptorFailed
 
 
 class Interception:
@@ -28,19 +28,12 @@ class Interception:
 
     __slots__ = ("_emit", "_handle", "_interceptors", "_source", "_topic")
 
-    def __init__(
-        self,
-        handle: int,
-        topic: TopicName,
-        source: Source,
-        interceptors: Sequence[ConsumerInterceptor],
-        emit: Callable[[Output], None],
-    ) -> None:
-        self._handle = handle
-        self._topic = topic
-        self._source = source
-        self._interceptors = interceptors
-        self._emit = emit
+    def __init__(self, services: ConsumerServices) -> None:
+        self._handle = services.handle
+        self._topic = services.topic
+        self._source = services.source
+        self._interceptors = services.spec.interceptors
+        self._emit = services.emit
 
     def before_consume(self, message: Message) -> Message:
         """Return the message as the interceptors have changed it."""

@@ -16,7 +16,7 @@ from ...model.message_id import MessageId
 from ...wire import encode_command, proto
 from ...wire.fields import signed_64
 from ..connecting.connection import Connection
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from .seeking import SEEK_VERSION
 
 _GET = proto.BaseCommand.GET_LAST_MESSAGE_ID
@@ -47,12 +47,12 @@ class LastMessage:
 
     __slots__ = ("_connection", "_context", "_open", "_partition", "_services", "_slot", "_wire_id")
 
-    def __init__(self, context: ClientContext, services: Services, wire_id: int, partition: int) -> None:
-        self._context = context
+    def __init__(self, services: Services, wire_id: int, partition: int) -> None:
+        self._context = services.context
         self._services = services
         self._wire_id = wire_id
         self._partition = partition
-        self._slot = context.deadlines.slot(self._timed_out)
+        self._slot = services.context.deadlines.slot(self._timed_out)
         self._open: list[Question] = []
         """Open questions in the order of their deadlines."""
         self._connection: Connection | None = None

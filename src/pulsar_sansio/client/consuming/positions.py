@@ -10,20 +10,20 @@ More messages follow when the topic's last message lies behind the last one that
 Before the first message, it is compared with the position where the consumer began.
 """
 
-from collections.abc import Callable
-from typing import Any
+from operator import attrgetter
+from typing import Protocol
 
-from ...model.config import ConsumerSpec, nanoseconds_of
+from ...model.config import nanoseconds_of
 from ...model.errors import BrokerError, LocalProtocolError, PulsarError, TimedOut
-from ...model.message import Source
 from ...model.message_id import EARLIEST, LATEST, EntryPosition, MessageId
 from ...wire import proto
 from ..connecting.connection import Connection
-from ..connecting.services import ClientContext, Services
+from ..delivery.consumer_services import ConsumerServices
 from ..delivery.receiver_queue import ReceiverQueue, before, message_id_of
-from ..outputs import Output, RequestDone, RequestFailed
+from ..outputs import RequestDone
 from .arrival import Arrival
 from .last_message import LastMessage, LastPosition, Question
+from .position_requests import PositionRequests
 from .seeking import SEEK_VERSION, Seeking, SeekTarget, Target, check_target
 
 _UINT64 = 2**64 - 1
@@ -32,9 +32,28 @@ ASKING_INTERVAL = 1_000_000_000
 """Nanoseconds between two questions for the position, after the first one failed."""
 
 
+class PositionsOwner(Protocol):
+    """The consumer, as its positions see it."""
+
+    def on_moved(self) -> None:
+        """Everything known precedes a seek."""
+        ...
+
+    def on_perhaps_moved(self, error: PulsarError) -> None:
+        """A seek failed, and the broker may have moved the subscription all the same."""
+        ...
+
+    def on_positioned(self) -> None:
+        """Permits may be granted."""
+        ...
+
+    def on_position_failed(self, error: PulsarError) -> None:
+        """The consumer cannot reach its position, and would deliver unwanted messages."""
+        ...
+
+
 class Positions:
-    """The position of one consumer. `forget()`: everything known precedes a seek. `go_on()`: permits may be
-    granted. `lost(error)`: the consumer cannot reach its position, and would deliver unwanted messages."""
+    """The position of one consumer."""
 
     __slots__ = (
         "_arrival",
@@ -42,22 +61,18 @@ class Positions:
         "_compacted",
         "_connection",
         "_context",
-        "_durable",
-        "_emit",
         "_first_attached",
-        "_forget",
-        "_go_on",
         "_held",
-        "_last",
         "_known_last",
-        "_patience",
+        "_owner",
         "_patient_until",
+        "_durable",
         "_question",
         "_queue",
         "_requests",
         "_rollback",
         "_seeking",
-        "_source",
+        "_services",
         "_sought_time",
         "_to_last",
         "_unknown",
@@ -65,55 +80,26 @@ class Positions:
     )
 
     def __init__(
-        self,
-        context: ClientContext,
-        services: Services,
-        wire_id: int,
-        spec: ConsumerSpec,
-        source: Source,
-        emit: Callable[[Output], None],
-        arrival: Arrival,
-        queue: ReceiverQueue,
-        forget: Callable[[], None],
-        unsure: Callable[[PulsarError], None],
-        go_on: Callable[[], None],
-        lost: Callable[[PulsarError], None],
+        self, services: ConsumerServices, arrival: Arrival, queue: ReceiverQueue, owner: PositionsOwner
     ) -> None:
-        self._context = context
-        self._emit = emit
-        self._source = source
+        spec = services.spec
+        self._context = services.context
+        self._services = services
         self._arrival = arrival
         self._queue = queue
-        self._forget = forget
-        self._go_on = go_on
-        self._last = LastMessage(context, services, wire_id, source.partition)
-        """The application's questions, asked after its earlier seeks."""
-        self._where = LastMessage(context, services, wire_id, source.partition)
+        self._owner = owner
+        self._requests = PositionRequests(services)
+        self._where = LastMessage(services.client, services.wire_id, services.source.partition)
         """Questions that must be answered before a seek is done."""
         self._connection: Connection | None = None
         self._held = False
-        """True when attached and `go_on` was not called yet."""
-        self._requests: set[int] = set()
-        """Questions of the application without an answer yet."""
+        """True when attached and `on_positioned` of the owner was not called yet."""
         self._known_last: EntryPosition = EARLIEST[:2]
         """The last message of the topic, as the broker reported it last."""
         self._compacted = spec.read_compacted
         """True when compaction may have removed the last message since."""
-        persistent = source.topic.startswith("persistent://")
-        self._durable = spec.durable or not persistent
-        """True when the broker keeps the position, or the topic keeps none."""
-        self._seeking = Seeking(
-            context,
-            services,
-            wire_id,
-            self._durable,
-            emit,
-            self._moved,
-            unsure,
-            self._arrived,
-            self._idle,
-            lost,
-        )
+        self._durable = services.position_is_kept
+        self._seeking = Seeking(services, self)
         self._rollback = 0
         """The rollback from the first attachment, in nanoseconds, while it still matters."""
         self._first_attached: int | None = None
@@ -125,11 +111,10 @@ class Positions:
         """True when the broker has set the position and the client does not know it."""
         self._question: Question | None = None
         """The question for the position, while under way."""
-        self._ask_again = context.deadlines.slot(self._ask_once_more)
+        self._ask_again = services.context.deadlines.slot(self._ask_once_more)
         self._patient_until = 0
         """The time until which the broker may refuse to tell the position before messages are let in
         anyway."""
-        self._patience = services.durations.operation_timeout
         if not self._durable:
             start = spec.start_message_id
             self._rollback = nanoseconds_of(spec.start_message_rollback)
@@ -141,7 +126,7 @@ class Positions:
 
     def check(self, target: SeekTarget) -> Target:
         """See `check_target`."""
-        return check_target(target, self._source)
+        return check_target(target, self._services.source)
 
     def seek(self, request: int, target: Target, inclusive: bool) -> None:
         """See `Seeking.seek`."""
@@ -155,46 +140,38 @@ class Positions:
 
     def _ask_later(self) -> None:
         if self._seeking.current is not None:
-            self._last.detach()
+            self._requests.detach()
             if not self._seeking.answered:
                 self._where.detach()
 
     def check_memory(self) -> None:
         """Raise `LocalProtocolError` on a topic that keeps no last message."""
-        if not self._source.topic.startswith("persistent://"):
-            raise LocalProtocolError(f"{self._source.topic} is not persistent: it has no last message")
+        if not self._services.topic.persistent:
+            raise LocalProtocolError(
+                f"{self._services.source.topic} is not persistent: it has no last message"
+            )
 
     def last_message_id(self, request: int) -> None:
         """Emit `RequestDone(request, id)`; the entry id is -1 when the topic is empty."""
-        self._requests.add(request)
-        self._last.ask(
-            lambda answer: self._settle(RequestDone(request, answer.last)),
-            lambda error: self._settle(RequestFailed(request, error)),
-        )
+        self._requests.ask(request, attrgetter("last"))
 
     def last_position(self, request: int, deadline: int | None = None) -> None:
         """Emit `RequestDone(request, LastPosition)`. `deadline`: see `LastMessage.ask`."""
-        self._requests.add(request)
-        self._last.ask(
-            lambda answer: self._settle(RequestDone(request, answer)),
-            lambda error: self._settle(RequestFailed(request, error)),
-            deadline,
-        )
+        self._requests.ask(request, lambda answer: answer, deadline)
 
     def has_message_available(self, request: int, deadline: int | None = None) -> None:
         """Emit `RequestDone(request, bool)`: True when a message was not delivered yet."""
         reached = self._reached()
         known = not self._compacted and reached is not None and self._known_last > reached
         if self._seeking.current is None and (self._queue.available or known):
-            self._emit(RequestDone(request, True))
+            self._services.emit(RequestDone(request, True))
             return
-        self._requests.add(request)
 
-        def answered(answer: LastPosition) -> None:
+        def result(answer: LastPosition) -> bool:
             self._known_last = answer.last[:2]
-            self._settle(RequestDone(request, self._is_more(answer)))
+            return self._is_more(answer)
 
-        self._last.ask(answered, lambda error: self._settle(RequestFailed(request, error)), deadline)
+        self._requests.ask(request, result, deadline)
 
     def checkpoint(self) -> MessageId:
         """Return the id of the message delivered last, or else the position where the consumer begins. An
@@ -210,7 +187,7 @@ class Positions:
 
     def forget_request(self, request: int) -> None:
         """Cancel the answer to a request."""
-        self._requests.discard(request)
+        self._requests.forget(request)
         self._seeking.forget(request)
 
     @property
@@ -257,10 +234,11 @@ class Positions:
             self._arrival.start_at(EARLIEST, True)
 
     def attach(self, connection: Connection) -> None:
-        """Record the new attachment. `go_on` follows, at once or when every seek is done."""
+        """Record the new attachment. `on_positioned` of the owner follows, at once or when every seek is
+        done."""
         self._connection = connection
         self._held = True
-        self._patient_until = self._context.now + self._patience
+        self._patient_until = self._context.now + self._services.client.durations.operation_timeout
         if self._first_attached is None:
             self._first_attached = self._context.now
         sought = self._sought_time
@@ -273,7 +251,7 @@ class Positions:
         self._connection = None
         self._ask_again.clear()
         self._seeking.detach()
-        self._last.detach()
+        self._requests.detach()
         self._where.detach()
 
     def leave(self, error: PulsarError) -> None:
@@ -290,25 +268,47 @@ class Positions:
         self._connection = None
         self._ask_again.clear()
         self._seeking.end(error)
-        self._last.end(error)
+        self._requests.end(error)
 
-    # --- inside ----------------------------------------------------------------------------------
+    # --- what the seeks tell: see `SeekingOwner` -------------------------------------------------
 
-    def _idle(self) -> None:
-        """Continue when no seek is under way."""
-        connection = self._connection
-        assert connection is not None
-        self._last.attach(connection)
-        if not self._asks_where(connection):
-            self._release()
+    def on_moved(self, target: Target, inclusive: bool) -> None:
+        self._owner.on_moved()
+        self._arrival.forget()
+        self._queue.forget()
+        self._known()
+        self._known_last = EARLIEST[:2]
+        if isinstance(target, MessageId):
+            self._arrival.start_at(target, inclusive)
+            self._unknown = target == LATEST and not self._durable
+        elif not self._durable:
+            self._arrival.start_at(EARLIEST, True)
+            self._unknown = True
+            self._sought_time = target
 
-    def _arrived(self) -> None:
+    def on_perhaps_moved(self, error: PulsarError) -> None:
+        self._owner.on_perhaps_moved(error)
+
+    def on_arrived(self) -> None:
         """Finish a seek whose position the consumer is attached at, once a lost connection cannot undo the
         seek any more."""
         connection = self._connection
         assert connection is not None
         if not self._asks_where(connection):
             self._seeking.finish()
+
+    def on_idle(self) -> None:
+        """Continue when no seek is under way."""
+        connection = self._connection
+        assert connection is not None
+        self._requests.attach(connection)
+        if not self._asks_where(connection):
+            self._release()
+
+    def on_position_failed(self, error: PulsarError) -> None:
+        self._owner.on_position_failed(error)
+
+    # --- inside ----------------------------------------------------------------------------------
 
     def _asks_where(self, connection: Connection) -> bool:
         """True when the broker has set the position, and can be asked for it."""
@@ -327,21 +327,7 @@ class Positions:
             self._seeking.finish()
         elif self._held and self._seeking.current is None:
             self._held = False
-            self._go_on()
-
-    def _moved(self, target: Target, inclusive: bool) -> None:
-        self._forget()
-        self._arrival.forget()
-        self._queue.forget()
-        self._known()
-        self._known_last = EARLIEST[:2]
-        if isinstance(target, MessageId):
-            self._arrival.start_at(target, inclusive)
-            self._unknown = target == LATEST and not self._durable
-        elif not self._durable:
-            self._arrival.start_at(EARLIEST, True)
-            self._unknown = True
-            self._sought_time = target
+            self._owner.on_positioned()
 
     def _known(self) -> None:
         """Record that the position is known."""
@@ -372,7 +358,7 @@ class Positions:
         if to_last:
             self.require(answer.last, True)
         else:
-            self._arrival.resume_after(MessageId(*mark_delete, self._source.partition), since)
+            self._arrival.resume_after(MessageId(*mark_delete, self._services.source.partition), since)
             self._release()
 
     def _not_found_out(self, error: PulsarError) -> None:
@@ -419,8 +405,3 @@ class Positions:
         # An id without an index is before all messages of its batch.
         begin, end = (*start[:2], start.batch_index), (*last[:2], last.batch_index)
         return end >= begin if self._arrival.inclusive else end > begin
-
-    def _settle(self, outcome: Any) -> None:
-        if outcome.request in self._requests:
-            self._requests.discard(outcome.request)
-            self._emit(outcome)

@@ -10,22 +10,22 @@ from typing import Any
 from ...model.config import ConsumerSpec
 from ..acknowledging.ack_timeout import AcknowledgementTimeout, TrackedQueue
 from ..delivery.batch_receive import BatchReceive, BatchReceiveQueue
+from ..delivery.consumer_services import ConsumerServices
 from ..delivery.permits import Permits
 from ..delivery.receiver_queue import ReceiverQueue
 from ..delivery.scaled_queue import ScaledPermits, ScaledQueue
 from ..delivery.zero_queue import ZeroQueue, ZeroQueuePermits
-from ..memory import ReceivedMemory
 from .interceptors import InterceptedQueue, Interception
 
 
 def receiving(
-    spec: ConsumerSpec,
-    memory: ReceivedMemory,
+    services: ConsumerServices,
     timeout: AcknowledgementTimeout | None,
     batch_receive: BatchReceive | None,
     interception: Interception | None,
 ) -> tuple[Permits, ReceiverQueue]:
     """Return the permits and the queue of a new consumer."""
+    spec = services.spec
     kinds: list[type[ReceiverQueue]] = []
     options: dict[str, Any] = {}
     if timeout is not None:
@@ -36,7 +36,7 @@ def receiving(
         kinds.append(ZeroQueue)
     elif isinstance(permits, ScaledPermits):
         kinds.append(ScaledQueue)
-        options["memory"] = memory
+        options["memory"] = services.client.received_memory
     if batch_receive is not None:
         kinds.append(BatchReceiveQueue)
         options["batch_receive"] = batch_receive

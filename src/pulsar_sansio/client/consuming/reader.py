@@ -7,16 +7,16 @@ in its statistics. A timer runs while messages wait to be delivered, so that del
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from ...model.config import ConsumerSpec, ReadingSpec
 from ...model.errors import PulsarError
 from ...model.message import Message
 from ...model.message_id import EARLIEST, LATEST
 from ...model.topic_name import TopicName
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from ..outputs import Deliverable, Output
-from .consumer import Consumer, Listener
+from .consumer import Consumer
+from .listener import Listener
 
 ACKNOWLEDGEMENT_INTERVAL = 100_000_000
 """Nanoseconds between acknowledgements; the Java client groups acknowledgements for that time."""
@@ -27,25 +27,22 @@ class Reader(Consumer):
 
     def __init__(
         self,
-        context: ClientContext,
-        services: Services,
+        client: Services,
         handle: int,
         wire_id: int,
         spec: ReadingSpec,
         listener: Listener | None = None,
-        **group: Any,
     ) -> None:
-        """`group`: the arguments of `Consumer` for a member of a group."""
         assert isinstance(spec.topic, str)
         start = spec.positions.get(str(TopicName.parse(spec.topic)), EARLIEST)
         if start == LATEST:
             spec = replace(spec, start_message_id=LATEST)
-        super().__init__(context, services, handle, wire_id, spec, listener, **group)
+        super().__init__(client, handle, wire_id, spec, listener)
         if start not in (EARLIEST, LATEST) and self.topic.persistent:
             self._arrival.resume_after(start)
         self._say = self._emit
         self._emit = self._on_output
-        self._read = context.deadlines.slot(self._acknowledge_what_was_read)
+        self._read = client.context.deadlines.slot(self._acknowledge_what_was_read)
         self._acknowledged: tuple[tuple[int, int], int] | None = None
         """The last acknowledged message: its position, and its index in the batch."""
         if spec.start_time is not None and self.topic.persistent:
@@ -53,13 +50,13 @@ class Reader(Consumer):
 
     def _on_output(self, output: Output) -> None:
         if type(output) is Deliverable and self._read.when is None:
-            self._read.set(self._context.now + ACKNOWLEDGEMENT_INTERVAL)
+            self._read.set(self._services.context.now + ACKNOWLEDGEMENT_INTERVAL)
         self._say(output)
 
     def _acknowledge_what_was_read(self) -> None:
         self._acknowledge_read()
         if self._queue.available:
-            self._read.set(self._context.now + ACKNOWLEDGEMENT_INTERVAL)
+            self._read.set(self._services.context.now + ACKNOWLEDGEMENT_INTERVAL)
 
     def _acknowledge_read(self) -> None:
         last = self._queue.last
@@ -70,8 +67,8 @@ class Reader(Consumer):
             self._acknowledged = entry.place, index
             self.acknowledge_cumulative(Message.of(b"", entry, index))
 
-    def _forget(self) -> None:
-        super()._forget()
+    def on_moved(self) -> None:
+        super().on_moved()
         self._acknowledged = None
         self._read.clear()
 

@@ -12,9 +12,9 @@ the consumer is attached again. The broker decides the order of both, and the ti
   is outdated, and the SEEK is sent again. For a seek by time the position is the beginning of the topic:
   older messages are dropped on arrival.
 * On a new attachment the SEEK goes before any permit, so that no message arrives from the old position.
-* After the answer no earlier message is delivered: the consumer forgets its messages (`moved`).
+* After the answer no earlier message is delivered: the consumer forgets its messages (`on_moved`).
 * Without an answer in time the broker may still have moved the cursor. Earlier acknowledgements are not sent
-  over a later connection then (`unsure`): they could acknowledge messages behind the new position.
+  over a later connection then (`on_perhaps_moved`): they could acknowledge messages behind the new position.
 
 Seeks are done one after the other, in the order of the requests. This module knows nothing of the state that
 the consumer has to forget.
@@ -23,7 +23,7 @@ the consumer has to forget.
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from ...model.errors import (
     BrokerError,
@@ -37,8 +37,8 @@ from ...model.message import Message, Source
 from ...model.message_id import MessageId, is_message_id
 from ...wire import encode_command, proto, words_from_bits
 from ..connecting.connection import Connection
-from ..connecting.services import ClientContext, Services
-from ..outputs import Output, RequestDone, RequestFailed
+from ..delivery.consumer_services import ConsumerServices
+from ..outputs import RequestDone, RequestFailed
 
 Target = MessageId | int
 """A position: of a message, or (milliseconds since 1970) of the first message published then or later."""
@@ -105,64 +105,62 @@ class Seek:
     required: bool = False
 
 
-class Seeking:
-    """Seeks of one consumer.
+class SeekingOwner(Protocol):
+    """The positions of the consumer, as its seeks see them."""
 
-    `durable`: the position outlives the connection. `moved(target, inclusive)`: the broker has moved the
-    cursor, and everything known precedes the seek. `unsure(error)`: the consumer is detached, and the broker
-    may have moved the cursor. `arrived()`: the consumer is attached at the position; call `finish`, now or
-    when the position is certain to last. `idle()`: the consumer is attached, and no seek is under way.
-    `lost(error)`: the consumer cannot reach its position.
-    """
+    def on_moved(self, target: Target, inclusive: bool) -> None:
+        """The broker has moved the cursor, and everything known precedes the seek."""
+        ...
+
+    def on_perhaps_moved(self, error: PulsarError) -> None:
+        """The consumer is detached, and the broker may have moved the cursor."""
+        ...
+
+    def on_arrived(self) -> None:
+        """The consumer is attached at the position. The owner calls `finish`, now or when the position is
+        certain to last."""
+        ...
+
+    def on_idle(self) -> None:
+        """The consumer is attached, and no seek is under way."""
+        ...
+
+    def on_position_failed(self, error: PulsarError) -> None:
+        """The consumer cannot reach its position."""
+        ...
+
+
+class Seeking:
+    """Seeks of one consumer."""
 
     __slots__ = (
         "_answered",
-        "_arrived",
+        "_client",
         "_connection",
         "_context",
-        "_durable",
         "_emit",
-        "_idle",
         "_leaving",
         "_last_error",
-        "_lost",
-        "_moved",
         "_named",
+        "_owner",
         "_pending",
-        "_services",
+        "_durable",
         "_slot",
         "_unanswered",
-        "_unsure",
         "_wire_id",
         "current",
         "sent_on",
         "waiting",
     )
 
-    def __init__(
-        self,
-        context: ClientContext,
-        services: Services,
-        wire_id: int,
-        durable: bool,
-        emit: Callable[[Output], None],
-        moved: Callable[[Target, bool], None],
-        unsure: Callable[[PulsarError], None],
-        arrived: Callable[[], None],
-        idle: Callable[[], None],
-        lost: Callable[[PulsarError], None],
-    ) -> None:
-        self._context = context
-        self._services = services
-        self._wire_id = wire_id
-        self._durable = durable
-        self._emit = emit
-        self._moved = moved
-        self._unsure = unsure
-        self._arrived = arrived
-        self._idle = idle
-        self._lost = lost
-        self._slot = context.deadlines.slot(self._timed_out)
+    def __init__(self, services: ConsumerServices, owner: SeekingOwner) -> None:
+        self._context = services.context
+        self._client = services.client
+        self._wire_id = services.wire_id
+        self._durable = services.position_is_kept
+        self._emit = services.emit
+        self._owner = owner
+        self._slot = services.context.deadlines.slot(self._timed_out)
         self.current: Seek | None = None
         self.waiting: deque[Seek] = deque()
         self._connection: Connection | None = None
@@ -182,12 +180,12 @@ class Seeking:
 
     def seek(self, request: int, target: Target, inclusive: bool) -> None:
         """Seek after the seeks that are under way. `RequestDone` or `RequestFailed` follows."""
-        deadline = self._context.now + self._services.durations.operation_timeout
+        deadline = self._context.now + self._client.durations.operation_timeout
         self._add(Seek(request, target, inclusive, deadline))
 
     def require(self, target: Target, inclusive: bool) -> None:
-        """Seek after the seeks that are under way; `lost` follows when that fails. No time limit for
-        attaching is set here."""
+        """Seek after the seeks that are under way; `on_position_failed` follows when that fails. No time
+        limit for attaching is set here."""
         self._add(Seek(None, target, inclusive, None, required=True))
 
     def _add(self, seek: Seek) -> None:
@@ -208,12 +206,12 @@ class Seeking:
         self._named = self._answered
 
     def attach(self, connection: Connection) -> None:
-        """Record the new attachment. `idle` follows, at once or when every seek is done."""
+        """Record the new attachment. `on_idle` follows, at once or when every seek is done."""
         self._connection = connection
         if self.current is None:
-            self._idle()
+            self._owner.on_idle()
         elif self._answered and (self._durable or (self._named and connection is self.sent_on)):
-            self._arrived()
+            self._owner.on_arrived()
         else:
             self._send(connection)
 
@@ -230,7 +228,7 @@ class Seeking:
         self._connection = None
         error, self._unanswered = self._unanswered, None
         if error is not None:
-            self._unsure(error)
+            self._owner.on_perhaps_moved(error)
 
     def leave(self, error: PulsarError) -> None:
         """Send no more seeks: the consumer is closing. A SEEK that was sent may still be answered."""
@@ -275,7 +273,7 @@ class Seeking:
             for each in others:
                 self._settle(each, error)
             return
-        request_id = self._services.requests.send(
+        request_id = self._client.requests.send(
             connection,
             lambda request_id: encode_command(_SEEK, _command(self._wire_id, request_id, seek.target)),
             self._succeeded,
@@ -288,7 +286,7 @@ class Seeking:
         assert seek is not None
         self._pending = None
         self._answered = True
-        self._moved(seek.target, seek.inclusive)
+        self._owner.on_moved(seek.target, seek.inclusive)
         if self._connection is not None:  # some brokers seek without closing their consumers
             self._finish(None)
 
@@ -300,13 +298,13 @@ class Seeking:
         if isinstance(error, ConnectionLost) or too_late:
             self._last_error = error
         elif self.current is not None and self.current.required:
-            self._lost(error)
+            self._owner.on_position_failed(error)
         else:
             self._finish(error)
 
     def _timed_out(self) -> None:
         last = self._last_error
-        seconds = self._services.config.operation_timeout
+        seconds = self._client.config.operation_timeout
         state = (
             "the position was moved, but the consumer has not come back" if self._answered else "no answer"
         )
@@ -324,17 +322,17 @@ class Seeking:
         self.current = None
         if isinstance(error, TimedOut) and self.sent_on is not None and not self._answered:
             if self._connection is None:
-                self._unsure(error)
+                self._owner.on_perhaps_moved(error)
             else:
                 self._unanswered = error
         self._settle(seek, error)
         if error is not None and seek.required:
-            self._lost(error)
+            self._owner.on_position_failed(error)
             return
         if self.waiting:
             self._begin()
         elif self._connection is not None and not self._leaving:
-            self._idle()
+            self._owner.on_idle()
 
     def _settle(self, seek: Seek, error: PulsarError | None) -> None:
         if seek.request is not None:
@@ -344,7 +342,7 @@ class Seeking:
 
     def _cancel(self) -> None:
         if self._pending is not None:
-            self._services.requests.cancel(*self._pending)
+            self._client.requests.cancel(*self._pending)
             self._pending = None
 
 

@@ -1,12 +1,17 @@
 """Lines of an explanation about permits, the receiver queue, and a broker that delivers nothing more."""
 
-from ...model.config import ConsumerSpec
+from ...model.config import ConsumerSpec, ReadingSpec
 from ..explanation import seconds
 from .permits import Permits
 
 USUAL_LIMIT = 50_000
 """Unacknowledged messages of one consumer at which a broker stops delivering by default
 (`maxUnackedMessagesPerConsumer`). The limit holds for Shared and Key_Shared subscriptions only."""
+
+
+def called(spec: ConsumerSpec, topics: str) -> str:
+    """Describe a consumer with that spec, for texts."""
+    return f"reader of {topics}" if isinstance(spec, ReadingSpec) else f"consumer on {topics}"
 
 
 def subscription(spec: ConsumerSpec) -> str:

@@ -1,4 +1,4 @@
-"""`MergedQueue`: messages of several consumers, delivered in turn (rules MULTI-19 to MULTI-23, MULTI-34).
+"""`MergedQueue`: messages of several consumers, delivered in turn (rules MULTI-19, MULTI-34).
 
 No message moves into the merged queue. Every consumer keeps its messages in a queue of its own, with permits
 of its own; a topic that the application does not take from stops only its own broker. The merged queue keeps

@@ -2,9 +2,9 @@
 
 A permit is the right to send one message. The broker gets as many as the receiver queue holds when the
 consumer is attached. It gets one more for every message that has left the queue, reported when half a queue
-of them has come together (rules FLOW-01 to FLOW-05). A message leaves the queue when it is delivered to the
-application, skipped, discarded, found to be a duplicate, or cleared for redelivery. Its permit comes back
-exactly once in each case (CONS-25, CONS-29, CONS-36, FLOW-11), so that at any time within one attachment
+of them has come together (rules FLOW-02, FLOW-04, FLOW-05). A message leaves the queue when it is delivered
+to the application, skipped, discarded, found to be a duplicate, or cleared for redelivery. Its permit comes
+back exactly once in each case (CONS-25, CONS-29, CONS-36, FLOW-11), so that at any time within one attachment
 
     at the broker + in the queue + not yet reported = size of the queue
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, overload
 
 from ...model.message import Entry, Message, Source
 from ...model.message_id import EntryPosition
-from ...wire import Batch, Compressed, MessageMetadata, decode_message_metadata
+from ...wire import Batch, Compressed, MessageMetadata, MetadataDecoder
 from .ack_records import EntryAcknowledgement
 
 
@@ -53,29 +53,39 @@ class CompressedSingle(Sequence[bytes]):
 class PlainEntry(Entry):
     """An entry of one message whose header is parsed on first access; few applications need it."""
 
-    __slots__ = ("_undecoded",)
+    __slots__ = ("_decoder", "_undecoded")
 
     batch = None
     size = 0
 
     _undecoded: bytes | MessageMetadata
+    _decoder: MetadataDecoder
 
     @staticmethod
-    def of(item: "ReceivedSingles", place: EntryPosition, header: bytes | MessageMetadata) -> "PlainEntry":
+    def of(
+        source: Source,
+        place: EntryPosition,
+        header: bytes | MessageMetadata,
+        redelivery_count: int,
+        acknowledgement: EntryAcknowledgement,
+        decoder: MetadataDecoder,
+    ) -> "PlainEntry":
+        """`decoder`: decodes a header that is still bytes."""
         # `Entry.__init__` is skipped because it sets more: this happens once per message.
         entry = PlainEntry.__new__(PlainEntry)
-        entry.source = item.source
+        entry.source = source
         entry.place = place
         entry._undecoded = header
-        entry.redelivery_count = item.redelivery_count
-        entry.acknowledgement = item.acknowledgement
+        entry._decoder = decoder
+        entry.redelivery_count = redelivery_count
+        entry.acknowledgement = acknowledgement
         return entry
 
     def __getattr__(self, name: str) -> Any:
         if name != "header":
             raise AttributeError(name)
         header = self._undecoded
-        self.header = decode_message_metadata(header) if isinstance(header, bytes) else header
+        self.header = self._decoder.decode(header) if isinstance(header, bytes) else header
         return self.header
 
 
@@ -90,9 +100,14 @@ class ReceivedSingles(NamedTuple):
     acknowledgement: EntryAcknowledgement
     payloads: Sequence[bytes]
     """Never empty."""
+    decoder: MetadataDecoder
+    """The decoder for headers that are still bytes: that of the connection which brought them."""
 
     def entry(self, index: int) -> PlainEntry:
-        return PlainEntry.of(self, self.places[index], self.headers[index])
+        place, header = self.places[index], self.headers[index]
+        return PlainEntry.of(
+            self.source, place, header, self.redelivery_count, self.acknowledgement, self.decoder
+        )
 
     def without_first(self, count: int) -> "ReceivedSingles":
         return self._replace(
@@ -137,10 +152,11 @@ def _batch_messages(item: ReceivedBatch, payloads: Iterator[bytes]) -> Iterator[
 
 def _single_messages(item: ReceivedSingles, payloads: Iterator[bytes]) -> Iterator[Message]:
     entry_of = PlainEntry.of
-    for payload, place, header in zip(payloads, item.places, item.headers, strict=False):
+    source, places, headers, redelivery_count, acknowledgement, _, decoder = item
+    for payload, place, header in zip(payloads, places, headers, strict=False):
         message = Message()
         message.data = payload
-        message.entry = entry_of(item, place, header)
+        message.entry = entry_of(source, place, header, redelivery_count, acknowledgement, decoder)
         message.batch_index = -1
         yield message
 
@@ -153,9 +169,9 @@ def keys_of(item: Item) -> Sequence[str | None]:
         keys = batch.keys()
         return keys if len(item.indexes) == len(keys) else [keys[index] for index in item.indexes]
     if isinstance(item, ReceivedSingles):
-        headers = item.headers
+        headers, decoder = item.headers, item.decoder
         return [
-            (decode_message_metadata(header) if isinstance(header, bytes) else header).partition_key
+            (decoder.decode(header) if isinstance(header, bytes) else header).partition_key
             for header in headers
         ]
     return [message.key for message in item]

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from ...core.context import InnerContext
 from ...model.config import OutgoingMessage, ProducerSpec
 from ...model.errors import ClosedError, ProducerQueueIsFull, PulsarError
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from ..outputs import Closed, Output, ProducerFailed, Receipts, Retrying, SendFailed, Writable
 from ..producing.partitioned_producer import PartitionedProducer
 from ..producing.producer import Producer
@@ -38,12 +38,11 @@ class CopyProducer:
 
     def __init__(
         self,
-        context: ClientContext,
         services: Services,
         spec: Callable[[], ProducerSpec],
     ) -> None:
-        self._tell = context.emit
-        self._context: InnerContext[Output] = InnerContext(context, self._on_output)
+        self._tell = services.context.emit
+        self._context: InnerContext[Output] = InnerContext(services.context, self._on_output)
         self._services = services.within(self._context, self._ended)
         self._spec = spec
         self._producer: Producer | PartitionedProducer | None = None
@@ -93,9 +92,9 @@ class CopyProducer:
             self._producer = None
 
     def _open(self) -> Producer:
-        context, services = self._context, self._services
-        handle = context.new_id()
-        producer = Producer(context, services, handle, services.next_producer_id(), self._spec())
+        services = self._services
+        handle = services.context.new_id()
+        producer = Producer(services, handle, services.next_producer_id(), self._spec())
         producer.attachment.on_partitioned = partial(self._partitioned, producer)
         self._producer = producer
         producer.attachment.start()
@@ -103,9 +102,7 @@ class CopyProducer:
 
     def _partitioned(self, producer: Producer, partitions: int) -> None:
         taken = producer.hand_over()
-        whole = PartitionedProducer(
-            self._context, self._services, producer.handle, producer.spec, partitions, taken
-        )
+        whole = PartitionedProducer(self._services, producer.handle, producer.spec, partitions, taken)
         if self._producer is producer:
             self._producer = whole
         else:  # it was closed meanwhile

@@ -35,13 +35,13 @@ from ...model.errors import ClosedError, InvalidConfiguration, PulsarError
 from ...model.message import Message
 from ...model.message_id import EntryPosition, MessageId
 from ...model.topic_name import TopicName
+from ..acknowledging.acknowledgements import Acknowledgements
 from ..acknowledging.redelivery import NegativeAcknowledgements
-from ..connecting.services import ClientContext, Services
-from ..counters import ArrivalCounters
+from ..delivery.consumer_services import ConsumerServices
 from ..delivery.permits import Permits
 from ..delivery.received_entries import ReceivedBatch, ReceivedSingles, messages_of
 from ..delivery.receiver_queue import ReceiverQueue
-from ..outputs import LetterFailed, LetterSent, Output, RequestDone, RequestFailed
+from ..outputs import LetterFailed, LetterSent, RequestDone, RequestFailed
 from .copy_producer import MAX_IN_FLIGHT, CopyProducer
 from .delivery_counts import DeliveryCounts
 
@@ -76,8 +76,7 @@ def with_retry_topic(spec: ConsumerSpec) -> ConsumerSpec:
     names = names_of(spec.topic)
     if not names:
         raise InvalidConfiguration(
-            "retry: only with topics that are named; with a pattern nobody would be subscribed to where "
-            "messages wait"
+            "retry: only with named topics; a pattern would leave the retry topic without a consumer"
         )
     policy = policy.named(names[0], spec.subscription)
     assert policy.retry_topic is not None
@@ -175,58 +174,39 @@ class LetterTopics:
     """The dead-letter and retry copies of one consumer."""
 
     __slots__ = (
+        "_acknowledgements",
         "_pending_copies",
         "_context",
-        "_counters",
         "_dead",
         "_emit",
         "_failed",
-        "_handle",
         "_later",
         "_moves",
         "_permits",
         "_requests",
-        "_safe",
         "_services",
         "_slot",
         "_subscription",
         "_topic",
-        "_again",
-        "_watch",
         "policy",
         "tries",
     )
 
     def __init__(
         self,
-        context: ClientContext,
-        services: Services,
-        emit: Callable[[Output], None],
-        handle: int,
-        spec: ConsumerSpec,
+        services: ConsumerServices,
         policy: DeadLetterPolicy,
-        consumer_name: str,
         permits: Permits,
-        counters: ArrivalCounters,
-        safe: Callable[[Message], None],
-        again: Callable[[Mapping[EntryPosition, int]], None],
-        watch: Callable[[bool], None],
+        acknowledgements: Acknowledgements,
     ) -> None:
-        """`safe(message)`: acknowledges the message. `again(places)`: requests these entries, given with the
-        messages, as bits, that could not be copied. `watch(wanted)`: sets whether `acknowledged` is called
-        for every entry."""
-        assert isinstance(spec.topic, str)
-        self._topic = TopicName.parse(spec.topic)
+        context, client, spec = services.context, services.client, services.spec
+        self._topic = services.topic
         self._subscription = spec.subscription
         self.policy = policy.named(self._topic, spec.subscription)
         self._services = services
-        self._emit = emit
-        self._handle = handle
+        self._emit = services.emit
         self._permits = permits
-        self._counters = counters
-        self._safe = safe
-        self._again = again
-        self._watch = watch
+        self._acknowledgements = acknowledgements
         self._context = context
         self._failed = NegativeAcknowledgements(spec)
         """Entries to request again."""
@@ -239,12 +219,12 @@ class LetterTopics:
             letters = context.rng.letters(_RANDOM_LETTERS)
             return _producer(
                 dead,
-                f"{self._topic}-{spec.subscription}-{consumer_name}-{letters}-DLQ",
+                f"{self._topic}-{spec.subscription}-{services.name}-{letters}-DLQ",
                 self.policy.initial_subscription,
             )
 
-        self._dead = CopyProducer(context, services, dead_producer)
-        self._later = CopyProducer(context, services, lambda: _producer(later, None, None))
+        self._dead = CopyProducer(client, dead_producer)
+        self._later = CopyProducer(client, lambda: _producer(later, None, None))
         self.tries = DeliveryCounts()
         self._pending_copies: dict[EntryPosition, PendingCopy] = {}
         self._requests: set[int] = set()
@@ -259,16 +239,16 @@ class LetterTopics:
         """Dead-letter these messages of one entry, which have just arrived beyond the redelivery limit
         (DLQ-03, DLQ-04)."""
         entry = messages[0].entry
-        self._counters.dead_letters += len(messages)
+        self._services.counters.dead_letters += len(messages)
         pending = self._pending_copies.get(entry.place)
         if pending is None:
             self._pending_copies[entry.place] = pending = PendingCopy(entry.redelivery_count)
-            self._watch(True)
+            self._acknowledgements.commands.watch(True)
         elif not pending.left:  # its copies have failed, and the entry waits to be requested
             pending.permits += len(messages)
             return
         pending.permits += len(messages)
-        publish_time = self._services.wall_time()
+        publish_time = self._services.client.wall_time()
         new = [message for message in messages if message.batch_index not in pending.left]
         pending.left.update(message.batch_index for message in new)
         for message in new:
@@ -295,9 +275,9 @@ class LetterTopics:
                 pending.why = message.message_id, error
         else:
             assert self.policy.topic is not None
-            self._emit(LetterSent(self._handle, message.message_id, self.policy.topic))
+            self._emit(LetterSent(self._services.handle, message.message_id, self.policy.topic))
         if error is None and (pending.left or pending.failed):
-            self._safe(message)
+            self._acknowledgements.commands.copied(message)
             if self._pending_copies.get(place) is not pending:  # the entry was settled before
                 return
         if pending.left:
@@ -308,7 +288,7 @@ class LetterTopics:
         assert self.policy.topic is not None
         assert pending.why is not None
         message_id, why = pending.why
-        self._emit(LetterFailed(self._handle, message_id, self.policy.topic, why))
+        self._emit(LetterFailed(self._services.handle, message_id, self.policy.topic, why))
         if pending.permits:
             now = self._context.now
             self._failed.add_after_delay(place, pending.redelivery_count, now, LEAST_WAIT)
@@ -320,13 +300,13 @@ class LetterTopics:
         """Finish an entry: all copies are stored, or the application has acknowledged the entry."""
         self._forget(last.entry.place)
         if not pending.acknowledged:
-            self._safe(last)
+            self._acknowledgements.commands.copied(last)
         self._permits.give_back(pending.permits)
 
     def _forget(self, place: EntryPosition) -> PendingCopy:
         """Forget the entry and cancel its request."""
         pending = self._pending_copies.pop(place)
-        self._watch(bool(self._pending_copies))
+        self._acknowledgements.commands.watch(bool(self._pending_copies))
         return pending
 
     def acknowledged(self, place: EntryPosition) -> None:
@@ -356,7 +336,9 @@ class LetterTopics:
 
     def _ask_again(self) -> None:
         pending_copies = {place: self._forget(place) for place in self._failed.take(self._context.now)}
-        self._again({place: pending.failed for place, pending in pending_copies.items()})
+        self._acknowledgements.redelivery.not_copied(
+            {place: pending.failed for place, pending in pending_copies.items()}
+        )
         self._permits.give_back(sum(pending.permits for pending in pending_copies.values()))
         self._schedule()
 
@@ -407,7 +389,7 @@ class LetterTopics:
         """Record the outcome of a copy. `dead`: the message's id, for a copy in the dead-letter topic."""
         if dead is not None and error is None:
             assert self.policy.topic is not None
-            self._emit(LetterSent(self._handle, dead, self.policy.topic))
+            self._emit(LetterSent(self._services.handle, dead, self.policy.topic))
         if moves == self._moves:
             on_outcome(error)
         outcome = RequestDone(request, None) if error is None else RequestFailed(request, error)
@@ -442,7 +424,7 @@ class LetterTopics:
         self.tries.clear()
         self._pending_copies.clear()
         self._moves += 1
-        self._watch(False)
+        self._acknowledgements.commands.watch(False)
 
     def close(self) -> None:
         """Close the producers; the originals of copies under way stay unacknowledged."""

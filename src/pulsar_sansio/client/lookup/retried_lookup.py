@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core.backoff import Backoff
 from ...model.errors import PulsarError, TimedOut
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from ..outputs import Retrying
 from .questions import Query
 
@@ -38,7 +38,6 @@ class RetriedLookup:
 
     def __init__(
         self,
-        context: ClientContext,
         services: Services,
         handle: int,
         what: str,
@@ -46,6 +45,7 @@ class RetriedLookup:
         done: Callable[[Any], None],
         failed: Callable[[PulsarError], None],
     ) -> None:
+        context = services.context
         durations = services.durations
         self._handle = handle
         self._what = what

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...model.errors import ClosedError
 from ...model.message_id import TopicMessageId
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from ..consuming.consumer import Consumer
 from ..consuming.seeking import SeekTarget
 from ..delivery.batch_receive import BatchReceive
@@ -34,7 +34,6 @@ class MultiTopicsCommands:
 
     def __init__(
         self,
-        context: ClientContext,
         services: Services,
         members: Members,
         requests: GatheredRequests,
@@ -42,7 +41,7 @@ class MultiTopicsCommands:
         batch_receive: BatchReceive | None,
         check_open: Callable[[], None],
     ) -> None:
-        self._context = context
+        self._context = services.context
         self._services = services
         self._members = members
         self._requests = requests

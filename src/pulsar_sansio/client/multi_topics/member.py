@@ -11,7 +11,7 @@ from ...model.config import ConsumerSpec
 from ...model.errors import PulsarError
 from ...model.message import Source
 from ...model.topic_name import TopicName
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from ..consuming.consumer import Consumer
 from ..consuming.reader import machine_for
 from ..counters import ArrivalCounters
@@ -66,6 +66,7 @@ class Member:
         "_group",
         "closing",
         "consumer",
+        "create_topic",
         "detached",
         "end_of_topic",
         "name",
@@ -76,7 +77,6 @@ class Member:
 
     def __init__(
         self,
-        context: ClientContext,
         services: Services,
         group: Group,
         topic: "MemberTopic",
@@ -86,9 +86,10 @@ class Member:
         create_topic: bool,
     ) -> None:
         """`spec`: of this one consumer. `wire_id`: an id that no broker has seen yet; None for a new one."""
-        self._context = context
+        self._context = services.context
         self._group = group
         self.topic = topic
+        self.create_topic = create_topic
         if wire_id is None:
             wire_id = services.next_consumer_id()
         assert isinstance(spec.topic, str)
@@ -97,15 +98,11 @@ class Member:
         self.source = MemberSource(self.name, name.partition)
         self.source.group = group
         self.consumer: Consumer = machine_for(spec)(
-            context,
             services,
             group.handle,
             wire_id,
             spec,
             self,
-            counters=group.counters,
-            create_topic=create_topic,
-            source=self.source,
         )
         self.ready = False
         """The consumer was subscribed once."""
@@ -114,6 +111,11 @@ class Member:
         self.end_of_topic = False
         self.closing = False
         """The group closes this member, and goes on without it."""
+
+    @property
+    def counters(self) -> ArrivalCounters:
+        """See `Listener`: the counters of the whole group."""
+        return self._group.counters
 
     def close(self) -> None:
         """Close the consumer; the other members go on."""

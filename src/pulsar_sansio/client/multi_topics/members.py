@@ -11,7 +11,7 @@ from ...model.config import ConsumerSpec
 from ...model.message_id import MessageId
 from ...model.processing import AckHandler
 from ...model.topic_name import TopicName
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from ..delivery.merged_queue import MergedQueue
 from ..explanation import Part, several
 from ..gathered_requests import GatheredRequests
@@ -26,7 +26,6 @@ class Members:
 
     __slots__ = (
         "_ack_handler",
-        "_context",
         "_former",
         "_group",
         "_limit",
@@ -40,7 +39,6 @@ class Members:
 
     def __init__(
         self,
-        context: ClientContext,
         services: Services,
         group: Group,
         spec: ConsumerSpec,
@@ -48,7 +46,6 @@ class Members:
         requests: GatheredRequests,
         limit: int | None,
     ) -> None:
-        self._context = context
         self._services = services
         self._group = group
         self.spec = spec
@@ -73,7 +70,6 @@ class Members:
     def open(self, topic: MemberTopic, name: TopicName, spec: ConsumerSpec, wire_id: int | None) -> Member:
         """Make a member for a topic or partition; the caller starts its attachment."""
         member = Member(
-            self._context,
             self._services,
             self._group,
             topic,

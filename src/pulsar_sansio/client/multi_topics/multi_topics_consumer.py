@@ -33,11 +33,11 @@ from ...model.errors import (
 )
 from ...model.message import Message
 from ...model.topic_name import TopicName
-from ..connecting.services import ClientContext, Services
-from ..consuming.consumer import NAME_LENGTH, called
+from ..connecting.services import Services
+from ..consuming.consumer import NAME_LENGTH
 from ..counters import ArrivalCounters
 from ..delivery.batch_receive import BatchReceive, MergedBatchReceive
-from ..delivery.explaining import subscription
+from ..delivery.explaining import called, subscription
 from ..delivery.merged_queue import MergedQueue
 from ..delivery.received_entries import Messages
 from ..gathered_requests import GatheredRequests
@@ -142,12 +142,12 @@ class MultiTopicsConsumer:
 
     def __init__(
         self,
-        context: ClientContext,
         services: Services,
         handle: int,
         spec: ConsumerSpec,
         known: Known | None = None,
     ) -> None:
+        context = services.context
         self.handle = handle
         self.spec = spec
         self.state: State = Opening()
@@ -168,7 +168,6 @@ class MultiTopicsConsumer:
         name = spec.consumer_name or (known.name if known else context.rng.letters(NAME_LENGTH))
         pattern = spec.topic if isinstance(spec.topic, TopicsPattern) else None
         self._members = members = Members(
-            context,
             services,
             self,
             replace(spec, topic=_PLACEHOLDER, consumer_name=name),
@@ -178,7 +177,6 @@ class MultiTopicsConsumer:
         )
         interval = spec.partitions_update_interval
         self._growth = PartitionGrowth(
-            context,
             services,
             members,
             0 if interval is None else nanoseconds_of(interval),
@@ -186,9 +184,7 @@ class MultiTopicsConsumer:
         )
         self._topics = self._growth.topics
         self._pattern = (
-            None
-            if pattern is None
-            else PatternChanges(context, services, self, pattern, members, self._growth)
+            None if pattern is None else PatternChanges(services, self, pattern, members, self._growth)
         )
         self._bind(self._names[0] if known else None)
 
@@ -197,7 +193,7 @@ class MultiTopicsConsumer:
         members = self._members
         acks = MultiTopicsAckCommands(members.by_topic, self.check_open, self._is_one, only_topic)
         commands = MultiTopicsCommands(
-            self._context, self._services, members, self._requests, acks, self._batch_receive, self.check_open
+            self._services, members, self._requests, acks, self._batch_receive, self.check_open
         )
         self.receive: Callable[[], Message | None] = self.queue.receive
         self.take: Callable[[int], Messages] = self.queue.take

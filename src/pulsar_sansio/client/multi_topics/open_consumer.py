@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ...model.config import ConsumerSpec
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from ..consuming.consumer import Consumer
 from ..consuming.reader import machine_for
 from .multi_topics_consumer import MultiTopicsConsumer
@@ -19,7 +19,6 @@ AnyConsumer: TypeAlias = Consumer | MultiTopicsConsumer
 
 
 def open_consumer(
-    context: ClientContext,
     services: Services,
     handle: int,
     spec: ConsumerSpec,
@@ -27,16 +26,16 @@ def open_consumer(
 ) -> None:
     """Open a consumer. `register` is given the machine for the handle, and again when another replaces it."""
     if not isinstance(spec.topic, str):
-        several = MultiTopicsConsumer(context, services, handle, spec)
+        several = MultiTopicsConsumer(services, handle, spec)
         register(several)
         several.start()
         return
-    consumer = machine_for(spec)(context, services, handle, services.next_consumer_id(), spec)
+    consumer = machine_for(spec)(services, handle, services.next_consumer_id(), spec)
 
     def partitioned(partitions: int) -> None:
         known = Known(partitions, consumer.wire_id, consumer.name, consumer.attachment.gives_up_at)
         several = MultiTopicsConsumer(
-            context, services, handle, replace(spec, start_paused=consumer.permits.paused), known
+            services, handle, replace(spec, start_paused=consumer.permits.paused), known
         )
         register(several)
         several.start()

@@ -14,7 +14,7 @@ from ...model.config import ConsumerSpec
 from ...model.errors import PulsarError
 from ...model.message_id import EARLIEST, LATEST
 from ...model.topic_name import TopicName
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from .member import Member
 from .members import Members
 from .topic import MemberTopic
@@ -61,18 +61,17 @@ class PartitionGrowth:
 
     def __init__(
         self,
-        context: ClientContext,
         services: Services,
         members: Members,
         interval: int,
         is_ready: Callable[[], bool],
     ) -> None:
-        self._context = context
+        self._context = services.context
         self._services = services
         self._members = members
         self._interval = interval
         self._is_ready = is_ready
-        self._timer = context.deadlines.slot(self._ask_for_partitions)
+        self._timer = services.context.deadlines.slot(self._ask_for_partitions)
         self.topics: dict[TopicName, MemberTopic] = {}
         """The topics that were asked for, or that the pattern matches."""
         self.on_too_many: Callable[[MemberTopic], None] = _never

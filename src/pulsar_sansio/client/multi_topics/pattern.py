@@ -22,7 +22,7 @@ from ...model.errors import PulsarError, RemoteProtocolError, TooManyPartitions
 from ...model.topic_name import TopicName
 from ...model.topics_pattern import matcher, matches_topic
 from ...wire import topics_hash
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from ..lookup.questions import Query
 from ..lookup.retried_lookup import RetriedLookup
 from ..lookup.topic_list import TopicList, TopicListing, parsed
@@ -38,13 +38,13 @@ class PatternTopics:
 
     def __init__(
         self,
-        context: ClientContext,
         services: Services,
         handle: int,
         pattern: TopicsPattern,
         on_topics: Callable[[set[TopicName]], None],
         on_failed: Callable[[PulsarError], None],
     ) -> None:
+        context = services.context
         self._context = context
         self._services = services
         self._handle = handle
@@ -68,9 +68,7 @@ class PatternTopics:
         self._query: Query | None = None
         watched = pattern.topics_of is not TopicDomain.NON_PERSISTENT
         self._watch = (
-            TopicListWatcher(context, services, services.next_watcher_id(), pattern, self)
-            if watched
-            else None
+            TopicListWatcher(services, services.next_watcher_id(), pattern, self) if watched else None
         )
 
     def is_one(self, name: TopicName) -> bool:
@@ -86,7 +84,6 @@ class PatternTopics:
     def start(self) -> None:
         """Ask for the first list; the owner calls `start` once."""
         self._first = RetriedLookup(
-            self._context,
             self._services,
             self._handle,
             str(self._list),

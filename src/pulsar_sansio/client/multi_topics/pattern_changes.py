@@ -9,7 +9,7 @@ from typing import Protocol
 from ...model.config import TopicsPattern
 from ...model.errors import PulsarError, TooManyPartitions
 from ...model.topic_name import TopicName
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from ..outputs import TopicLeft
 from .members import Members
 from .partition_growth import PartitionGrowth
@@ -48,23 +48,20 @@ class PatternChanges:
 
     def __init__(
         self,
-        context: ClientContext,
         services: Services,
         owner: PatternOwner,
         pattern: TopicsPattern,
         members: Members,
         growth: PartitionGrowth,
     ) -> None:
-        self._context = context
+        self._context = services.context
         self._owner = owner
         self._pattern = pattern
         self._members = members
         self._growth = growth
         self._most = services.config.max_partitions
         growth.on_too_many = self._too_many
-        self.topics = PatternTopics(
-            context, services, owner.handle, pattern, self._on_topics, owner.fail_opening
-        )
+        self.topics = PatternTopics(services, owner.handle, pattern, self._on_topics, owner.fail_opening)
 
     def close_for_now(self, topic: MemberTopic) -> None:
         """Close a topic that could not be opened while the others go on; the pattern tries it again."""

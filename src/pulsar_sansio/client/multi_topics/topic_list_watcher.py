@@ -25,7 +25,7 @@ from ...model.topic_name import TopicName
 from ...wire import encode_command, proto
 from ..connecting.connection import Connection
 from ..connecting.pool import Waiter
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from ..lookup.questions import Query
 
 _Command = proto.BaseCommand
@@ -114,9 +114,8 @@ class Owner(Protocol):
 class TopicListWatcher:
     """The watcher of one pattern. `wire_id`: the protocol's watcher_id, unique in the client."""
 
-    def __init__(
-        self, context: ClientContext, services: Services, wire_id: int, pattern: TopicsPattern, owner: Owner
-    ) -> None:
+    def __init__(self, services: Services, wire_id: int, pattern: TopicsPattern, owner: Owner) -> None:
+        context = services.context
         self.state: State = Idle()
         self.wire_id = wire_id
         self._context = context

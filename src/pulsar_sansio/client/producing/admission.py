@@ -9,11 +9,11 @@ payloads of a producer that does not batch.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import TypeAlias
 
-from ...model.config import CompressionType, OutgoingMessage, ProducerSpec
+from ...model.config import CompressionType, OutgoingMessage
 from ...model.errors import (
     ClosedError,
     InvalidMessage,
@@ -23,10 +23,10 @@ from ...model.errors import (
     PulsarError,
 )
 from ..connecting.connection import Connection
-from ..connecting.services import ClientContext
-from ..memory import MemoryLimit, payload_size
-from ..outputs import Output, Writable
+from ..memory import payload_size
+from ..outputs import Writable
 from .entry_builder import EntryBuilder
+from .producer_services import ProducerServices
 from .send_encoder import SendEncoder, encode_member
 from .send_window import SendWindow
 
@@ -38,22 +38,10 @@ UnsealedMessage: TypeAlias = tuple[int, bytes | OutgoingMessage, int]
 
 
 class Admission:
-    """Accepts the messages of one producer.
+    """Accepts the messages of one producer."""
 
-    `max_message_size`: the limit in bytes until a broker announces its own. `emit` gets `Writable`.
-    """
-
-    def __init__(
-        self,
-        context: ClientContext,
-        handle: int,
-        spec: ProducerSpec,
-        window: SendWindow,
-        max_message_size: int,
-        memory: MemoryLimit,
-        emit: Callable[[Output], None],
-    ) -> None:
-        self.entry_builder = EntryBuilder(context, spec, window, max_message_size, memory)
+    def __init__(self, services: ProducerServices, window: SendWindow) -> None:
+        self.entry_builder = EntryBuilder(services, window)
         """The receiver of accepted messages."""
         self.ended: PulsarError | None = None
         """The reason for accepting no more messages; None while open."""
@@ -63,13 +51,14 @@ class Admission:
         """The last refusal was due to the client's memory limit."""
         self._single_encoder: SendEncoder | None = None
         """The encoder of the fast path; None unless payloads are sent one by one, without chunking."""
-        self._emit = emit
-        self._handle = handle
-        self._spec = spec
+        self._emit = services.emit
+        self._handle = services.handle
+        self._spec = services.spec
         self._window = window
-        self._memory = memory
-        self._max_message_size = max_message_size
-        self._limit = spec.max_pending_messages
+        self._memory = services.client.memory
+        self._max_message_size = services.client.config.max_message_size
+        """The limit in bytes until a broker announces its own."""
+        self._limit = services.spec.max_pending_messages
         self._next_ticket = 0
         self._unsealed: deque[UnsealedMessage] = deque()
         self._batch = self.entry_builder.batch

@@ -5,31 +5,23 @@ counters of written messages. Sealed entries go to the send window and, while at
 `Admission` owns the limits, and gives each message its ticket.
 """
 
-from ...model.config import BatchingPolicy, OutgoingMessage, ProducerSpec, nanoseconds_of
+from ...model.config import BatchingPolicy, OutgoingMessage, nanoseconds_of
 from ...model.errors import InvalidMessage, MessageTooLarge, PulsarError
 from ..connecting.connection import Connection
-from ..connecting.services import ClientContext
-from ..memory import MemoryLimit, payload_size
+from ..memory import payload_size
 from .key_batches import KeyBatches
 from .open_batch import MEMBER_ALLOWANCE, OpenBatch
+from .producer_services import ProducerServices
 from .send_encoder import Frame, SendEncoder, encode_member
 from .send_window import SendWindow
 
 
 class EntryBuilder:
-    """Builds the entries of one producer.
+    """Builds the entries of one producer."""
 
-    `max_message_size`: the limit in bytes until a broker announces its own.
-    """
-
-    def __init__(
-        self,
-        context: ClientContext,
-        spec: ProducerSpec,
-        window: SendWindow,
-        max_message_size: int,
-        memory: MemoryLimit,
-    ) -> None:
+    def __init__(self, services: ProducerServices, window: SendWindow) -> None:
+        spec = services.spec
+        max_message_size = services.client.config.max_message_size
         self.connection: Connection | None = None
         """The connection for sealed entries; None while detached."""
         self.encoder: SendEncoder | None = None
@@ -51,13 +43,14 @@ class EntryBuilder:
         """The number of sealed batches."""
         self.batched = 0
         """The number of messages in sealed batches."""
-        self._context = context
+        self._context = services.context
         self._spec = spec
         self._window = window
-        self._memory = memory
+        self._memory = services.client.memory
         self._max_message_size = max_message_size
+        """The limit in bytes until a broker announces its own."""
         self._batch_delay = nanoseconds_of(policy.max_delay)
-        self._batch_timer = context.deadlines.slot(self.close_batch)
+        self._batch_timer = services.context.deadlines.slot(self.close_batch)
 
     # --- open batches ---
 
@@ -264,7 +257,7 @@ class EntryBuilder:
             if len(batch.tickets) > 1:
                 self.batches += 1
                 self.batched += len(batch.tickets)
-            self._window.add_key_batch(batch.tickets, oldest, batch.highest, frame, batch.size)
+            self._window.add_key_batch(batch, oldest, frame)
             if self.connection is not None:
                 self.messages_sent += len(batch.tickets)
                 self.bytes_sent += batch.size

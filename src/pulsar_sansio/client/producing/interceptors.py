@@ -19,8 +19,8 @@ from ...model.topic_name import TopicName
 from ..connecting.services import ClientContext
 from ..outputs import Closed, InterceptorFailed, Output, ProducerFailed, Receipts, SendFailed
 from .admission import Admission
+from .producer_services import Listener
 from .receipt_ids import ReceiptIds
-from .send_window import Listener
 
 
 class Interception:

@@ -15,7 +15,7 @@ from ...model.config import ProducerSpec
 from ...model.errors import PulsarError
 from ...model.message_id import EntryPosition, MessageId
 from ...model.topic_name import TopicName
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from ..outputs import (
     Attached,
     Closed,
@@ -88,7 +88,6 @@ class Partition:
 
     def __init__(
         self,
-        context: ClientContext,
         services: Services,
         owner: Owner,
         index: int,
@@ -96,11 +95,11 @@ class Partition:
         spec: ProducerSpec,
     ) -> None:
         """`spec` is that of the partition."""
-        self._context = context
+        self._context = services.context
         self._owner = owner
         self.index = index
         self.topic = TopicName.parse(spec.topic)
-        self.producer = Producer(context, services, owner.handle, wire_id, spec, self)
+        self.producer = Producer(services, owner.handle, wire_id, spec, self)
         self.admission = self.producer.admission
         self.ready = False
         """True once the partition was attached."""

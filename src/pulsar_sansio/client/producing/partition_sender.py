@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 from ...model.config import OutgoingMessage
 from ...model.errors import InvalidMessage, ProducerQueueIsFull, PulsarError
-from ..connecting.services import ClientContext
-from ..memory import MemoryLimit, payload_size
+from ..connecting.services import Services
+from ..memory import payload_size
 from ..outputs import SendFailed, Writable
 from .partition_producer import Partition
 from .routing import Router
@@ -49,12 +49,11 @@ class PartitionSender:
 
     def __init__(
         self,
-        context: ClientContext,
+        services: Services,
         handle: int,
         router: Router,
         partitions: int,
         window: int,
-        memory: MemoryLimit,
         begin: Callable[[int], Partition],
     ) -> None:
         self.partitions: list[Partition | None] = [None] * partitions
@@ -68,11 +67,11 @@ class PartitionSender:
         """The number of messages that failed without a partition."""
         self.was_full = False
         """A send was refused for lack of room; `Writable` is owed."""
-        self._context = context
+        self._context = services.context
         self._handle = handle
         self._router = router
         self._window = window
-        self._memory = memory
+        self._memory = services.memory
         self._next_ticket = 0
         """The next ticket, while no partition is current."""
         self._current: Partition | None = None

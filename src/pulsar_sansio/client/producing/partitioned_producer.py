@@ -24,7 +24,7 @@ from ...core.transitions import Transitions
 from ...model.config import OutgoingMessage, ProducerSpec, nanoseconds_of
 from ...model.errors import ClosedError, PulsarError
 from ...model.topic_name import TopicName
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from ..explanation import Part, several
 from ..gathered_requests import GatheredRequests
 from ..joint_attachment import JointAttachment
@@ -109,13 +109,13 @@ class PartitionedProducer:
 
     def __init__(
         self,
-        context: ClientContext,
         services: Services,
         handle: int,
         spec: ProducerSpec,
         partitions: int,
         taken: Handover,
     ) -> None:
+        context = services.context
         self.handle = handle
         self.topic = TopicName.parse(spec.topic)
         self.state: State = Opening(taken.give_up_at)
@@ -128,7 +128,7 @@ class PartitionedProducer:
         PART-13)."""
         self._router = Router(spec, partitions, context.rng)
         self._sender = PartitionSender(
-            context, handle, self._router, partitions, self._window, services.memory, self._start_later
+            services, handle, self._router, partitions, self._window, self._start_later
         )
         self.append = self._sender.append
         self._alive: dict[Partition, None] = {}
@@ -277,7 +277,7 @@ class PartitionedProducer:
         spec = replace(self.spec, topic=topic, max_pending_messages=self._window)
         if wire_id is None:
             wire_id = self._services.next_producer_id()
-        partition = Partition(self._context, self._services, self, index, wire_id, spec)
+        partition = Partition(self._services, self, index, wire_id, spec)
         self._alive[partition] = None
         if self._name is None:
             self._unnamed.append(partition)

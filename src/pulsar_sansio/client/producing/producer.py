@@ -8,10 +8,9 @@ exactly once, by `Receipts` or `SendFailed`.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, Literal
 
-from ...model.config import OutgoingMessage, ProducerAccessMode, ProducerSpec, nanoseconds_of
+from ...model.config import OutgoingMessage, ProducerSpec, nanoseconds_of
 from ...model.errors import (
     ChecksumMismatch,
     ClosedError,
@@ -29,23 +28,18 @@ from ..connecting.attachment import Attachment
 from ..connecting.connection import Connection
 from ..connecting.explaining import route
 from ..connecting.refusal_policy import Decision
-from ..connecting.services import ClientContext, Services
+from ..connecting.services import Services
 from ..outputs import Attached, Closed, Detached, ProducerFailed, ProducerReady
 from ..statistics import ProducerStatistics, SendLatency
 from . import explaining
 from .admission import Admission, UnsealedMessage
 from .interceptors import InterceptedAdmission, Interception
+from .producer_services import Listener, ProducerServices
+from .registration import Registration
 from .send_encoder import is_intact
-from .send_window import Flush, Listener, SendWindow
+from .send_window import Flush, SendWindow
 
 Command = proto.BaseCommand
-
-_ACCESS_MODES = {
-    ProducerAccessMode.SHARED: proto.Shared,
-    ProducerAccessMode.EXCLUSIVE: proto.Exclusive,
-    ProducerAccessMode.WAIT_FOR_EXCLUSIVE: proto.WaitForExclusive,
-    ProducerAccessMode.EXCLUSIVE_WITH_FENCING: proto.ExclusiveWithFencing,
-}
 
 
 @dataclass(slots=True)
@@ -78,8 +72,7 @@ class Producer:
 
     def __init__(
         self,
-        context: ClientContext,
-        services: Services,
+        client: Services,
         handle: int,
         wire_id: int,
         spec: ProducerSpec,
@@ -88,52 +81,30 @@ class Producer:
         self.handle = handle
         self.wire_id = wire_id
         self.spec = spec
-        self.topic = TopicName.parse(spec.topic)
-        self._context = context
-        ended = services.ended if listener is None else listener.ended
+        self.topic = topic = TopicName.parse(spec.topic)
+        ended = client.ended if listener is None else listener.ended
         interception: Interception | None = None
         if spec.interceptors:
             listener = interception = Interception(
-                context, handle, self.topic, spec.interceptors, listener, ended
+                client.context, handle, topic, spec.interceptors, listener, ended
             )
             ended = interception.ended
         self._interception = interception
-        self._emit = emit = context.emit if listener is None else listener.on_output
-        self._services = services
+        self._services = services = ProducerServices(client, handle, wire_id, spec, topic, listener)
+        self._emit = services.emit
         send_timeout = nanoseconds_of(spec.send_timeout)
         # The attachment makes one attempt just before messages begin to time out (rule HAND-07).
         mandatory_stop = max(100_000_000, send_timeout - 100_000_000) if send_timeout else 0
-        self.attachment = Attachment(
-            context,
-            services,
-            self.topic,
-            self,
-            mandatory_stop=mandatory_stop,
-            ended=ended,
-        )
-        self._epoch = 0
-        self._topic_epoch: int | None = None
-        """The broker's epoch of exclusive access, which every reconnect repeats.
-
-        The broker refuses an old epoch, because another producer has had exclusive access since.
-        """
-        self._name = spec.name
+        self.attachment = Attachment(client, topic, self, mandatory_stop=mandatory_stop, ended=ended)
+        self._registration = Registration(services)
         self._was_ready = False
         self._reason: PulsarError | None = None
         """The cause of a close that the application did not ask for; else None."""
-        self._window = SendWindow(
-            context,
-            handle,
-            wire_id,
-            self.topic.partition,
-            send_timeout,
-            self._timed_out,
-            services.memory,
-            listener,
-        )
-        make = Admission if interception is None else partial(InterceptedAdmission, interception)
-        self._admission: Admission = make(
-            context, handle, spec, self._window, services.config.max_message_size, services.memory, emit
+        self._window = SendWindow(services, self._timed_out)
+        self._admission = (
+            Admission(services, self._window)
+            if interception is None
+            else InterceptedAdmission(interception, services, self._window)
         )
         self._entry_builder = self._admission.entry_builder
         self.on_receipt = self._window.on_receipt
@@ -173,20 +144,20 @@ class Producer:
 
     def explain(self) -> list[str]:
         """Describe what the producer waits for."""
-        now, memory = self._context.now, self._services.memory
+        now, memory = self._services.context.now, self._services.client.memory
         held = explaining.window(self._admission, self._window, memory, self.spec.send_timeout, now)
         return [route(self.attachment, now), *held]
 
     @property
     def described(self) -> str:
         """The producer and its topic in words, for error texts."""
-        return f"producer {self._name!r} on {self.topic}" if self._name else f"producer on {self.topic}"
+        return self._registration.described
 
     # --- partitioned topics ---
 
     def take_name(self, name: str) -> None:
         """Open under this name, which the broker gave to another partition's producer."""
-        self._name = name
+        self._registration.name = name
 
     def hand_over(self) -> Handover:
         """Return all messages and flushes, for a partitioned producer to send."""
@@ -291,27 +262,7 @@ class Producer:
     # --- calls of the attachment: see `AttachmentOwner` ---
 
     def open_command(self, request_id: int, connection: Connection) -> bytes:
-        """Return PRODUCER; the epoch starts at 0 and grows with every attempt (WIRE-06)."""
-        command = proto.CommandProducer(
-            topic=str(self.topic),
-            producer_id=self.wire_id,
-            request_id=request_id,
-            encrypted=False,
-            epoch=self._epoch,
-            user_provided_producer_name=self.spec.name is not None,
-            producer_access_mode=_ACCESS_MODES[self.spec.access_mode],
-            txn_enabled=False,
-        )
-        self._epoch += 1
-        if self._topic_epoch is not None:
-            command.topic_epoch = self._topic_epoch
-        if self._name is not None:
-            command.producer_name = self._name
-        if self.spec.initial_subscription is not None:
-            command.initial_subscription_name = self.spec.initial_subscription
-        for key, value in self.spec.properties.items():
-            command.metadata.add(key=key, value=value)
-        return encode_command(Command.PRODUCER, command)
+        return encode_command(Command.PRODUCER, self._registration.command(request_id))
 
     def close_command(self, request_id: int) -> bytes:
         command = proto.CommandCloseProducer(producer_id=self.wire_id, request_id=request_id)
@@ -320,20 +271,12 @@ class Producer:
     positioned: ClassVar[bool] = True
 
     def has_to_wait(self, reply: Any) -> bool:
-        """True while another producer has exclusive access. The name in the reply is final."""
-        if (
-            self.spec.access_mode is not ProducerAccessMode.WAIT_FOR_EXCLUSIVE
-            or not reply.HasField("producer_ready")
-            or reply.producer_ready
-        ):
-            return False
-        self._name = self._name or reply.producer_name or None
-        return True
+        return self._registration.has_to_wait(reply)
 
     def on_opened(self, connection: Connection, reply: Any) -> None:
         """PRODUCER_SUCCESS came: adopt name and ids, and resend after a reconnect (rules PROD-18,
         PROD-46)."""
-        name = self._name or reply.producer_name
+        name = self._registration.name or reply.producer_name
         if not name or (reply.HasField("producer_ready") and not reply.producer_ready):
             what = (
                 "gave the producer no name"
@@ -342,9 +285,7 @@ class Producer:
             )
             connection.close(RemoteProtocolError(f"the broker {what}"))
             return
-        self._name = name
-        if reply.HasField("topic_epoch"):
-            self._topic_epoch = reply.topic_epoch
+        self._registration.accepted(name, reply)
         last_sequence_id = max(reply.last_sequence_id, -1)
         self._window.last_sequence_id = max(self._window.last_sequence_id, last_sequence_id)
         if self._was_ready:

@@ -16,10 +16,10 @@ from ...model.config import CompressionType, OutgoingMessage
 from ...model.errors import ChecksumMismatch, MessageTooLarge
 from ...wire import (
     PLAIN_LIMIT,
+    FrameDecoder,
     MessageMetadata,
     SingleMessageMetadata,
     compress,
-    decode_frame,
     encode_keyed,
     encode_message_metadata,
     encode_plain_send,
@@ -274,7 +274,7 @@ def encode_member(message: OutgoingMessage, sequence_id: int) -> bytes:
 def is_intact(frame: Frame) -> bool:
     """Tell whether the checksum of a sealed frame matches its content."""
     whole = frame if isinstance(frame, bytes) else b"".join(frame)
-    decoded = decode_frame(whole, 0, len(whole))
+    decoded = FrameDecoder().decode(whole, 0, len(whole))
     assert decoded is not None
     try:
         unpack_payload(decoded[1].payload)

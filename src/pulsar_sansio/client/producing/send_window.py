@@ -1,5 +1,5 @@
-"""`SendWindow`: the sealed messages of a producer that no receipt has confirmed yet (rules PROD-42 to
-PROD-47).
+"""`SendWindow`: the sealed messages of a producer that no receipt has confirmed yet (rules PROD-42,
+PROD-43, PROD-47).
 
 The window owns the entries in the order of sending, matches each receipt with the oldest entry, and applies
 the send timeout. It reports each ticket by `Receipts` or `SendFailed`, and answers flushes. The `Admission`
@@ -8,16 +8,15 @@ and the `EntryBuilder` own messages that are not sealed yet.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
+from ...model.config import nanoseconds_of
 from ...model.errors import PulsarError, RemoteProtocolError
 from ...model.message_id import EntryPosition
 from ...wire import SendReceipt
 from ..connecting.connection import Connection
-from ..connecting.services import ClientContext
-from ..memory import MemoryLimit
-from ..outputs import Output, Receipts, RequestDone, RequestFailed, SendFailed
-from .key_batches import runs
+from ..outputs import Receipts, RequestDone, RequestFailed, SendFailed
+from .key_batches import KeyBatch, runs
+from .producer_services import ProducerServices
 from .receipt_ids import ReceiptIds
 from .send_encoder import Frame
 
@@ -26,28 +25,6 @@ LATENCIES = 1024
 
 UNSET_UINT64 = 2**63
 """A receipt's highest_sequence_id of this size or more means "none" (brokers send 2^64-1)."""
-
-
-class Listener(Protocol):
-    """The receiver of a producer's outputs in place of the application: see `partition_producer`."""
-
-    def on_output(self, output: Output) -> None:
-        """Receive an output, other than the receipts that `confirmed` receives."""
-        ...
-
-    def confirmed(
-        self, ticket: int, count: int, ledger_id: int, entry_id: int, first_chunk: EntryPosition | None
-    ) -> int:
-        """Tickets `ticket` to `ticket + count - 1`, the messages of one entry, are confirmed.
-
-        Returns the application's ticket of the first message, or -1 if the listener reported the receipts.
-        Every lower ticket is settled. Otherwise, and for parts of an entry, `on_output` gets `Receipts`.
-        """
-        ...
-
-    def ended(self, handle: int, error: PulsarError | None) -> None:
-        """The producer ended permanently, which an output reported before."""
-        ...
 
 
 class Entry:
@@ -93,17 +70,10 @@ class KeyEntry(Entry):
 
     __slots__ = ("_oldest", "tickets")
 
-    def __init__(
-        self,
-        tickets: Sequence[int],
-        oldest: int,
-        sequence_id: int,
-        highest: int | None,
-        frame: Frame,
-        size: int,
-        sealed: int,
-    ) -> None:
-        super().__init__(tickets[0], len(tickets), sequence_id, highest, frame, size, sealed)
+    def __init__(self, batch: KeyBatch, oldest: int, frame: Frame, sealed: int) -> None:
+        tickets, last = batch.tickets, batch.highest
+        highest = last if len(tickets) > 1 else None
+        super().__init__(tickets[0], len(tickets), last, highest, frame, batch.size, sealed)
         self.tickets: Sequence[int] = tickets
         self._oldest = oldest
 
@@ -138,9 +108,8 @@ def _ignore() -> None:
 class SendWindow:
     """The unconfirmed entries of one producer.
 
-    `send_timeout`: nanoseconds, 0 for none. `memory`: the client's memory, released as messages are settled.
-    `listener`: receives outputs in place of the application. `on_timeout` is called when the oldest entry has
-    timed out; `on_settled`, after entries were settled, while `watched`.
+    `on_timeout` is called when the oldest entry has timed out; `on_settled`, after entries were settled,
+    while `watched`.
     """
 
     __slots__ = (
@@ -169,17 +138,7 @@ class SendWindow:
         "watched",
     )
 
-    def __init__(
-        self,
-        context: ClientContext,
-        handle: int,
-        wire_id: int,
-        partition: int,
-        send_timeout: int,
-        on_timeout: Callable[[], None],
-        memory: MemoryLimit,
-        listener: Listener | None = None,
-    ) -> None:
+    def __init__(self, services: ProducerServices, on_timeout: Callable[[], None]) -> None:
         self.entries: deque[Entry] = deque()
         self.messages = 0
         """The number of messages in all entries."""
@@ -191,23 +150,25 @@ class SendWindow:
         """Nanoseconds from sealing to receipt, for the first of each run of receipts."""
         self.watched = False
         self.on_settled: Callable[[], None] = _ignore
-        self._context = context
-        self._memory = memory
-        self._listener = listener
-        self._emit = context.emit if listener is None else listener.on_output
-        self._handle = handle
-        self._wire_id = wire_id
-        self._partition = partition
-        self._send_timeout = send_timeout
+        self._context = services.context
+        self._memory = services.client.memory
+        """The client's memory, released as messages are settled."""
+        self._listener = services.listener
+        self._emit = services.emit
+        self._handle = services.handle
+        self._wire_id = services.wire_id
+        self._partition = services.topic.partition
+        self._send_timeout = nanoseconds_of(services.spec.send_timeout)
+        """Nanoseconds; 0 for none."""
         self._on_timeout = on_timeout
-        self._timer = context.deadlines.slot(self._check_timeout)
+        self._timer = services.context.deadlines.slot(self._check_timeout)
         self._flushes: deque[Flush] = deque()
         self._first_chunk: EntryPosition | None = None
         """The position of the first chunk of the message whose chunks are being confirmed."""
         self._newest_chunk: EntryPosition = (-1, -1)
         """The position of the newest confirmed chunk."""
         self._newest_receipts: Receipts | None = None
-        self._newest_ids = ReceiptIds(partition)
+        self._newest_ids = ReceiptIds(self._partition)
         self._newest_end = 0
         """The ticket that extends the newest `Receipts`."""
 
@@ -218,13 +179,10 @@ class SendWindow:
         self.entries.append(Entry(ticket, count, sequence_id, highest, frame, size, self._started()))
         self.messages += count
 
-    def add_key_batch(
-        self, tickets: Sequence[int], oldest: int, sequence_id: int, frame: Frame, size: int
-    ) -> None:
+    def add_key_batch(self, batch: KeyBatch, oldest: int, frame: Frame) -> None:
         """Add a key-based batch of a round whose lowest ticket is `oldest`."""
-        highest = sequence_id if len(tickets) > 1 else None
-        self.entries.append(KeyEntry(tickets, oldest, sequence_id, highest, frame, size, self._started()))
-        self.messages += len(tickets)
+        self.entries.append(KeyEntry(batch, oldest, frame, self._started()))
+        self.messages += len(batch.tickets)
 
     def _started(self) -> int:
         """Return the time, and make sure that the send timeout runs."""

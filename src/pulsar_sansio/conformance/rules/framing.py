@@ -65,7 +65,7 @@ def commands_are_known(state: State, kind: int) -> Finding:
 
 
 def explain(data: Any, position: int, limit: int, reason: str) -> BadFrame:
-    """Describe bytes that `decode_frame` refused, for the rules of this module."""
+    """Describe bytes that `FrameDecoder` refused, for the rules of this module."""
     total_size = int.from_bytes(data[position : position + 4], "big")
     has_command = len(data) >= position + 8
     command_size = int.from_bytes(data[position + 4 : position + 8], "big") if has_command else None

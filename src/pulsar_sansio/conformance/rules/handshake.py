@@ -22,7 +22,7 @@ _HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:/\[\]\s]+):[0-9]{1,5}")
 @rule("CONN-01", side=Side.CLIENT)
 def connect_is_first(state: State, kind: int) -> Finding:
     """CONNECT goes out as the client's first frame."""
-    if state.connect_seen or kind == c.CONNECT:
+    if state.handshake.connect_seen or kind == c.CONNECT:
         return None
     return f"{c.name_of(kind)} before CONNECT"
 
@@ -30,7 +30,7 @@ def connect_is_first(state: State, kind: int) -> Finding:
 @rule("CHECK-01", side=Side.CLIENT)
 def client_waits_for_connected(state: State, kind: int) -> Finding:
     """Until CONNECTED has come the client sends nothing but AUTH_RESPONSE, PING and PONG."""
-    if not state.connect_seen or state.connected or kind in c.HANDSHAKE_OF_CLIENT:
+    if not state.handshake.connect_seen or state.connected or kind in c.HANDSHAKE_OF_CLIENT:
         return None
     return f"{c.name_of(kind)} before CONNECTED"
 
@@ -38,7 +38,7 @@ def client_waits_for_connected(state: State, kind: int) -> Finding:
 @rule("CHECK-02", side=Side.BROKER)
 def broker_does_not_begin(state: State, kind: int) -> Finding:
     """Before CONNECT the broker sends nothing, except PONG and an ERROR about the connection itself."""
-    if state.connect_seen or kind in (c.ERROR, c.PONG):
+    if state.handshake.connect_seen or kind in (c.ERROR, c.PONG):
         return None
     return f"{c.name_of(kind)} before CONNECT"
 
@@ -46,7 +46,7 @@ def broker_does_not_begin(state: State, kind: int) -> Finding:
 @rule("CONN-03", side=Side.BROKER)
 def broker_shakes_hands(state: State, kind: int) -> Finding:
     """After CONNECT only CONNECTED, AUTH_CHALLENGE, ERROR and PING are legal until CONNECTED has come."""
-    if not state.connect_seen or state.connected or kind in c.HANDSHAKE_OF_BROKER:
+    if not state.handshake.connect_seen or state.connected or kind in c.HANDSHAKE_OF_BROKER:
         return None
     return f"{c.name_of(kind)} before CONNECTED"
 
@@ -54,7 +54,7 @@ def broker_shakes_hands(state: State, kind: int) -> Finding:
 @rule("CHECK-03", c.CONNECT)
 def connect_once(state: State, connect: Any) -> Finding:
     """CONNECT comes once on a connection."""
-    return "a second CONNECT" if state.connect_seen else None
+    return "a second CONNECT" if state.handshake.connect_seen else None
 
 
 @rule("CONN-04", c.CONNECTED)
@@ -66,9 +66,10 @@ def connected_once(state: State, connected: Any) -> Finding:
 @rule("WIRE-01", c.CONNECTED)
 def the_smaller_version(state: State, connected: Any) -> Finding:
     """CONNECTED carries the smaller of both versions, so never one above the client's."""
-    if connected.protocol_version <= max(state.client_version, 0):
+    offered = state.handshake.client_version
+    if connected.protocol_version <= max(offered, 0):
         return None
-    return f"CONNECTED says version {connected.protocol_version}, CONNECT offered {state.client_version}"
+    return f"CONNECTED says version {connected.protocol_version}, CONNECT offered {offered}"
 
 
 @rule("CONN-02", c.CONNECT)
@@ -83,7 +84,7 @@ def proxy_target(state: State, connect: Any) -> Finding:
 @rule("CHECK-04", c.AUTH_RESPONSE)
 def response_to_a_challenge(state: State, response: Any) -> Finding:
     """AUTH_RESPONSE answers an AUTH_CHALLENGE, one for one."""
-    return None if state.challenges else "AUTH_RESPONSE without an AUTH_CHALLENGE"
+    return None if state.handshake.challenges else "AUTH_RESPONSE without an AUTH_CHALLENGE"
 
 
 @rule("CHECK-05", c.AUTH_RESPONSE)
@@ -98,7 +99,7 @@ def response_is_complete(state: State, command: Any) -> Finding:
 @rule("CHECK-06", c.AUTH_CHALLENGE)
 def refresh_was_offered(state: State, challenge: Any) -> Finding:
     """New credentials are asked for only on connections whose client offered that (feature flag 1)."""
-    if not state.connected or state.client_flags.supports_auth_refresh:
+    if not state.connected or state.handshake.client_flags.supports_auth_refresh:
         return None
     return "AUTH_CHALLENGE after CONNECTED to a client without supports_auth_refresh"
 
@@ -106,9 +107,9 @@ def refresh_was_offered(state: State, challenge: Any) -> Finding:
 @rule("GAP-33", c.AUTH_RESPONSE)
 def bounded_rounds(state: State, response: Any) -> Finding:
     """At most 10 challenges of one handshake are answered."""
-    if state.connected or state.challenge_rounds <= MAX_CHALLENGES:
+    if state.connected or state.handshake.challenge_rounds <= MAX_CHALLENGES:
         return None
-    return f"the answer to challenge {state.challenge_rounds} of one handshake"
+    return f"the answer to challenge {state.handshake.challenge_rounds} of one handshake"
 
 
 # --- keep-alive ------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ def confirmed_acknowledgements(state: State, ack: Any) -> Finding:
 @rule("CHECK-10", c.WATCH_TOPIC_LIST)
 def watching_was_offered(state: State, watch: Any) -> Finding:
     """WATCH_TOPIC_LIST goes only to brokers that offer it (feature flag 4)."""
-    if state.broker_flags is None or state.broker_flags.supports_topic_watchers:
+    if state.handshake.broker_flags is None or state.handshake.broker_flags.supports_topic_watchers:
         return None
     return "WATCH_TOPIC_LIST to a broker without supports_topic_watchers"
 
@@ -59,9 +59,9 @@ def watching_was_offered(state: State, watch: Any) -> Finding:
 @rule("CHECK-11", c.PARTITIONED_METADATA)
 def no_creation_was_offered(state: State, query: Any) -> Finding:
     """metadata_auto_creation_enabled is false only towards brokers that honour it (feature flag 5)."""
-    if query.metadata_auto_creation_enabled or state.broker_flags is None:
+    if query.metadata_auto_creation_enabled or state.handshake.broker_flags is None:
         return None
-    if state.broker_flags.supports_get_partitioned_metadata_without_auto_creation:
+    if state.handshake.broker_flags.supports_get_partitioned_metadata_without_auto_creation:
         return None
     return "metadata_auto_creation_enabled=false to a broker that does not honour it"
 
@@ -71,7 +71,7 @@ def broker_entry_metadata_was_offered(state: State, message: Any) -> Finding:
     """Broker entry metadata goes only to clients that can read it (version 18, feature flag 2)."""
     if not state.entry.broker_block:
         return None
-    if state.version >= 18 and state.client_flags.supports_broker_entry_metadata:
+    if state.version >= 18 and state.handshake.client_flags.supports_broker_entry_metadata:
         return None
     return "broker entry metadata to a client that cannot read it"
 

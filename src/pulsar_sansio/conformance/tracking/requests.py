@@ -17,27 +17,27 @@ from .producers import closed_producer, learn_schema, refused_producer
 
 
 def _connect(state: State, connect: Any) -> None:
-    state.connect_seen = True
-    state.client_version = state.version = connect.protocol_version
-    state.client_flags = connect.feature_flags
+    state.handshake.connect_seen = True
+    state.handshake.client_version = state.version = connect.protocol_version
+    state.handshake.client_flags = connect.feature_flags
 
 
 def _connected(state: State, connected: Any) -> None:
     state.connected = True
-    state.version = min(connected.protocol_version, state.client_version)
-    state.broker_flags = connected.feature_flags
+    state.version = min(connected.protocol_version, state.handshake.client_version)
+    state.handshake.broker_flags = connected.feature_flags
     if connected.max_message_size > 0:
         state.max_message_size = connected.max_message_size
 
 
 def _challenge(state: State, challenge: Any) -> None:
-    state.challenges += 1
+    state.handshake.challenges += 1
     if not state.connected:
-        state.challenge_rounds += 1
+        state.handshake.challenge_rounds += 1
 
 
 def _challenge_response(state: State, response: Any) -> None:
-    state.challenges = max(0, state.challenges - 1)
+    state.handshake.challenges = max(0, state.handshake.challenges - 1)
 
 
 def _ping(state: State, ping: Any) -> None:

@@ -2,8 +2,8 @@
 
 Durations are float seconds, as everywhere in trio. A machine turns them into integer nanoseconds once,
 when it takes the spec. Every spec checks itself when it is made. It raises `InvalidConfiguration`, which
-names the option, the given value and the allowed values. Defaults are those of the Java client (rules
-CFG-001 to CFG-232) unless the option says otherwise.
+names the option, the given value and the allowed values. Defaults are those of the Java client
+unless the option says otherwise (table CFG of docs/rules.md).
 """
 
 from .batch_receive import BatchReceivePolicy

@@ -17,7 +17,7 @@ from .topics import check_topics, names_of
 
 
 class SubscriptionType(Enum):
-    """The ways in which a subscription shares its messages among its consumers (rules SUBT-01 to SUBT-08)."""
+    """The ways in which a subscription shares its messages among its consumers (rule SUBT-01)."""
 
     EXCLUSIVE = "exclusive"
     SHARED = "shared"

@@ -24,7 +24,7 @@ class CompressionType(IntEnum):
 
 class ProducerAccessMode(Enum):
     """The access of other producers to the topic while this producer is open (exchanges of PRODUCER; rules
-    BROKER-33 to BROKER-36)."""
+    BROKER-34, BROKER-35, BROKER-36)."""
 
     SHARED = "shared"
     EXCLUSIVE = "exclusive"
@@ -41,7 +41,7 @@ class ProducerAccessMode(Enum):
 
 
 class RoutingMode(Enum):
-    """The choice of a partition for each message (rules ROUTE-01 to ROUTE-05). In both modes the hash of a
+    """The choice of a partition for each message (rules ROUTE-01, ROUTE-02). In both modes the hash of a
     message's key chooses the partition, where it has a key."""
 
     ROUND_ROBIN = "round_robin"

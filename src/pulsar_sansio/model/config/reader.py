@@ -44,7 +44,7 @@ class ReaderSpec:
     have to batch by key (`BatchingPolicy.by_key`).
     `raw_batches`: the application gets each batch in one piece. This serves an application that takes batches
     apart better by itself, or does not need all of a batch. The items of `Messages` are `ReceivedBatch`s
-    whose `entry.batch` is an `RawBatch`. Messages that the compactor has taken out of a batch are still in
+    whose `entry.batch` is a `RawBatch`. Messages that the compactor has taken out of a batch are still in
     it. Batches and messages that inflate to more than 32 times their size on the wire stay compressed until
     the application reads them. A waiting one so takes at most 32 times its size on the wire. Reading a
     malformed one raises `FrameError` or `DecompressionFailed`.

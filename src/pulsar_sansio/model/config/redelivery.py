@@ -48,7 +48,7 @@ class RedeliveryBackoff:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterPolicy:
-    """The limits and topics for messages that cannot be processed (rules DLQ-01 to DLQ-09, RETRY-03).
+    """The limits and topics for messages that cannot be processed (rules DLQ-01, RETRY-03).
 
     `max_redeliver_count`: 1 and more. A message goes to the dead-letter topic when it is delivered with a
     greater redelivery count, or was to be consumed later more often than that. Only Shared and Key_Shared

@@ -12,8 +12,8 @@ from google.protobuf.message_factory import GetMessageClass
 
 from ...model.errors import FrameError
 from .. import proto
-from .command_frame import check_no_payload
-from .hot_commands import HOT_DECODERS
+from ..command_frame import check_no_payload
+from .hot_commands import HOT_NUMBERS
 
 
 class _Texts(NamedTuple):
@@ -81,9 +81,9 @@ def _decoder_of(number: int, command: Any) -> Callable[[bytes, int, int, int], M
 COLD_DECODERS: dict[int, Callable[[bytes, int, int, int], Message]] = {
     field.number: _decoder_of(field.number, field.message_type)
     for field in proto.BaseCommand.DESCRIPTOR.fields
-    if field.message_type is not None and field.number not in HOT_DECODERS
+    if field.message_type is not None and field.number not in HOT_NUMBERS
 }
-"""The decoders of the other commands, called as `HOT_DECODERS` are.
+"""The decoders of the other commands, called as a `Decoder` of `hot_commands` is.
 
 They raise `FrameError` for a command that is malformed, lacks a required field, has text that is
 not UTF-8, or is followed by anything."""

@@ -2,24 +2,25 @@
 
 The commands that a consumer sends in return are in `receiver_commands`.
 
-It is an immutable record whose `encode()` gives the whole frame; `encode_…` does the same without a
-record. `decode_…` takes a command out of its BaseCommand. A short loop reads the fields real peers write,
-in any order; the general way by table takes over at any other field. It raises `FrameError` for a malformed
-or incomplete command, and `IndexError` where the data end early.
+It is an immutable record whose `encode()` gives the whole frame; `encode_…` does the same without a record.
+`DeliveryDecoder` takes a command out of its BaseCommand. It compares the command with the template of an
+earlier one. Without such a template, a short loop reads the fields that real peers write, in any order. The
+decoder by table takes over at any other field. The decoder raises `FrameError` for a malformed or incomplete
+command, and `IndexError` where the data end early.
 
 The record keeps fields without an attribute as bytes in `rest`, those of the position inside it in
 `position_rest`. `encode` writes them back at the end.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..ack_sets import bits_from_words, words_from_bits
+from ..command_frame import JOIN_LIMIT, MESSAGE, build_frame, command_tag
 from ..fields import BYTES, INT64, UINT32, UINT64, Field, Layout, signed_64
-from ..messages.decode_cache import LONGEST_NUMBER, LONGEST_REMEMBERED, cut, make_room, reader
 from ..positions import MINUS_ONE, take_position
+from ..uniform.command_templates import DELIVERY_KEY, DeliveryTemplate, delivery_template
+from ..uniform.decode_cache import DecodeCache, remember
 from ..varint import VALUE_OF_CONTINUED, VALUE_OF_SMALL, encode_varint, read_varint
-from .command_frame import JOIN_LIMIT, MESSAGE, build_frame, command_tag
 
 _MESSAGE_TAG = command_tag(MESSAGE)
 _new_tuple = tuple.__new__
@@ -124,97 +125,62 @@ def encode_message(
     return [head + stored] if len(stored) <= JOIN_LIMIT else [head, stored]
 
 
-# Entries for one consumer from one ledger differ in the entry's number alone. The decoder remembers the
-# bytes before and behind it (see `likeness_of`).
+class DeliveryDecoder:
+    """Decodes MESSAGE commands; one connection owns it. `templates`: those of the commands it has decoded."""
+
+    __slots__ = ("templates",)
+
+    def __init__(self) -> None:
+        self.templates: DecodeCache[bytes, DeliveryTemplate] = {}
+        """The first `DELIVERY_KEY` bytes of a command -> the template that the command probably has."""
+
+    def decode(self, data: bytes, position: int, end: int, frame_end: int) -> MessageCommand:
+        """Take the command at `data[position:end]` out of its frame."""
+        template = self.templates.get(data[position : position + DELIVERY_KEY])
+        if template is not None and position + template.size == end:
+            front, low, high, back = template.read(data, position)
+            if front == template.front and back == template.back:
+                entry_id = VALUE_OF_SMALL.get(high)
+                if low and entry_id is not None:
+                    entry_id = (entry_id << 14) + VALUE_OF_CONTINUED.get(low, -(1 << 30))
+                if entry_id is not None and entry_id >= 0:
+                    return _new_tuple(
+                        MessageCommand,
+                        (
+                            template.consumer_id,
+                            template.ledger_id,
+                            entry_id,
+                            template.partition,
+                            -1,
+                            template.redelivery_count,
+                            None,
+                            template.consumer_epoch,
+                            data[end:frame_end],
+                            b"",
+                            b"",
+                        ),
+                    )
+        command, entry = _decode_common_fields(data, position, end, data[end:frame_end])
+        if entry:
+            learnt = delivery_template(
+                data,
+                position,
+                entry,
+                end,
+                command.consumer_id,
+                command.ledger_id,
+                command.partition,
+                command.redelivery_count,
+                command.consumer_epoch,
+            )
+            if learnt is not None:
+                remember(self.templates, data[position : position + DELIVERY_KEY], learnt)
+        return command
 
 
-class Facts(NamedTuple):
-    """The values that are the same in commands that look alike."""
-
-    consumer_id: int
-    ledger_id: int
-    partition: int
-    redelivery_count: int
-    consumer_epoch: int | None
-
-
-class DecodeCache(NamedTuple):
-    """The remembered form of commands that look alike."""
-
-    size: int
-    read: Callable[[bytes, int], tuple[Any, ...]]
-    """Reads: front, two lower bytes of the entry's number if it has more than two, the other bytes, back."""
-    front: bytes
-    back: bytes
-    facts: Facts
-    sizes: tuple[int, int, int]
-    """The bytes of front, of the entry's number, and of back."""
-
-
-_likenesses: dict[bytes, DecodeCache] = {}
-
-
-def likeness_of(data: bytes, position: int) -> DecodeCache | None:
-    """Find the form that the command at `position` probably has: a remembered one that begins like it.
-
-    Gives None where the decoder remembers no such form.
-    """
-    return _likenesses.get(data[position : position + 6])
-
-
-def decode_message(data: bytes, position: int, end: int, frame_end: int) -> MessageCommand:
-    likeness = _likenesses.get(data[position : position + 6])
-    if likeness is not None and position + likeness[0] == end:
-        _, read, front, back, facts, _ = likeness
-        found_front, low, high, found_back = read(data, position)
-        if found_front == front and found_back == back:
-            entry_id = VALUE_OF_SMALL.get(high)
-            if low and entry_id is not None:
-                entry_id = (entry_id << 14) + VALUE_OF_CONTINUED.get(low, -(1 << 30))
-            if entry_id is not None and entry_id >= 0:
-                consumer_id, ledger_id, partition, redelivery_count, epoch = facts
-                return _new_tuple(
-                    MessageCommand,
-                    (
-                        consumer_id,
-                        ledger_id,
-                        entry_id,
-                        partition,
-                        -1,
-                        redelivery_count,
-                        None,
-                        epoch,
-                        data[end:frame_end],
-                        b"",
-                        b"",
-                    ),
-                )
-    return _decode_usual_message(data, position, end, data[end:frame_end])
-
-
-def _remember(data: bytes, start: int, entry_start: int, end: int, command: MessageCommand) -> None:
-    entry_end = read_varint(data, entry_start)[1]
-    length = entry_end - entry_start
-    if length > LONGEST_NUMBER or end - start > LONGEST_REMEMBERED:
-        return
-    make_room(_likenesses)
-    _likenesses[data[start : start + 6]] = DecodeCache(
-        end - start,
-        reader(entry_start - start, *cut(length), end - entry_end),
-        data[start:entry_start],
-        data[entry_end:end],
-        Facts(
-            command.consumer_id,
-            command.ledger_id,
-            command.partition,
-            command.redelivery_count,
-            command.consumer_epoch,
-        ),
-        (entry_start - start, length, end - entry_end),
-    )
-
-
-def _decode_usual_message(data: bytes, position: int, end: int, payload: bytes) -> MessageCommand:
+def _decode_common_fields(data: bytes, position: int, end: int, payload: bytes) -> tuple[MessageCommand, int]:
+    """Decode a command with the fields that real brokers write: the command, and where its entry's number
+    begins. That place is 0 where the command has another field, and `_decode_any_message` read it."""
     start = position
     consumer_id = ledger_id = entry_id = epoch = None
     partition = -1
@@ -226,7 +192,7 @@ def _decode_usual_message(data: bytes, position: int, end: int, payload: bytes) 
         position += 2
         if value > 0x7F:
             if tag & 1:  # of another wire type: what follows is no varint
-                return _decode_any_message(data, start, end, payload)
+                return _decode_any_message(data, start, end, payload), 0
             value, position = read_varint(data, position - 1)
         if tag == 0x08:
             consumer_id = value
@@ -239,7 +205,7 @@ def _decode_usual_message(data: bytes, position: int, end: int, payload: bytes) 
                 value_start = position - 1
                 if value > 0x7F:
                     if tag & 1:
-                        return _decode_any_message(data, start, end, payload)
+                        return _decode_any_message(data, start, end, payload), 0
                     byte = data[position]
                     if byte < 0x80:
                         value = value & 0x7F | byte << 7
@@ -258,25 +224,24 @@ def _decode_usual_message(data: bytes, position: int, end: int, payload: bytes) 
                 elif tag == 0x18 and value < 1 << 31:
                     partition = value
                 else:
-                    return _decode_any_message(data, start, end, payload)
+                    return _decode_any_message(data, start, end, payload), 0
             if position != position_end:
-                return _decode_any_message(data, start, end, payload)
+                return _decode_any_message(data, start, end, payload), 0
         elif tag == 0x18 and value < 1 << 32:
             redelivery_count = value
         elif tag == 0x28:
             epoch = value
         else:
-            return _decode_any_message(data, start, end, payload)
+            return _decode_any_message(data, start, end, payload), 0
     if position != end or consumer_id is None or ledger_id is None or entry_id is None:
-        return _decode_any_message(data, start, end, payload)
+        return _decode_any_message(data, start, end, payload), 0
     if ledger_id >> 63 or entry_id >> 63:
         ledger_id = signed_64(ledger_id)
         entry_id = signed_64(entry_id)
     command = MessageCommand(
         consumer_id, ledger_id, entry_id, partition, -1, redelivery_count, None, epoch, payload
     )
-    _remember(data, start, entry_start, end, command)
-    return command
+    return command, entry_start
 
 
 def _decode_any_message(data: bytes, start: int, end: int, payload: bytes) -> MessageCommand:

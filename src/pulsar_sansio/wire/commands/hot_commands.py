@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
-from .command_frame import ACK, FLOW, MESSAGE, SEND, SEND_RECEIPT
-from .delivery_commands import MessageCommand, decode_message, encode_message
+from ..command_frame import ACK, FLOW, MESSAGE, SEND, SEND_RECEIPT
+from .delivery_commands import DeliveryDecoder, MessageCommand, encode_message
 from .publish_commands import (
+    ReceiptDecoder,
     Send,
     SendReceipt,
     decode_send,
-    decode_send_receipt,
     encode_send,
     encode_send_receipt,
 )
@@ -26,33 +26,43 @@ from .receiver_commands import (
 
 HotCommand = Send | MessageCommand | SendReceipt | Ack | Flow
 
-HOT_DECODERS: dict[int, Callable[[bytes, int, int, int], HotCommand]] = {
-    SEND: decode_send,
-    MESSAGE: decode_message,
-    SEND_RECEIPT: decode_send_receipt,
-    ACK: decode_ack,
-    FLOW: decode_flow,
-}
-"""Number of a command -> its decoder, called with data, the command's start and end, and its frame's end.
+Decoder = Callable[[bytes, int, int, int], HotCommand]
+"""Called with data, the command's start and end, and its frame's end.
 
-The decoders raise `FrameError` for a malformed or incomplete command. They raise `IndexError` where `data`
-ends early.
+It raises `FrameError` for a malformed or incomplete command, and `IndexError` where `data` ends early.
 """
+
+HOT_NUMBERS = frozenset((SEND, MESSAGE, SEND_RECEIPT, ACK, FLOW))
+
+
+def hot_decoders(deliveries: DeliveryDecoder, receipts: ReceiptDecoder) -> dict[int, Decoder]:
+    """Give the decoders of one connection, by the number of the command. Those of its arguments learn."""
+    return {
+        SEND: decode_send,
+        MESSAGE: deliveries.decode,
+        SEND_RECEIPT: receipts.decode,
+        ACK: decode_ack,
+        FLOW: decode_flow,
+    }
+
 
 __all__ = [
     "ACK",
     "CUMULATIVE",
     "FLOW",
-    "HOT_DECODERS",
+    "HOT_NUMBERS",
     "INDIVIDUAL",
     "MESSAGE",
     "SEND",
     "SEND_RECEIPT",
     "Ack",
+    "Decoder",
+    "DeliveryDecoder",
     "Flow",
     "HotCommand",
     "MessageCommand",
     "PositionAck",
+    "ReceiptDecoder",
     "Send",
     "SendReceipt",
     "encode_ack",
@@ -60,4 +70,5 @@ __all__ = [
     "encode_message",
     "encode_send",
     "encode_send_receipt",
+    "hot_decoders",
 ]

@@ -1,22 +1,18 @@
 """SEND and SEND_RECEIPT by hand: the two commands of every message on its way to the broker.
 
-Each is an immutable record whose `encode()` gives the whole frame; `encode_…` do the same without a
-record. `decode_…` take a command out of its BaseCommand. A short loop reads the fields real peers write, in
-any order; the general way by table takes over at any other field. They raise `FrameError` for a malformed or
-incomplete command, and `IndexError` where the data end early.
+Each is an immutable record whose `encode()` gives the whole frame; `encode_…` do the same without a record.
+`decode_send` and `ReceiptDecoder` take a command out of its BaseCommand. A short loop reads the fields that
+real peers write, in any order. The decoder by table takes over at any other field. They raise `FrameError`
+for a malformed or incomplete command, and `IndexError` where the data end early.
 
 A record keeps fields without an attribute as bytes in `rest`, those of the position inside it in
 `position_rest`. `encode` writes them back at the end.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from ..fields import BOOL, BYTES, INT32, UINT64, Field, Layout, signed_64
-from ..messages.decode_cache import LONGEST_NUMBER, LONGEST_REMEMBERED, cut, make_room, reader
-from ..positions import MINUS_ONE, decode_position, take_position
-from ..varint import VALUE_OF_CONTINUED, VALUE_OF_SMALL, encode_varint, read_varint
-from .command_frame import (
+from ..command_frame import (
     JOIN_LIMIT,
     SEND,
     SEND_RECEIPT,
@@ -24,6 +20,11 @@ from .command_frame import (
     check_no_payload,
     command_tag,
 )
+from ..fields import BOOL, BYTES, INT32, UINT64, Field, Layout, signed_64
+from ..positions import MINUS_ONE, decode_position, take_position
+from ..uniform.command_templates import RECEIPT_KEY, ReceiptTemplate, receipt_template
+from ..uniform.decode_cache import DecodeCache, remember
+from ..varint import VALUE_OF_CONTINUED, VALUE_OF_SMALL, encode_varint, read_varint
 
 _SEND_TAG = command_tag(SEND)
 _SEND_RECEIPT_TAG = command_tag(SEND_RECEIPT)
@@ -196,63 +197,65 @@ def encode_send_receipt(
     return build_frame(_SEND_RECEIPT_TAG, body + rest)
 
 
-# Receipts of one producer from one ledger differ in the sequence id and the entry's number: what stands
-# before, between and behind these two is remembered (see `likeness`).
+class ReceiptDecoder:
+    """Decodes SEND_RECEIPT commands; one connection owns it."""
 
-_Likeness = tuple[Callable[[bytes, int], tuple[Any, ...]], bytes, bytes, bytes, int, int, int | None]
-"""Reader of: front, sequence id in two parts, middle, entry in two parts, back; front; middle; back;
-producer, ledger, highest sequence id."""
+    __slots__ = ("templates",)
 
-_likenesses: dict[tuple[bytes, int], _Likeness] = {}
+    def __init__(self) -> None:
+        self.templates: DecodeCache[tuple[bytes, int], ReceiptTemplate] = {}
+        """The first `RECEIPT_KEY` bytes of a receipt, and its size -> the template that it probably has."""
 
-
-def decode_send_receipt(data: bytes, position: int, end: int, frame_end: int) -> SendReceipt:
-    check_no_payload(SEND_RECEIPT, end, frame_end)
-    likeness = _likenesses.get((data[position : position + 3], end - position))
-    if likeness is not None:
-        read, front, middle, back, producer_id, ledger_id, highest = likeness
-        found, low, high, between, entry_low, entry_high, behind = read(data, position)
-        if found == front and between == middle and behind == back:
-            sequence_id = VALUE_OF_SMALL.get(high, -1)
-            entry_id = VALUE_OF_SMALL.get(entry_high, -1)
-            if sequence_id >= 0 and entry_id >= 0:
-                if low:
-                    sequence_id = (sequence_id << 14) + VALUE_OF_CONTINUED.get(low, -(1 << 30))
-                if entry_low:
-                    entry_id = (entry_id << 14) + VALUE_OF_CONTINUED.get(entry_low, -(1 << 30))
+    def decode(self, data: bytes, position: int, end: int, frame_end: int) -> SendReceipt:
+        """Take the receipt at `data[position:end]` out of its frame."""
+        check_no_payload(SEND_RECEIPT, end, frame_end)
+        template = self.templates.get((data[position : position + RECEIPT_KEY], end - position))
+        if template is not None:
+            front, low, high, middle, entry_low, entry_high, back = template.read(data, position)
+            if front == template.front and middle == template.middle and back == template.back:
+                sequence_id = VALUE_OF_SMALL.get(high, -1)
+                entry_id = VALUE_OF_SMALL.get(entry_high, -1)
                 if sequence_id >= 0 and entry_id >= 0:
-                    return _new_tuple(
-                        SendReceipt, (producer_id, sequence_id, ledger_id, entry_id, highest, b"", b"")
-                    )
-    return _decode_usual_send_receipt(data, position, end)
+                    if low:
+                        sequence_id = (sequence_id << 14) + VALUE_OF_CONTINUED.get(low, -(1 << 30))
+                    if entry_low:
+                        entry_id = (entry_id << 14) + VALUE_OF_CONTINUED.get(entry_low, -(1 << 30))
+                    if sequence_id >= 0 and entry_id >= 0:
+                        return _new_tuple(
+                            SendReceipt,
+                            (
+                                template.producer_id,
+                                sequence_id,
+                                template.ledger_id,
+                                entry_id,
+                                template.highest_sequence_id,
+                                b"",
+                                b"",
+                            ),
+                        )
+        receipt, sequence, entry = _decode_common_fields(data, position, end)
+        if entry and receipt.ledger_id is not None:
+            learnt = receipt_template(
+                data,
+                position,
+                sequence,
+                entry,
+                end,
+                receipt.producer_id,
+                receipt.ledger_id,
+                receipt.highest_sequence_id,
+            )
+            if learnt is not None:
+                remember(self.templates, (data[position : position + RECEIPT_KEY], end - position), learnt)
+        return receipt
 
 
-def _remember(data: bytes, start: int, sequence: int, entry: int, end: int, receipt: SendReceipt) -> None:
-    """`sequence`, `entry`: where the two numbers that differ begin."""
-    middle = read_varint(data, sequence)[1]
-    back = read_varint(data, entry)[1]
-    if (
-        end - start > LONGEST_REMEMBERED
-        or sequence != start + 3
-        or middle - sequence > LONGEST_NUMBER
-        or back - entry > LONGEST_NUMBER
-        or middle > entry
-    ):
-        return
-    assert receipt.ledger_id is not None
-    make_room(_likenesses)
-    _likenesses[data[start:sequence], end - start] = (
-        reader(3, *cut(middle - sequence), entry - middle, *cut(back - entry), end - back),
-        data[start:sequence],
-        data[middle:entry],
-        data[back:end],
-        receipt.producer_id,
-        receipt.ledger_id,
-        receipt.highest_sequence_id,
-    )
+def _decode_common_fields(data: bytes, position: int, end: int) -> tuple[SendReceipt, int, int]:
+    """Decode a receipt with the fields that real brokers write.
 
-
-def _decode_usual_send_receipt(data: bytes, position: int, end: int) -> SendReceipt:
+    Gives the receipt, and where its sequence id and its entry's number begin. The places are 0 where the
+    receipt has no such field, and where it has another field.
+    """
     start = position
     producer_id = sequence_id = ledger_id = entry_id = highest = None
     sequence = entry = 0
@@ -263,7 +266,7 @@ def _decode_usual_send_receipt(data: bytes, position: int, end: int) -> SendRece
         position += 2
         if value > 0x7F:
             if tag & 1:  # of another wire type: what follows is no varint
-                return _decode_any_send_receipt(data, start, end)
+                return _decode_any_send_receipt(data, start, end), 0, 0
             byte = data[position]
             if byte < 0x80:
                 value = value & 0x7F | byte << 7
@@ -283,25 +286,23 @@ def _decode_usual_send_receipt(data: bytes, position: int, end: int) -> SendRece
         elif tag == 0x1A and ledger_id is None:
             position_end = position + value
             if data[position] != 0x08:
-                return _decode_any_send_receipt(data, start, end)
+                return _decode_any_send_receipt(data, start, end), 0, 0
             ledger_id, position = read_varint(data, position + 1)
             if data[position] != 0x10:
-                return _decode_any_send_receipt(data, start, end)
+                return _decode_any_send_receipt(data, start, end), 0, 0
             entry = position + 1
             entry_id, position = read_varint(data, entry)
             if position != position_end:
-                return _decode_any_send_receipt(data, start, end)
+                return _decode_any_send_receipt(data, start, end), 0, 0
         else:
-            return _decode_any_send_receipt(data, start, end)
+            return _decode_any_send_receipt(data, start, end), 0, 0
     if position != end or producer_id is None or sequence_id is None:
-        return _decode_any_send_receipt(data, start, end)
+        return _decode_any_send_receipt(data, start, end), 0, 0
     if ledger_id is not None and entry_id is not None and (ledger_id >> 63 or entry_id >> 63):
         ledger_id = signed_64(ledger_id)
         entry_id = signed_64(entry_id)
     receipt = SendReceipt(producer_id, sequence_id, ledger_id, entry_id, highest)
-    if ledger_id is not None:
-        _remember(data, start, sequence, entry, end, receipt)
-    return receipt
+    return receipt, sequence, entry
 
 
 def _decode_any_send_receipt(data: bytes, start: int, end: int) -> SendReceipt:

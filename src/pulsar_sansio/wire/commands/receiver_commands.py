@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from ...model.errors import FrameError
 from ..ack_sets import bits_from_words
+from ..command_frame import ACK, FLOW, build_frame, check_no_payload, command_tag
 from ..fields import BYTES, ENUM, TEXT, UINT32, UINT64, Field, Layout, message_kind
 from ..positions import take_position, write_words
 from ..varint import CONTINUED_VARINTS, SMALL_VARINTS, encode_varint, read_varint
-from .command_frame import ACK, FLOW, build_frame, check_no_payload, command_tag
 
 INDIVIDUAL, CUMULATIVE = 0, 1
 """CommandAck.AckType."""

@@ -59,7 +59,8 @@ def _around(
     """Build the parts that are the same for all payloads of `size` bytes and sequence ids of `length` bytes.
 
     These are the frame up to the sequence id, and the metadata around its own copy of the sequence id. The
-    part in front of that copy includes the size of the metadata.
+    part in front of that copy includes the size of the metadata. What is cached is a function of sizes, and
+    of the producer's own prefixes: nothing of it comes from a peer's frame.
     """
     behind = time + encode_varint(size)
     metadata_size = len(metadata_prefix) + length + len(behind)

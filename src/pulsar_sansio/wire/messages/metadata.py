@@ -12,7 +12,6 @@ Fields the schema does not know are kept and written back at the end.
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
-from ...model.errors import FrameError
 from ..fields import (
     BOOL,
     BYTES,
@@ -29,7 +28,6 @@ from ..fields import (
     message_kind,
 )
 from ..varint import encode_varint, read_varint
-from .decode_cache import make_room
 
 # --- values inside ---------------------------------------------------------------------------------
 
@@ -131,11 +129,12 @@ class _Record:
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Raises `FrameError` when `data` is malformed or lacks a required field."""
-        return cls._decode_range(data, 0, len(data))
+        """Decode by table. Raises `FrameError` when `data` is malformed or lacks a required field."""
+        return cls.decode_range(data, 0, len(data))
 
     @classmethod
-    def _decode_range(cls, data: bytes, start: int, end: int) -> Self:
+    def decode_range(cls, data: bytes, start: int, end: int) -> Self:
+        """Decode `data[start:end]` as `decode` does."""
         record = cls.__new__(cls)
         values, unknown = cls._layout.decode(data, start, end)
         record.__dict__.update(values)
@@ -343,11 +342,6 @@ def encode_usual_single(
 # --- the functions the machines call ---------------------------------------------------------------
 
 
-def decode_message_metadata(data: bytes) -> MessageMetadata:
-    """Raises `FrameError` when `data` is malformed or lacks a required field."""
-    return decode_metadata_range(data, 0, len(data))
-
-
 def encode_message_metadata(metadata: MessageMetadata) -> bytes:
     """Raises `InvalidMessage` for text that has no UTF-8 form."""
     return metadata.encode()
@@ -361,7 +355,7 @@ def decode_single_metadata(data: bytes) -> SingleMessageMetadata:
 def decode_single_range(data: bytes, start: int, end: int) -> SingleMessageMetadata:
     """The header at `data[start:end]`. Raises `FrameError` as `decode_single_metadata` does."""
     # Fields as everybody writes them, in the order of their numbers; anything else is for the general way.
-    single = _new(SingleMessageMetadata)
+    single = object.__new__(SingleMessageMetadata)
     position = start
     try:
         tag = data[position]
@@ -373,7 +367,7 @@ def decode_single_range(data: bytes, start: int, end: int) -> SingleMessageMetad
                 position = pair + data[pair - 1]
                 middle = usual_pair(data, pair, position)
                 if not middle or data[pair - 1] > 0x7F:
-                    return SingleMessageMetadata._decode_range(data, start, end)
+                    return SingleMessageMetadata.decode_range(data, start, end)
                 name = data[pair + 2 : middle].decode("utf-8", "surrogateescape")
                 properties.append((name, data[middle + 2 : position].decode("utf-8", "surrogateescape")))
                 tag = data[position]
@@ -386,13 +380,13 @@ def decode_single_range(data: bytes, start: int, end: int) -> SingleMessageMetad
             single.partition_key = data[key:position].decode("utf-8", "surrogateescape")
             tag = data[position]
         if tag != 0x18:
-            return SingleMessageMetadata._decode_range(data, start, end)
+            return SingleMessageMetadata.decode_range(data, start, end)
         value = data[position + 1]
         position += 2
         if value > 0x7F:
             value, position = read_varint(data, position - 1)
         if value >> 31:
-            return SingleMessageMetadata._decode_range(data, start, end)
+            return SingleMessageMetadata.decode_range(data, start, end)
         single.payload_size = value
         while position < end:
             tag = data[position]
@@ -400,7 +394,7 @@ def decode_single_range(data: bytes, start: int, end: int) -> SingleMessageMetad
             position += 2
             if value > 0x7F:
                 if tag & 1:  # of another wire type: what follows is no varint
-                    return SingleMessageMetadata._decode_range(data, start, end)
+                    return SingleMessageMetadata.decode_range(data, start, end)
                 if data[position] < 0x80:
                     value = value & 0x7F | data[position] << 7
                     position += 1
@@ -415,139 +409,12 @@ def decode_single_range(data: bytes, start: int, end: int) -> SingleMessageMetad
             elif tag == 0x48:
                 single.null_value = value != 0
             else:
-                return SingleMessageMetadata._decode_range(data, start, end)
+                return SingleMessageMetadata.decode_range(data, start, end)
     except IndexError:
-        return SingleMessageMetadata._decode_range(data, start, end)
-    return single if position == end else SingleMessageMetadata._decode_range(data, start, end)
+        return SingleMessageMetadata.decode_range(data, start, end)
+    return single if position == end else SingleMessageMetadata.decode_range(data, start, end)
 
 
 def encode_single_metadata(single: SingleMessageMetadata) -> bytes:
     """Raises `InvalidMessage` for text that has no UTF-8 form."""
     return single.encode()
-
-
-# --- the short way through the metadata of small messages ------------------------------------------
-#
-# Every client writes producer_name, sequence_id and publish_time first, in this order. The name repeats
-# from message to message, the time changes once a millisecond, and what follows them is, for most
-# messages, the same few bytes again and again. So three bounded memories turn those bytes into values.
-# Each entry is a pure function of the bytes it is found by: forgetting all of them changes nothing.
-
-_LONGEST_TAIL = 24
-"""Bytes behind publish_time up to which remembering them is worth it: no keys, no properties."""
-
-PUBLISH_TIME_SIZE = 7
-"""Bytes of publish_time with its tag, for times from 1971 to 2109."""
-
-_names: dict[bytes, str] = {}
-_times: dict[bytes, int] = {}
-_tails: dict[bytes, tuple[tuple[str, Any], ...]] = {}
-_new = object.__new__
-
-
-def decode_metadata_range(data: bytes, start: int, end: int) -> MessageMetadata:
-    """The metadata at `data[start:end]`. Raises `FrameError` as `decode_message_metadata` does."""
-    if end - start < 2:
-        return MessageMetadata._decode_range(data, start, end)
-    position = start + 3 + data[start + 1]
-    prefix = data[start:position]
-    name = _names.get(prefix) or _learn_name(prefix)
-    if name is None or position + 1 + PUBLISH_TIME_SIZE > end:
-        return MessageMetadata._decode_range(data, start, end)
-    sequence_id = data[position]
-    position += 1
-    if sequence_id > 0x7F:
-        if data[position] < 0x80:
-            sequence_id = sequence_id & 0x7F | data[position] << 7
-            position += 1
-        else:
-            try:
-                sequence_id, position = read_varint(data, position - 1)
-            except IndexError:
-                raise FrameError("MessageMetadata ends inside a field") from None
-    tail_start = position + PUBLISH_TIME_SIZE
-    if tail_start > end:
-        return MessageMetadata._decode_range(data, start, end)
-    time = data[position:tail_start]
-    publish_time = _times.get(time) or _learn_time(time)
-    if publish_time is None:
-        return MessageMetadata._decode_range(data, start, end)
-    metadata = _new(MessageMetadata)
-    metadata.producer_name = name
-    metadata.sequence_id = sequence_id
-    metadata.publish_time = publish_time
-    if tail_start < end and data[tail_start] == 0x22:
-        behind = _take_properties(data, tail_start, end, metadata)
-        if not behind:
-            return MessageMetadata._decode_range(data, start, end)
-        tail_start = behind
-    tail = data[tail_start:end]
-    fields = _tails.get(tail)
-    if fields is None:
-        fields = _learn_tail(tail)
-    for field, value in fields:
-        setattr(metadata, field, value)
-    return metadata
-
-
-def _take_properties(data: bytes, position: int, end: int, metadata: MessageMetadata) -> int:
-    """Properties one behind the other, and a key behind them, all with lengths of one byte, and no property
-    anywhere else, as everybody writes them. Gives the position behind; 0 where it is otherwise."""
-    properties: list[Property] = []
-    while position + 5 < end and data[position] == 0x22:
-        start = position + 2
-        position = start + data[start - 1]
-        if data[start - 1] > 0x7F or position > end:
-            return 0
-        middle = usual_pair(data, start, position)
-        if not middle:
-            return 0
-        properties.append((decode_text(data[start + 2 : middle]), decode_text(data[middle + 2 : position])))
-    metadata.properties = properties
-    if position + 1 < end and data[position] == 0x32 and data[position + 1] < 0x80:
-        start = position + 2
-        position = start + data[start - 1]
-        metadata.partition_key = decode_text(data[start:position])
-    return position if position <= end and b"\x22" not in data[position:end] else 0
-
-
-def known_name(prefix: bytes) -> bool:
-    """Tell whether `prefix` is the field producer_name, in its usual form, and the tag of sequence_id."""
-    return prefix in _names or (len(prefix) > 3 and _learn_name(prefix) is not None)
-
-
-def known_time(field: bytes) -> bool:
-    """Tell whether these `PUBLISH_TIME_SIZE` bytes are the field publish_time."""
-    return field in _times or _learn_time(field) is not None
-
-
-def _learn_name(prefix: bytes) -> str | None:
-    """The name in `prefix`, when that is the field producer_name and the tag of sequence_id."""
-    size = len(prefix) - 3
-    if not 0 < size < 0x80 or prefix[0] != 0x0A or prefix[1] != size or prefix[-1] != 0x10:
-        return None
-    make_room(_names)
-    name = _names[prefix] = decode_text(prefix[2:-1])
-    return name
-
-
-def _learn_time(field: bytes) -> int | None:
-    """The number in `field`, when that is the field publish_time with a varint of six bytes."""
-    if field[0] != 0x18 or field[-1] > 0x7F or min(field[1:-1]) < 0x80:
-        return None
-    make_room(_times)
-    value = _times[field] = read_varint(field, 1)[0]
-    return value
-
-
-def _learn_tail(tail: bytes) -> tuple[tuple[str, Any], ...]:
-    """Names and values of the fields in `tail`."""
-    values, unknown = MessageMetadata._layout.decode_part(tail, 0, len(tail))
-    if unknown:
-        values["unknown"] = unknown
-    fields = tuple(values.items())
-    # All messages with this tail would share a list, and an application might change it.
-    if len(tail) <= _LONGEST_TAIL and not any(isinstance(value, list) for value in values.values()):
-        make_room(_tails)
-        _tails[tail] = fields
-    return fields

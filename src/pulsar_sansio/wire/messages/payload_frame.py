@@ -16,7 +16,8 @@ from ...model.errors import ChecksumMismatch, FrameError
 from .. import proto
 from ..checksum import crc32c
 from ..varint import encode_varint
-from .metadata import MessageMetadata, decode_metadata_range
+from .metadata import MessageMetadata
+from .metadata_decoder import MetadataDecoder
 
 BROKER_ENTRY_METADATA_MAGIC = b"\x0e\x02"
 CHECKSUM_MAGIC = b"\x0e\x01"
@@ -53,14 +54,18 @@ def pack_broker_entry_metadata(broker_timestamp: int, index: int) -> bytes:
 
 
 def unpack_payload(data: bytes) -> UnpackedPayload:
-    """Takes headers and payload apart, and verifies the checksum where there is one. Raises as `open_payload`
-    does."""
-    broker_entry_metadata, checksum_ok, metadata, start = open_payload(data)
+    """Take headers and payload apart, and verify the checksum where there is one. Raises as `open_payload`
+    does.
+
+    For single entries: a decoder that reads many of them calls `open_payload` with a `MetadataDecoder` of its
+    own.
+    """
+    broker_entry_metadata, checksum_ok, metadata, start = open_payload(data, MetadataDecoder())
     return _new_tuple(UnpackedPayload, (broker_entry_metadata, checksum_ok, metadata, data[start:]))
 
 
 def open_payload(
-    data: bytes,
+    data: bytes, decoder: MetadataDecoder
 ) -> tuple[proto.BrokerEntryMetadata | None, bool | None, MessageMetadata, int]:
     """Unpack a payload as `unpack_payload` does, but give the payload's position instead of a copy.
 
@@ -93,7 +98,7 @@ def open_payload(
     end = position + size
     if end > len(data):
         raise FrameError(f"a payload of {len(data)} bytes cannot hold metadata of {size}")
-    metadata = decode_metadata_range(data, position, end)
+    metadata = decoder.decode_range(data, position, end)
     return broker_entry_metadata, checksum_ok, metadata, end
 
 
@@ -110,7 +115,7 @@ def peek_metadata(data: bytes) -> MessageMetadata | None:
             position += 6
         (size,) = _read_u32(data, position)
         end = position + 4 + size
-        return decode_metadata_range(data, position + 4, end) if end <= len(data) else None
+        return MessageMetadata.decode_range(data, position + 4, end) if end <= len(data) else None
     except (StructError, FrameError):
         return None
 

@@ -1,7 +1,7 @@
 """`RawBatch`: the payload of a batch as the broker delivered it.
 
 It is for an application that takes batches apart by other means, or not at all. A compressed payload stays so
-until the application looks at it. The first look at a message divides the batch as every other
+until the application looks at it. The first look at a message splits the batch as every other
 (`split_batch`), once. Before that, this module knows nothing of the meaning of the bytes.
 """
 
@@ -20,7 +20,7 @@ class RawBatch(Sequence[bytes]):
     Looking at one of them raises `FrameError` when the batch is malformed, and `DecompressionFailed`.
     """
 
-    __slots__ = ("_data", "_divided", "size", "start")
+    __slots__ = ("_data", "_split", "size", "start")
 
     plain = True
     compacted = False
@@ -32,7 +32,7 @@ class RawBatch(Sequence[bytes]):
         self._data = data
         self.size = size
         self.start = start
-        self._divided: Batch | None = None
+        self._split: Batch | None = None
 
     @property
     def data(self) -> bytes:
@@ -46,25 +46,25 @@ class RawBatch(Sequence[bytes]):
         """Itself."""
         return self
 
-    def divided(self) -> Batch:
+    def split(self) -> Batch:
         """The batch taken apart. Raises `FrameError` and `DecompressionFailed`."""
-        if self._divided is None:
-            self._divided = split_batch(self.data, self.size, self.start)
-        return self._divided
+        if self._split is None:
+            self._split = split_batch(self.data, self.size, self.start)
+        return self._split
 
     def single(self, index: int) -> SingleMessageMetadata:
-        """The header of member `index`. Raises `IndexError` beyond the batch, and as `divided`."""
-        return self.divided().single(index)
+        """The header of member `index`. Raises `IndexError` beyond the batch, and as `split`."""
+        return self.split().single(index)
 
     def __len__(self) -> int:
         return self.size
 
     def __iter__(self) -> Iterator[bytes]:
-        return iter(self.divided().payloads)
+        return iter(self.split().payloads)
 
     @overload
     def __getitem__(self, index: int) -> bytes: ...
     @overload
     def __getitem__(self, index: slice) -> list[bytes]: ...
     def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
-        return self.divided().payloads[index]
+        return self.split().payloads[index]

@@ -260,7 +260,7 @@ def close_forgets_acknowledgements(patches: Patches) -> None:
     """Acknowledgements that wait are not sent before a close."""
 
     def close(original: Any, self: Any, *how: Any) -> None:
-        self._ack_grouping._tracker.discard_waiting()
+        self._acknowledgements.tracker.discard_waiting()
         original(self, *how)
 
     patches.around(Consumer, "close", close)

@@ -297,8 +297,8 @@ def outdated_messages_delivered(patches: Patches) -> None:
     messages are delivered later. A cumulative acknowledgement between the two acknowledges messages that the
     application has not seen."""
 
-    def receive(original: Any, self: Any, command: Any, epoch: int, limit: int) -> None:
-        original(self, command, 0, limit)
+    def receive(original: Any, self: Any, command: Any, epoch: int, limit: int, decoder: Any) -> None:
+        original(self, command, 0, limit, decoder)
 
     patches.around(Arrival, "receive", receive)
 

@@ -25,7 +25,8 @@ def dead_letters_are_asked_for_again(patches: Patches) -> None:
 
     def dead_letter(original: Any, self: Any, messages: Any) -> None:
         original(self, messages)
-        self._again({messages[0].entry.place: sum(1 << max(each.batch_index, 0) for each in messages)})
+        bits = sum(1 << max(each.batch_index, 0) for each in messages)
+        self._acknowledgements.redelivery.not_copied({messages[0].entry.place: bits})
 
     patches.around(LetterTopics, "dead_letter", dead_letter)
 
@@ -114,7 +115,7 @@ def acknowledged_before_the_copy_is_safe(patches: Patches) -> None:
     def dead_letter(original: Any, self: Any, messages: Any) -> None:
         original(self, messages)
         for message in messages:
-            self._safe(message)
+            self._acknowledgements.commands.copied(message)
 
     patches.around(LetterTopics, "dead_letter", dead_letter)
 

@@ -100,7 +100,7 @@ def a_seek_that_was_lost_is_done(patches: Patches) -> None:
 
     def attach(original: Any, self: Any, connection: Any) -> None:
         if self.current is not None:
-            self._moved(self.current.target, self.current.inclusive)
+            self._owner.on_moved(self.current.target, self.current.inclusive)
             self._answered, self.sent_on = True, connection
         original(self, connection)
 
@@ -198,7 +198,7 @@ def a_reader_waits_for_what_has_no_place(patches: Patches) -> None:
 
     def init(original: Any, self: Any, *arguments: Any) -> None:
         original(self, *arguments)
-        self._durable = arguments[3].durable
+        self._durable = arguments[0].spec.durable
 
     patches.around(Positions, "__init__", init)
 
@@ -247,7 +247,7 @@ def a_reader_forgets_what_it_sought(patches: Patches) -> None:
         if not self._durable and start is not None and isinstance(target, MessageId):
             self._arrival.start_at(start, was)
 
-    patches.around(Positions, "_moved", moved)
+    patches.around(Positions, "on_moved", moved)
 
 
 @bug("own", caught_by=("INV-C4",), needs=[reading_needs.reads])
@@ -275,7 +275,7 @@ def there_is_more_as_before_the_seek(patches: Patches) -> None:
         original(self, target, inclusive)
         self._arrival.passed, self._known_last = last, known
 
-    patches.around(Positions, "_moved", moved)
+    patches.around(Positions, "on_moved", moved)
 
 
 @bug("BUG-063", caught_by=("INV-C15",), needs=[reading_needs.asks])

@@ -177,8 +177,8 @@ def compaction_takes_one_more(patches: Patches) -> None:
     """Compaction also takes away the first message that has to stay of every entry from which it takes
     any."""
 
-    def left_of(original: Any, entry: Any, winners: Any) -> Any:
-        return original(entry, winners[1:] if len(winners) < entry.messages else winners)
+    def left_of(original: Any, entry: Any, winners: Any, decoder: Any) -> Any:
+        return original(entry, winners[1:] if len(winners) < entry.messages else winners, decoder)
 
     patches.around(compaction_module, "_remaining", left_of)
 
@@ -205,8 +205,8 @@ def the_first_after_the_horizon_is_passed_over(patches: Patches) -> None:
 def deleted_keys_come_back(patches: Patches) -> None:
     """Compaction keeps the last message with a payload, although a later one says that the key is gone."""
 
-    def messages_of(original: Any, data: bytes) -> Any:
-        found = original(data)
+    def messages_of(original: Any, data: bytes, decoder: Any) -> Any:
+        found = original(data, decoder)
         return [each._replace(key=None) if each.empty else each for each in found]
 
     patches.around(compaction_module, "messages_of", messages_of)

@@ -21,7 +21,6 @@ Admission: _single_encoder=None
 Interception: _refused=None
 KeyBatches: _extra=0 count=0 highest=-1 size=0
 CopyProducer: _producer=None
-LetterTopics: _closed=True
 MergedQueue: announced=False run_length=0
 MeteredQueue: bytes_waiting=0
 OpenBatch: _extra=0 _lent=0 _members=0 _size=0 _size_then=0 _space_then=0 explicit_highest=-1 first=empty
@@ -81,7 +80,7 @@ Client: _close_requests=empty _client_close_requests=empty
 OpenHandles: closing=False
 TopicQueries: _queries=empty
 Connection: _unread_answers=0 unwritten=empty
-ConsumerRequests: _unsubscribing=empty
+Unsubscription: _open=empty
 Context: outputs=empty
 MeteredQueue: bytes_waiting=0
 GatheredRequests: _asked=empty
@@ -101,7 +100,8 @@ OpenBatch: _parts=empty run=empty
 PartitionedProducer: _growth=empty _missing=empty _query=None _unnamed=empty
 PatternTopics: _query=None
 Permits: _beyond_bytes=0 _beyond_entries=0
-Positions: _ask_again=unset _held=False _question=None _requests=empty _rollback=0 _sought_time=None
+PositionRequests: _open=empty
+Positions: _ask_again=unset _held=False _question=None _rollback=0 _sought_time=None
 Positions: _to_last=False _unknown=False
 ReceivedMemory: bytes_waiting=0
 EntryBuilder: _batch_timer=unset
@@ -166,7 +166,6 @@ Watchers: _all=empty _tell=unset
 KEPT = {
     "AckTracker": "_batches _chunked",  # delivered messages can be acknowledged at any time
     "NegativeAcknowledgements": "_delays",  # part of the spec
-    "AcknowledgementTimeout": "_delays",
     "InnerContext": "outputs",  # no output of it is read any more
     "MemberTopic": "growth missing",  # statistics read the following
     "Partition": "_runs",

@@ -38,6 +38,7 @@ def ask(broker: EmbeddedBroker, method: str, target: str, body: object = None) -
     "resource", [*OF_NAMESPACES.values(), *OF_TOPICS.values(), *NAMES_IN_POLICIES.values()]
 )
 def test_what_is_written_is_read(resource: Any) -> None:
+    """Rule TENANT-04."""
     values = [True, 7, ["Shared", "Failover"], {"retentionTimeInMinutes": 3, "retentionSizeInMB": 4}]
     values += [
         {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 2},

@@ -6,6 +6,12 @@ from datetime import datetime
 from pathlib import Path
 
 import trustme
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from pulsar_trio import ServerTls
 
@@ -43,12 +49,13 @@ class Authority:
         self._issued += 1
         stem = f"{self.file.stem}-{self._issued}"
         issued = self._authority.issue_cert(
-            *names, common_name=common_name, not_before=begins, not_after=ends
+            *(names or ("client.example",)), common_name=common_name, not_before=begins, not_after=ends
         )
         files = Files(self._folder / f"{stem}.pem", self._folder / f"{stem}.key")
         chain: Sequence[trustme.Blob] = issued.cert_chain_pems
         files.certificate.write_bytes(b"".join(each.bytes() for each in chain))
-        files.key.write_bytes(issued.private_key_pem.bytes())
+        key = load_pem_private_key(issued.private_key_pem.bytes(), None)
+        files.key.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
         return files
 
     def server(self, *names: str, **options: object) -> ServerTls:

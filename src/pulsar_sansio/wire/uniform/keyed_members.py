@@ -3,10 +3,12 @@
 The header of a keyed member has a key, a payload size and a sequence id, in this order. Behind the size it
 may say whether the key stands for bytes: the Java client and ours say so, the C++ client does not.
 
-This module does not read these headers field by field. One member shows the form of the next ones that have a
-key and a payload of the same lengths. As long as members have that form, they are only compared and cut. Any
+This module does not read these headers field by field. One member is the template of the next ones that have
+a key and a payload of the same lengths. As long as members are uniform, they are only compared and cut. Any
 other member, or an incomplete one, is left to the caller's general decoder; so this module raises nothing.
 With these members a consumer gets all keys of a batch at the price of cutting them out.
+
+What is cached here is a function of sizes only, never of a peer's bytes.
 """
 
 from functools import lru_cache
@@ -15,10 +17,15 @@ from struct import Struct
 
 from ..fields import decode_text
 from ..varint import VALUE_OF_CONTINUED, VALUE_OF_SMALL
-from .uniform_members import FIRST_WINDOW, alike, cut
-
-KEY_TAG = 0x12
-_PAYLOAD_SIZE_TAG, _BASE64_TAG, _SEQUENCE_ID_TAG = 0x18, 0x30, 0x40
+from .members import (
+    BASE64_TAG,
+    FIRST_WINDOW,
+    KEY_TAG,
+    PAYLOAD_SIZE_TAG,
+    SEQUENCE_ID_TAG,
+    count_uniform,
+    cut_pieces,
+)
 
 _read_head = Struct(">IBB").unpack_from
 _HEAD = 6
@@ -74,10 +81,10 @@ def take_keyed(data: bytes, position: int, most: int) -> tuple[KeyedMembers, lis
             if same is None:
                 constant = chain(range(_HEAD), range(tail - position, sequence - position))
                 header = header_end - position
-                count = alike(data, position, stride, count, constant, header, header_end - sequence)
+                count = count_uniform(data, position, stride, count, constant, header, header_end - sequence)
             window = window * 8 if count == window else FIRST_WINDOW
         if count > 1:
-            payloads += same or cut(data, position, header_end - position, payload_size, stride, count)
+            payloads += same or cut_pieces(data, position, header_end - position, payload_size, stride, count)
             end = position + stride * count
             members += range(position, end, stride)
         else:
@@ -92,28 +99,28 @@ def take_keyed(data: bytes, position: int, most: int) -> tuple[KeyedMembers, lis
 def _of_one_key(
     data: bytes, position: int, sequence: int, header_end: int, stride: int, count: int
 ) -> list[bytes] | None:
-    """The payloads of `count` members, where all of them are like the first one up to the sequence id.
+    """The payloads of `count` members, where all of them equal the first one up to the sequence id.
 
-    A producer whose batches are of one key writes such members. Gives None where they are not alike.
+    A producer whose batches are of one key writes such members. Gives None where they are not uniform.
     """
-    like = data[position:sequence]
-    if not data.startswith(like, position + stride):
+    front = data[position:sequence]
+    if not data.startswith(front, position + stride):
         return None
     number = header_end - sequence
-    read = _reader(len(like), number, position + stride - header_end)
+    read = _reader(len(front), number, position + stride - header_end)
     pairs = read.iter_unpack(data[position : position + count * stride])
-    payloads = [payload for found, payload in pairs if found == like]
+    payloads = [payload for found, payload in pairs if found == front]
     if (
         len(payloads) != count
-        or alike(data, position, stride, count, (), header_end - position, number) != count
+        or count_uniform(data, position, stride, count, (), header_end - position, number) != count
     ):
         return None
     return payloads
 
 
 @lru_cache(maxsize=512)
-def _reader(like: int, number: int, payload: int) -> Struct:
-    return Struct(f"{like}s{number}x{payload}s")
+def _reader(front: int, number: int, payload: int) -> Struct:
+    return Struct(f"{front}s{number}x{payload}s")
 
 
 def _read_tail(data: bytes, position: int, end: int) -> tuple[int, int]:
@@ -121,7 +128,7 @@ def _read_tail(data: bytes, position: int, end: int) -> tuple[int, int]:
 
     Gives 0 for both where anything else stands there.
     """
-    if data[position] != _PAYLOAD_SIZE_TAG:
+    if data[position] != PAYLOAD_SIZE_TAG:
         return 0, 0
     payload_size = data[position + 1]
     position += 2
@@ -131,12 +138,12 @@ def _read_tail(data: bytes, position: int, end: int) -> tuple[int, int]:
             return 0, 0
         payload_size = sized
         position += 1
-    if data[position] == _BASE64_TAG and data[position + 1] < 0x80:
+    if data[position] == BASE64_TAG and data[position + 1] < 0x80:
         position += 2
     sequence = data[position + 1 : end]
     if (
         position < end
-        and data[position] == _SEQUENCE_ID_TAG
+        and data[position] == SEQUENCE_ID_TAG
         and (
             sequence in VALUE_OF_SMALL
             or (sequence[:2] in VALUE_OF_CONTINUED and sequence[2:] in VALUE_OF_SMALL)
@@ -151,7 +158,7 @@ def keys_of(data: bytes, members: KeyedMembers) -> list[str]:
     raw: list[bytes] = []
     for position, size, stride, count in members.runs:
         if stride and count > 1:
-            raw += cut(data, position, _HEAD, size, stride, count)
+            raw += cut_pieces(data, position, _HEAD, size, stride, count)
         else:
             raw += [data[position + _HEAD : position + _HEAD + size]] * count
     if raw.count(raw[0]) == len(raw):

@@ -5,8 +5,8 @@ Knows the numbers of the hot commands and nothing of what is in them.
 
 from struct import Struct
 
-from ...model.errors import FrameError
-from ..varint import SMALL_VARINTS, encode_varint
+from ..model.errors import FrameError
+from .varint import SMALL_VARINTS, encode_varint
 
 _pack_sizes = Struct(">II").pack
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from pulsar_sansio.model.errors import FrameError
 from pulsar_sansio.wire import (
     EncryptionKey,
+    FrameDecoder,
     MessageMetadata,
+    MetadataDecoder,
     UniformMessageReader,
-    decode_frame,
-    decode_message_metadata,
     encode_message,
     max_frame_size,
     pack_payload,
@@ -53,21 +53,31 @@ def frame(entry: bytes, consumer: int = 0, ledger: int = 57, entry_id: int = 0, 
     return b"".join(encode_message(consumer, ledger, entry_id, stored=entry, **more))
 
 
-def read_all(data: bytes, reader: UniformMessageReader) -> int:
+class Reader:
+    """The decoders of one connection."""
+
+    def __init__(self) -> None:
+        decoder = FrameDecoder()
+        self.metadata = MetadataDecoder()
+        self.decode = decoder.decode
+        self.take = UniformMessageReader(decoder.deliveries, self.metadata).take
+
+
+def read_all(data: bytes, reader: Reader) -> int:
     """Reads a stream by both ways together; how many frames were taken many at once.
 
     What is taken has to be what the general way gives for the same frames, and plain.
     """
     position = taken = 0
     while True:
-        alike = reader.take(data, position, LIMIT)
-        if alike is not None:
-            assert alike.entry_ids
-            for entry_id, header, payload in zip(alike.entry_ids, alike.headers, alike.payloads, strict=True):
-                found = decode_frame(data, position, LIMIT)
+        run = reader.take(data, position, LIMIT)
+        if run is not None:
+            assert run.entry_ids
+            for entry_id, header, payload in zip(run.entry_ids, run.headers, run.payloads, strict=True):
+                found = reader.decode(data, position, LIMIT)
                 assert found is not None
                 kind, command, position = found
-                facts = alike.facts
+                facts = run.facts
                 assert kind == MESSAGE
                 assert command == (
                     facts.consumer_id,
@@ -83,17 +93,17 @@ def read_all(data: bytes, reader: UniformMessageReader) -> int:
                     b"",
                 )
                 unpacked = unpack_payload(command.payload)
-                metadata = decode_message_metadata(header) if isinstance(header, bytes) else header
+                metadata = reader.metadata.decode(header) if isinstance(header, bytes) else header
                 assert unpacked.broker_entry_metadata is None
                 assert unpacked.checksum_ok
                 assert unpacked.payload == payload
                 assert unpacked.metadata == metadata
                 assert not any(metadata.has(name) for name in NOT_PLAIN if name != "compression")
                 assert not metadata.compression
-            assert position == alike.end
-            taken += len(alike.payloads)
+            assert position == run.end
+            taken += len(run.payloads)
             continue
-        found = decode_frame(data, position, LIMIT)
+        found = reader.decode(data, position, LIMIT)
         if found is None:
             return taken
         position = found[2]
@@ -128,7 +138,7 @@ BROKER_ENTRY = b"\x0e\x02\x00\x00\x00\x02\x08\x01"
 
 @st.composite
 def streams(draw: st.DrawFn) -> list[bytes]:
-    """Frames in groups that look alike, as far as what was drawn for the group allows."""
+    """Frames in groups that are uniform, as far as what was drawn for the group allows."""
     frames: list[bytes] = []
     for command, metadata in draw(st.lists(st.tuples(COMMANDS, METADATA), min_size=1, max_size=4)):
         for step in range(draw(st.integers(1, 5))):
@@ -145,14 +155,14 @@ def streams(draw: st.DrawFn) -> list[bytes]:
 @given(streams())
 @settings(max_examples=150)
 def test_what_is_taken_is_what_the_general_way_gives(frames: Sequence[bytes]) -> None:
-    read_all(b"".join(frames), UniformMessageReader())
+    read_all(b"".join(frames), Reader())
 
 
 @given(streams(), st.data())
 @settings(max_examples=250)
 def test_damaged_frames_are_left_to_the_general_way(frames: Sequence[bytes], data: st.DataObject) -> None:
     whole = b"".join(frames)
-    reader = UniformMessageReader()
+    reader = Reader()
     read_all(whole, reader)  # so that something is remembered
     position = data.draw(st.integers(0, len(whole) - 1))
     byte = bytes([data.draw(st.integers(0, 255))])
@@ -162,17 +172,17 @@ def test_damaged_frames_are_left_to_the_general_way(frames: Sequence[bytes], dat
         read_all(damaged, reader)
 
 
-def alike(count: int, first: int = 0, **metadata: Any) -> bytes:
+def uniform(count: int, first: int = 0, **metadata: Any) -> bytes:
     return b"".join(
         frame(stored(sequence_id=number, **metadata), entry_id=number)
         for number in range(first, first + count)
     )
 
 
-def test_all_but_the_first_of_alike_frames_are_taken_at_once() -> None:
-    reader = UniformMessageReader()
-    data = alike(50, uncompressed_size=7)
-    first = decode_frame(data, 0, LIMIT)
+def test_all_but_the_first_of_uniform_frames_are_taken_at_once() -> None:
+    reader = Reader()
+    data = uniform(50, uncompressed_size=7)
+    first = reader.decode(data, 0, LIMIT)
     assert first is not None
     taken = reader.take(data, first[2], LIMIT)
     assert taken is not None
@@ -181,34 +191,34 @@ def test_all_but_the_first_of_alike_frames_are_taken_at_once() -> None:
     assert isinstance(taken.headers[-1], bytes)
 
 
-def test_larger_numbers_change_the_layout_and_nothing_else() -> None:
+def test_larger_numbers_change_the_template_and_nothing_else() -> None:
     first = 16_300
-    assert read_all(alike(200, first), UniformMessageReader()) >= 195
+    assert read_all(uniform(200, first), Reader()) >= 195
 
 
 def test_two_producers_in_turn() -> None:
     names = ["standalone-0-9", "standalone-0-10"]
     frames = [frame(stored(name=names[n % 2], sequence_id=n), entry_id=n) for n in range(100)]
-    assert read_all(b"".join(frames), UniformMessageReader()) >= 98
+    assert read_all(b"".join(frames), Reader()) >= 98
 
 
 def test_keys_and_properties_are_plain() -> None:
     for name, value in PLAIN.items():
-        assert read_all(alike(20, **{name: value}), UniformMessageReader()) >= 18, name
+        assert read_all(uniform(20, **{name: value}), Reader()) >= 18, name
 
 
 def test_what_is_not_plain_is_never_taken() -> None:
     for name, value in NOT_PLAIN.items():
-        reader = UniformMessageReader()
-        read_all(alike(3), reader)
-        assert read_all(alike(20, **{name: value}), reader) == 0, name
+        reader = Reader()
+        read_all(uniform(3), reader)
+        assert read_all(uniform(20, **{name: value}), reader) == 0, name
 
 
 def test_a_wrong_checksum_ends_what_is_taken() -> None:
-    good = alike(9)
+    good = uniform(9)
     bad = bytearray(frame(stored(sequence_id=10), entry_id=10))
     bad[-1] ^= 1
-    reader = UniformMessageReader()
+    reader = Reader()
     read_all(good, reader)
     taken = reader.take(good + bytes(bad) + good, 0, LIMIT)
     assert taken is not None
@@ -217,8 +227,8 @@ def test_a_wrong_checksum_ends_what_is_taken() -> None:
 
 
 def test_a_frame_over_the_limit_is_not_taken() -> None:
-    data = alike(1)
-    reader = UniformMessageReader()
+    data = uniform(1)
+    reader = Reader()
     read_all(data, reader)
     assert reader.take(data, 0, len(data) - 4) is not None
     assert reader.take(data, 0, len(data) - 5) is None

@@ -1,0 +1,136 @@
+"""`MetadataDecoder`: decodes the metadata of entries, and remembers parts that come again.
+
+Every client writes producer_name, sequence_id and publish_time first, in this order
+(`uniform.metadata_front`). The fields behind them are, for most messages, the same few bytes again and again.
+So three decode caches turn these bytes into values. The decoder by table, `MessageMetadata.decode_range`,
+takes all other metadata.
+"""
+
+from typing import Any
+
+from ...model.errors import FrameError
+from ..fields import decode_text
+from ..uniform.decode_cache import DecodeCache, remember
+from ..uniform.metadata_front import PUBLISH_TIME_SIZE, read_name, read_time
+from ..varint import read_varint
+from .metadata import MessageMetadata, Property, usual_pair
+
+LONGEST_TAIL = 24
+"""Bytes behind publish_time up to which remembering them is worth it: no keys, no properties."""
+
+Fields = tuple[tuple[str, Any], ...]
+"""Names and values of fields."""
+
+_new = object.__new__
+
+
+class MetadataDecoder:
+    """Decodes metadata; one connection owns it, or one pass over stored entries."""
+
+    __slots__ = ("names", "tails", "times")
+
+    def __init__(self) -> None:
+        self.names: DecodeCache[bytes, str] = {}
+        self.times: DecodeCache[bytes, int] = {}
+        self.tails: DecodeCache[bytes, Fields] = {}
+
+    def decode(self, data: bytes) -> MessageMetadata:
+        """Raises `FrameError` when `data` is malformed or lacks a required field."""
+        return self.decode_range(data, 0, len(data))
+
+    def decode_range(self, data: bytes, start: int, end: int) -> MessageMetadata:
+        """Decode the metadata at `data[start:end]`. Raises `FrameError` as `decode` does."""
+        if end - start < 2:
+            return MessageMetadata.decode_range(data, start, end)
+        position = start + 3 + data[start + 1]
+        prefix = data[start:position]
+        name = self.names.get(prefix) or self._learn_name(prefix)
+        if name is None or position + 1 + PUBLISH_TIME_SIZE > end:
+            return MessageMetadata.decode_range(data, start, end)
+        sequence_id = data[position]
+        position += 1
+        if sequence_id > 0x7F:
+            if data[position] < 0x80:
+                sequence_id = sequence_id & 0x7F | data[position] << 7
+                position += 1
+            else:
+                try:
+                    sequence_id, position = read_varint(data, position - 1)
+                except IndexError:
+                    raise FrameError("MessageMetadata ends inside a field") from None
+        tail_start = position + PUBLISH_TIME_SIZE
+        if tail_start > end:
+            return MessageMetadata.decode_range(data, start, end)
+        time = data[position:tail_start]
+        publish_time = self.times.get(time) or self._learn_time(time)
+        if publish_time is None:
+            return MessageMetadata.decode_range(data, start, end)
+        metadata = _new(MessageMetadata)
+        metadata.producer_name = name
+        metadata.sequence_id = sequence_id
+        metadata.publish_time = publish_time
+        if tail_start < end and data[tail_start] == 0x22:
+            behind = _take_properties(data, tail_start, end, metadata)
+            if not behind:
+                return MessageMetadata.decode_range(data, start, end)
+            tail_start = behind
+        tail = data[tail_start:end]
+        fields = self.tails.get(tail)
+        if fields is None:
+            fields = self._learn_tail(tail)
+        for field, value in fields:
+            setattr(metadata, field, value)
+        return metadata
+
+    def is_name(self, prefix: bytes) -> bool:
+        """Tell whether `prefix` is the field producer_name, in its usual form, and the tag of sequence_id."""
+        return prefix in self.names or (len(prefix) > 3 and self._learn_name(prefix) is not None)
+
+    def is_time(self, field: bytes) -> bool:
+        """Tell whether these `PUBLISH_TIME_SIZE` bytes are the field publish_time."""
+        return field in self.times or self._learn_time(field) is not None
+
+    def _learn_name(self, prefix: bytes) -> str | None:
+        name = read_name(prefix)
+        if name is not None:
+            remember(self.names, prefix, name)
+        return name
+
+    def _learn_time(self, field: bytes) -> int | None:
+        time = read_time(field)
+        if time is not None:
+            remember(self.times, field, time)
+        return time
+
+    def _learn_tail(self, tail: bytes) -> Fields:
+        values, unknown = MessageMetadata._layout.decode_part(tail, 0, len(tail))
+        if unknown:
+            values["unknown"] = unknown
+        fields = tuple(values.items())
+        # All messages with this tail would share a list, and an application might change it.
+        if len(tail) <= LONGEST_TAIL and not any(isinstance(value, list) for value in values.values()):
+            remember(self.tails, tail, fields)
+        return fields
+
+
+def _take_properties(data: bytes, position: int, end: int, metadata: MessageMetadata) -> int:
+    """Read properties one behind the other, and a key behind them, all with lengths of one byte.
+
+    All producers write them so, and no property anywhere else. Gives the position behind; 0 for other bytes.
+    """
+    properties: list[Property] = []
+    while position + 5 < end and data[position] == 0x22:
+        start = position + 2
+        position = start + data[start - 1]
+        if data[start - 1] > 0x7F or position > end:
+            return 0
+        middle = usual_pair(data, start, position)
+        if not middle:
+            return 0
+        properties.append((decode_text(data[start + 2 : middle]), decode_text(data[middle + 2 : position])))
+    metadata.properties = properties
+    if position + 1 < end and data[position] == 0x32 and data[position + 1] < 0x80:
+        start = position + 2
+        position = start + data[start - 1]
+        metadata.partition_key = decode_text(data[start:position])
+    return position if position <= end and b"\x22" not in data[position:end] else 0
