@@ -62,7 +62,7 @@ class Link:
     """
 
     def __init__(self, service_url: str, **client_config: Any) -> None:
-        if ServiceUrl.parse(service_url).tls:
+        if ServiceUrl.of_broker(service_url).tls:
             raise OptionNotImplemented(
                 "service.url: pulsar+ssl:// (TLS) is not implemented yet, use pulsar://"
             )

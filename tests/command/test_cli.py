@@ -221,7 +221,7 @@ def test_the_url_may_come_from_the_environment(
         (["broker", "--http-port", "x"], 2, "a port from 0 to 65535, not 'x'"),
         (["produce", "t", "--count", "x"], 2, "not 'x'"),
         (["produce", "t", "--rate", "0"], 2, "more than 0, not '0'"),
-        (["produce", "t", "--count", "1", "--url", "http://localhost"], 2, "begins with pulsar://"),
+        (["produce", "t", "--count", "1", "--url", "ftp://localhost"], 2, "begins with pulsar://"),
         (["produce", "t", "--count", "1", "--url", "pulsar+ssl://localhost"], 2, "not supported yet"),
         (["produce", "a/b", "--count", "1"], 2, "topic name 'a/b'"),
         (["consume", "t"], 2, "--subscription"),

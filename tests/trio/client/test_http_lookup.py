@@ -1,6 +1,8 @@
 """Clients with a service URL of http:// or https://, against our broker's administration port."""
 
+import json
 import re
+import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -93,6 +95,22 @@ async def test_by_https_everything_is_encrypted(tmp_path: Path) -> None:
             with pytest.raises(CertificateAuthorityUnknown):
                 async with client.create_producer(TOPIC):
                     pass
+
+
+async def test_the_broker_names_all_of_its_urls(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    tls = authority.server()
+    async with open_broker(tls=tls, tls_port=0, http_port=0, https_port=0) as broker:
+        url = f"{web(broker)}/lookup/v2/topic/persistent/public/default/t"
+        answer = await trio.to_thread.run_sync(lambda: urllib.request.urlopen(url).read())
+        assert json.loads(answer) == {
+            "brokerUrl": broker.url,
+            "brokerUrlTls": broker.tls_url,
+            "brokerUrlSsl": broker.tls_url,
+            "nativeUrl": broker.url,
+            "httpUrl": broker.admin_url,
+            "httpUrlTls": broker.admin_url_tls,
+        }
 
 
 async def test_the_service_url_changes_between_http_and_the_binary_protocol(broker: EmbeddedBroker) -> None:
