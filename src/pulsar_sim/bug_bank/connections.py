@@ -5,6 +5,7 @@ from typing import Any
 from pulsar_sansio.client.connecting import attachment as attachment_module
 from pulsar_sansio.client.connecting.attachment import Attached, Attachment, Closing, Opening
 from pulsar_sansio.client.connecting.connection import Connection
+from pulsar_sansio.client.connecting.links import Links
 from pulsar_sansio.client.connecting.lookup_queue import LookupQueue
 from pulsar_sansio.client.connecting.pool import Pool
 from pulsar_sansio.client.connecting.refusal_policy import Decision
@@ -123,7 +124,7 @@ def connection_used_before_connected(patches: Patches) -> None:
 @bug("own", caught_by=("INV-N11",))
 def links_left_open_by_the_close(patches: Patches) -> None:
     """Closing the client does not close its connections."""
-    patches.replace(Pool, "close_all", nothing)
+    patches.replace(Links, "close_all", nothing)
 
 
 @bug("own", caught_by=("INV-N9", "INV-N5", "INV-C5", "INV-N7", "INV-C3"))
