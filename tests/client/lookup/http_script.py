@@ -7,6 +7,7 @@ from typing import Any
 import h11
 
 from pulsar_sansio.client.outputs import Connect, CredentialsWanted, Disconnect
+from pulsar_sansio.model.errors import PulsarError
 from pulsar_sansio.model.service_url import Address
 from tests.client.script import Script
 
@@ -85,3 +86,16 @@ def response(body: bytes, status: int = 200, *headers: str) -> bytes:
 def found(url: str = BROKER, tls_url: str = BROKER_TLS) -> dict[str, str]:
     """Return LookupData."""
     return {"brokerUrl": url, "brokerUrlTls": tls_url, "nativeUrl": url, "brokerUrlSsl": ""}
+
+
+def count(script: HttpScript) -> int:
+    """Ask for partitions; the request is next."""
+    return script.client.partitions(script.now, "demo")
+
+
+def failure(script: HttpScript) -> PulsarError:
+    """Return the error of the lookup's only attempt: that of the request, or that of a retry's notice."""
+    outputs = [*script.said(), *script.notices]
+    (error,) = [each.error for each in outputs if hasattr(each, "error")]
+    assert isinstance(error, PulsarError)
+    return error

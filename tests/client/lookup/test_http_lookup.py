@@ -14,9 +14,7 @@ from pulsar_sansio.model.errors import (
     BrokerAddressRefused,
     CertificateExpired,
     ConnectionLost,
-    CredentialsFailed,
     NotAllowed,
-    NotSupported,
     PulsarError,
     RemoteProtocolError,
     ServiceNotReady,
@@ -26,10 +24,9 @@ from pulsar_sansio.model.errors import (
     TooManyRequests,
     TopicNotFound,
 )
-from pulsar_sansio.model.secret import Secret
 from pulsar_sansio.model.service_url import Address
 from tests.client.connecting.test_migration import frame_migrated
-from tests.client.lookup.http_script import HTTPS, HttpScript, found, response
+from tests.client.lookup.http_script import HTTPS, HttpScript, count, failure, found, response
 from tests.client.script import (
     Command,
     frame_close_producer,
@@ -42,19 +39,6 @@ from tests.client.script import (
 TOPIC = "persistent://public/default/demo"
 LOOKUP = "/lookup/v2/topic/persistent/public/default/demo"
 PARTITIONS = "/admin/v2/persistent/public/default/demo/partitions"
-
-
-def count(script: HttpScript) -> int:
-    """Ask for partitions; the request is next."""
-    return script.client.partitions(script.now, TOPIC)
-
-
-def failure(script: HttpScript) -> PulsarError:
-    """Return the error of the lookup's only attempt: that of the request, or that of a retry's notice."""
-    outputs = [*script.said(), *script.notices]
-    (error,) = [each.error for each in outputs if hasattr(each, "error")]
-    assert isinstance(error, PulsarError)
-    return error
 
 
 # --- what is asked ---------------------------------------------------------------------------------
@@ -319,6 +303,14 @@ def test_statuses_are_the_errors_of_binary_lookups(
     assert body == b"" or "the broker says no" in str(error)
 
 
+def test_a_broker_refuses_a_role_that_it_knows_by_401_too() -> None:
+    script = HttpScript()
+    count(script)
+    reason = "Unauthorized to validateTopicOperation for operation [LOOKUP] on topic [t]"
+    script.answer(script.asked().link, {"reason": reason}, 401)
+    assert type(failure(script)) is AuthorizationError
+
+
 @pytest.mark.parametrize("body", [b"", b"<html>\n  Bad\tGateway\xff</html>", b'{"reason": 7}', b"[" * 10_000])
 def test_a_refusal_without_a_reason_of_pulsar(body: bytes) -> None:
     script = HttpScript()
@@ -513,92 +505,3 @@ def test_an_explanation_names_what_is_asked() -> None:
     assert "connecting to web:8080" in script.client.explain(script.now, producer)
     script.open(link)
     assert "asking how many partitions" in script.client.explain(script.now, producer)
-
-
-# --- credentials -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("method", "secret", "header"),
-    [
-        ("token", b"abc.def", "Bearer abc.def"),
-        ("basic", b"user:pass", "Basic dXNlcjpwYXNz"),
-    ],
-)
-def test_credentials_are_a_header(method: str, secret: bytes, header: str) -> None:
-    script = HttpScript(HTTPS, authentication_method=method)
-    count(script)
-    wanted = script.wanted()
-    assert (wanted.broker, wanted.method, wanted.challenge) == (Address("web", 8443), method, None)
-    script.client.provide_credentials(script.now, wanted.link, Secret(secret))
-    asked = script.request(wanted.link)
-    assert asked.headers["authorization"] == header
-    script.answer(asked.link, None, 307, "Location: /again")
-    wanted = script.wanted()
-    script.client.provide_credentials(script.now, wanted.link, Secret(secret))
-    assert script.request(wanted.link).headers["authorization"] == header
-
-
-def test_credentials_go_to_the_hosts_of_the_service_url_alone() -> None:
-    script = HttpScript(HTTPS, authentication_method="token")
-    count(script)
-    wanted = script.wanted()
-    script.client.provide_credentials(script.now, wanted.link, Secret(b"abc"))
-    script.answer(wanted.link, None, 307, "Location: https://other:8443/x")
-    assert isinstance(failure(script), BrokerAddressRefused)
-
-
-def test_a_certificate_is_credentials_enough() -> None:
-    script = HttpScript(HTTPS, authentication_method="tls")
-    count(script)
-    assert "authorization" not in script.asked(Address("web", 8443), "web").headers
-
-
-def test_a_method_that_http_does_not_have() -> None:
-    script = HttpScript(HTTPS, authentication_method="magic")
-    request = count(script)
-    (failed,) = script.said()
-    assert isinstance(failed, RequestFailed)
-    assert failed.request == request
-    assert isinstance(failed.error, NotSupported)
-
-
-@pytest.mark.parametrize("secret", [b"a\r\nX: y", b"a\x00b", b"a\n"])
-def test_credentials_that_no_header_can_carry_are_not_shown(secret: bytes) -> None:
-    script = HttpScript(HTTPS, authentication_method="token")
-    count(script)
-    wanted = script.wanted()
-    script.client.provide_credentials(script.now, wanted.link, Secret(secret))
-    script.ended(wanted.link)
-    error = failure(script)
-    assert isinstance(error, CredentialsFailed)
-    assert "X" not in str(error)
-    assert script.written.get(wanted.link, b"") == b""
-
-
-def test_no_credentials() -> None:
-    script = HttpScript(HTTPS, authentication_method="token")
-    count(script)
-    wanted = script.wanted()
-    error = CredentialsFailed("no token")
-    script.client.refuse_credentials(script.now, wanted.link, error)
-    script.ended(wanted.link)
-    assert failure(script) is error
-
-
-def test_no_credentials_within_their_time() -> None:
-    script = HttpScript(HTTPS, authentication_method="token", connect_timeout=1.0)
-    count(script)
-    wanted = script.wanted()
-    script.advance(1.0)
-    script.ended(wanted.link)
-    assert isinstance(failure(script), CredentialsFailed)
-
-
-def test_bytes_before_the_request_end_the_link() -> None:
-    script = HttpScript(HTTPS, authentication_method="token")
-    count(script)
-    wanted = script.wanted()
-    script.feed(wanted.link, response(b'{"partitions": 3}'))
-    script.ended(wanted.link)
-    assert isinstance(failure(script), RemoteProtocolError)

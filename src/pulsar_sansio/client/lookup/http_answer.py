@@ -24,6 +24,9 @@ _CODES = {
 }
 """The codes of the binary protocol for these statuses."""
 
+_WITHOUT_PERMISSION = "Unauthorized to "
+"""Begins the reason of a 401 with which a broker refuses a role that it knows; a 403 would be meant."""
+
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
@@ -50,8 +53,10 @@ class HttpAnswer:
 
     def refusal(self) -> PulsarError:
         """Return the error that the status stands for; the answer's reason is its text."""
-        status = self.status
-        text = f"{self._reason()} (HTTP status {status} of {self.url.address})"
+        status, reason = self.status, self._reason()
+        text = f"{reason} (HTTP status {status} of {self.url.address})"
+        if status == 401 and reason.startswith(_WITHOUT_PERMISSION):
+            return broker_error(ServerError.AuthorizationError, text)
         if status >= 500:
             return broker_error(ServerError.ServiceNotReady, text)
         if status >= 400:
