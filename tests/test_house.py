@@ -45,7 +45,7 @@ RNG = CORE / "core" / "rng.py"
 
 def core_files() -> list[Path]:
     files = sorted(path for path in CORE.rglob("*.py") if not path.name.endswith("_pb2.py"))
-    assert len(files) > 10
+    assert CORE / "__init__.py" in files
     return files
 
 
@@ -140,10 +140,10 @@ def test_the_proto_source_is_the_only_schema() -> None:
 
 
 def test_every_test_that_features_name_is_there() -> None:
-    named = set(
-        re.findall(r"`([a-z_]+/[a-z_/]*(?:test_\w+\.py)?)`", (ROOT / "docs" / "features.md").read_text())
-    )
-    assert len(named) > 40
+    text = (ROOT / "docs" / "features.md").read_text()
+    named = set(re.findall(r"`([a-z_]+/[a-z_/]*(?:test_\w+\.py)?)`", text))
+    rows = [[cell.strip() for cell in line.split("|")] for line in text.splitlines() if line.startswith("|")]
+    assert [row[1] for row in rows if row[2] == "yes" and "`" not in row[3]] == []
     assert [name for name in sorted(named) if not (ROOT / "tests" / name).exists()] == []
 
 

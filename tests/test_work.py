@@ -39,5 +39,5 @@ def test_nor_is_what_is_copied_for_each() -> None:
         check_in_proportion(copied_for_each, 1000)
 
 
-def test_who_is_not_of_the_core_is_not_counted() -> None:
+def test_a_call_outside_the_core_is_not_counted() -> None:
     assert work_of(lambda: [bytes(1000) for _ in range(100)]) == (0, 0)

@@ -174,7 +174,7 @@ def test_what_is_refused_does_not_count() -> None:
     assert held(one) == 0
 
 
-def test_what_cannot_be_sealed_is_given_back() -> None:
+def test_what_cannot_be_sealed_is_returned() -> None:
     """Compare a message by itself, one of `send_many`, an unsealed one and a whole batch."""
     limit = 5 * 1024 * 1024
     one = sender(limit * 4)
@@ -238,7 +238,7 @@ def test_a_reconnect_changes_nothing() -> None:
     assert held(one) == 0
 
 
-def test_one_message_that_the_broker_refuses_is_given_back() -> None:
+def test_one_message_that_the_broker_refuses_is_returned() -> None:
     one = sender(100)
     one.send(bytes(50))
     one.send(bytes(10))
@@ -343,7 +343,7 @@ def test_a_large_message_is_not_overtaken_for_ever_by_small_ones() -> None:
     client.send(script.now, large, bytes(90), WALL)
 
 
-def test_nothing_is_lent_while_somebody_waits() -> None:
+def test_nothing_is_lent_while_a_producer_waits() -> None:
     """Otherwise the loan would count as used until the batch is closed."""
     one = sender(100)
     script, client = one.script, one.script.client
@@ -357,7 +357,7 @@ def test_nothing_is_lent_while_somebody_waits() -> None:
     assert Writable(slow) in script.said()
 
 
-def test_who_was_told_and_does_not_come_holds_up_nobody() -> None:
+def test_a_producer_that_was_told_and_does_not_come_holds_up_no_other() -> None:
     """The task that waits was cancelled (BUG-084)."""
     one = sender(100)
     script, client = one.script, one.script.client
@@ -440,7 +440,7 @@ def test_a_partition_that_waited_for_memory_waits_for_its_window_later() -> None
     assert world.told().count(Writable(world.handle)) == 1
 
 
-def test_what_is_early_is_given_back_at_the_end() -> None:
+def test_unsealed_messages_are_returned_at_the_end() -> None:
     script = Script(memory_limit=100)
     handle = script.client.open_producer(script.now, ProducerSpec(topic="demo"))
     script.client.send(script.now, handle, bytes(60), WALL)

@@ -235,7 +235,7 @@ def test_a_partition_that_ends_alone_is_told() -> None:
 
 
 class TestRequests:
-    def test_they_are_told_only_when_somebody_wants_them(self) -> None:
+    def test_they_are_told_only_when_the_driver_wants_them(self) -> None:
         script = Script()
         script.ready_producer()
         assert script.notices == []

@@ -83,7 +83,7 @@ def test_room_in_memory_costs_no_look_at_those_that_know_of_it() -> None:
     assert growth(case) < SAME
 
 
-def test_who_comes_back_keeps_its_place_and_who_left_has_none() -> None:
+def test_a_handle_that_returns_keeps_its_place_and_a_closed_one_has_none() -> None:
     told: list[str] = []
     limit = MemoryLimit(10)
     assert limit.take(0, 10, told.clear)

@@ -281,7 +281,7 @@ def test_time_alone_changes_nothing() -> None:
     assert s.outputs() == []
 
 
-def test_a_last_message_of_no_use_keeps_nobody_waiting() -> None:
+def test_a_last_message_of_no_use_keeps_no_task_waiting() -> None:
     """The message arrives alone, after the broker has reported more, and is reported: no other output
     follows."""
     s = TableScript()

@@ -241,7 +241,7 @@ def test_the_last_one_counts_and_an_empty_one_changes_nothing() -> None:
         ("frobnicate", None),
     ],
 )
-def test_a_name_that_nobody_has_is_refused(name: str, meant: str | None) -> None:
+def test_an_unknown_name_is_refused(name: str, meant: str | None) -> None:
     assert similar(name) == meant
     with pytest.raises(InvalidConfiguration) as raised:
         chosen("clusterName=c", f"{name}=1")

@@ -123,7 +123,7 @@ def test_demo_against_another_broker_as_json(broker: BrokerThread, command: Comm
     assert (result["messages"], result["size"]) == (1000, 1000)
     assert (result["lost"], result["repeated"], result["reordered"]) == (0, 0, 0)
     assert 0 < result["p50_ms"] <= result["p99_ms"]
-    assert result["rate"] > 100
+    assert result["rate"] > 0
 
 
 def test_produce_and_consume_generated_messages(broker: BrokerThread, command: Command) -> None:
@@ -403,7 +403,7 @@ async def test_a_reader_that_has_read_enough_is_no_error() -> None:
 
 
 @pytest.mark.slow
-def test_a_result_that_nobody_reads_is_no_bug() -> None:
+def test_a_result_into_a_closed_pipe_is_no_bug() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-m", "pulsar_trio_command", "simulate", "recall", "--list"]

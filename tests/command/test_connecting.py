@@ -42,7 +42,7 @@ def running(*arguments: str) -> Iterator[tuple["subprocess.Popen[str]", IO[str]]
 
 
 @pytest.fixture
-def nobody() -> Iterator[str]:
+def refusing_url() -> Iterator[str]:
     """The URL of a port at which nothing listens: it is taken, so that nothing else comes to listen there."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -50,19 +50,19 @@ def nobody() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=lambda each: each[0])
-def test_the_first_refused_attempt_is_printed_and_it_asks_on(arguments: list[str], nobody: str) -> None:
-    with running(*arguments, "--url", nobody) as (process, errors):
+def test_the_first_refused_attempt_is_printed_and_it_asks_on(arguments: list[str], refusing_url: str) -> None:
+    with running(*arguments, "--url", refusing_url) as (process, errors):
         line = next(line for line in errors if "messages of" not in line)
         assert line.startswith("pulsar-trio: ")
         assert "not connected, an attempt failed" in line
         assert "refused" in line
-        assert nobody.removeprefix("pulsar://") in line
+        assert refusing_url.removeprefix("pulsar://") in line
         assert "; next attempt in 0.1 s" in line, "it is the first attempt that is printed"
         assert process.poll() is None, "it goes on"
 
 
-def test_for_machines_it_is_one_object(nobody: str) -> None:
-    with running(*COMMANDS[0], "--json", "--url", nobody) as (_, errors):
+def test_for_machines_it_is_one_object(refusing_url: str) -> None:
+    with running(*COMMANDS[0], "--json", "--url", refusing_url) as (_, errors):
         (text,) = json.loads(errors.readline()).values()
         assert "next attempt in 0.1 s" in text
 

@@ -94,7 +94,7 @@ def permits_before_success(s: Script) -> None:
 
 
 @breaks("CHECK-57")
-def a_question_about_nobody(s: Script) -> None:
+def a_question_about_no_consumer(s: Script) -> None:
     s.connect()
     s.ask(c.GET_LAST_MESSAGE_ID, consumer_id=0)
 
@@ -130,7 +130,7 @@ def permits_after_the_brokers_close(s: Script) -> None:
 
 
 @breaks("CHECK-60")
-def the_end_for_nobody(s: Script) -> None:
+def the_end_for_no_consumer(s: Script) -> None:
     s.connect()
     s.consumer()
     s.close_consumer()
@@ -138,7 +138,7 @@ def the_end_for_nobody(s: Script) -> None:
 
 
 @breaks("CHECK-60")
-def a_close_for_nobody(s: Script) -> None:
+def a_close_for_no_consumer(s: Script) -> None:
     s.connect()
     s.broker(c.CLOSE_CONSUMER, consumer_id=0, request_id=c.NONE_ID)
 
@@ -229,7 +229,7 @@ def two_seeks(s: Script) -> None:
 
 
 @breaks("GAP-35")
-def a_seek_that_closes_nobody(s: Script) -> None:
+def a_seek_that_closes_no_consumer(s: Script) -> None:
     s.connect()
     s.consumer()
     s.success(s.ask(c.SEEK, consumer_id=0, message_publish_time=1))

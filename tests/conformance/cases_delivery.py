@@ -61,7 +61,7 @@ def messages_left_out_of_a_batch_cost_nothing(s: Script) -> None:
 
 
 @breaks("CHECK-66")
-def a_message_for_nobody(s: Script) -> None:
+def a_message_for_no_consumer(s: Script) -> None:
     s.connect()
     s.message(0)
 
@@ -206,7 +206,7 @@ def once_more_after_a_cumulative_confirmation(s: Script) -> None:
 
 
 @breaks("CHECK-68")
-def an_epoch_for_who_has_none(s: Script) -> None:
+def an_epoch_for_a_consumer_that_has_none(s: Script) -> None:
     s.connect()
     s.consumer()
     s.message(0, consumer_epoch=0)

@@ -142,7 +142,7 @@ def a_response_without_data(s: Script) -> None:
 
 
 @breaks("CHECK-06")
-def a_refresh_nobody_offered(s: Script) -> None:
+def a_refresh_that_was_not_offered(s: Script) -> None:
     s.connect(feature_flags={})
     _challenge(s, b"PulsarAuthRefresh")
 
@@ -159,7 +159,7 @@ def eleven_rounds(s: Script) -> None:
 
 
 @breaks("CHECK-07")
-def a_pong_nobody_asked_for(s: Script) -> None:
+def a_pong_without_a_ping(s: Script) -> None:
     s.connect()
     s.broker(c.PING)
     s.client(c.PONG)
@@ -167,7 +167,7 @@ def a_pong_nobody_asked_for(s: Script) -> None:
 
 
 @breaks("CHECK-07")
-def a_pong_of_the_broker_nobody_asked_for(s: Script) -> None:
+def a_pong_of_the_broker_without_a_ping(s: Script) -> None:
     s.connect()
     s.broker(c.PONG)
 
@@ -265,7 +265,7 @@ def no_creation_without_the_flag(s: Script) -> None:
 
 
 @breaks("CHECK-12")
-def broker_entry_metadata_for_who_cannot_read_it(s: Script) -> None:
+def broker_entry_metadata_for_a_client_that_cannot_read_it(s: Script) -> None:
     s.connect(feature_flags={})
     s.consumer()
     s.message(0, b"\x0e\x02\x00\x00\x00\x02\x08\x01" + stored())

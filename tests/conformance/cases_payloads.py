@@ -137,7 +137,7 @@ def members_out_of_order(s: Script) -> None:
 
 
 @breaks("CHECK-46")
-def a_highest_id_nobody_has(s: Script) -> None:
+def a_highest_id_of_no_message(s: Script) -> None:
     _ready(s)
     entry = stored(0, members(0, 3), num_messages_in_batch=3, highest_sequence_id=9)
     s.send(0, entry, num_messages=3, highest_sequence_id=9)
@@ -214,7 +214,7 @@ def no_room_for_the_tag(s: Script) -> None:
 
 
 @breaks("CHECK-51")
-def encryption_nobody_announced(s: Script) -> None:
+def encryption_without_announcement(s: Script) -> None:
     _ready(s)
     s.send(0, stored(0, bytes(20), encryption_keys=_KEYS, encryption_param=bytes(12)))
 
@@ -323,7 +323,7 @@ def a_transaction_in_send_alone(s: Script) -> None:
 
 
 @breaks("CHECK-75")
-def a_transaction_nobody_began(s: Script) -> None:
+def a_transaction_that_was_not_begun(s: Script) -> None:
     _ready(s)
     _send_in_transaction(s)
 

@@ -67,13 +67,13 @@ def the_users_name_is_missing(s: Script) -> None:
 
 
 @breaks("CHECK-26")
-def a_topic_epoch_nobody_granted(s: Script) -> None:
+def a_topic_epoch_that_was_not_granted(s: Script) -> None:
     s.connect()
     s.open_producer(producer_access_mode=EXCLUSIVE, topic_epoch=3)
 
 
 @breaks("CHECK-26")
-def a_topic_epoch_not_given_back(s: Script) -> None:
+def a_topic_epoch_not_returned(s: Script) -> None:
     s.connect()
     s.producer_success(s.open_producer(producer_access_mode=EXCLUSIVE), topic_epoch=0)
     s.stored_message(0, 0)
@@ -145,7 +145,7 @@ def a_send_before_success(s: Script) -> None:
 
 
 @breaks("INV-P10")
-def a_send_of_nobody(s: Script) -> None:
+def a_send_of_no_producer(s: Script) -> None:
     s.connect()
     s.send(0)
 
@@ -235,7 +235,7 @@ def other_bytes_the_second_time(s: Script) -> None:
 
 
 @breaks("CHECK-33")
-def a_receipt_for_nobody(s: Script) -> None:
+def a_receipt_for_no_producer(s: Script) -> None:
     s.connect()
     s.receipt(0)
 

@@ -78,7 +78,7 @@ def test_every_rule_says_its_fact_in_one_sentence() -> None:
         assert len(rule.fact) < 110
 
 
-def test_nobody_answers_for_what_the_other_side_made_unreadable() -> None:
+def test_no_side_answers_for_what_the_other_side_made_unreadable() -> None:
     """The checker cannot know how many permits a spoilt entry has cost."""
     script = Script()
     script.connect()

@@ -1,44 +1,16 @@
-"""Every rule the checker knows has a conversation that breaks it, and nothing else."""
-
-from pathlib import Path
+"""Every rule the checker knows has a conversation that breaks it; `rules` tests each conversation."""
 
 import pytest
 
 from pulsar_sansio.conformance import RULES, Session, Side
-from tests.conformance import (
-    cases_consumers,
-    cases_delivery,
-    cases_handshake,
-    cases_payloads,
-    cases_producers,
-    cases_requests,
-)
-from tests.conformance.cases import CASES, Case
+from tests.conformance.breaking import MODULES, files_of_cases
+from tests.conformance.cases import CASES
 from tests.conformance.recorded import judge
 from tests.conformance.script import Script
 
-_MODULES = (cases_handshake, cases_requests, cases_producers, cases_payloads, cases_consumers, cases_delivery)
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.rule_id}-{case.name}")
-def test_a_broken_rule_is_found(case: Case) -> None:
-    script = Script()
-    case.tell(script)
-    *before, (connection, side, last) = script.frames
-    session = Session()
-    assert judge(before, session) == []
-    number = session.conversations[connection].frames if connection in session.conversations else 0
-    found = session.feed(connection, side, last)
-    assert {violation.rule_id for violation in found} == {case.rule_id, *case.also}
-    for violation in found:
-        assert (violation.side, violation.frame_number) == (case.blamed or (side, number))
-        assert violation.connection == connection
-        assert violation.text
-
 
 def test_every_module_of_cases_is_used() -> None:
-    stems = {module.__name__.rpartition(".")[2] for module in _MODULES}
-    assert stems == {file.stem for file in Path(__file__).parent.glob("cases_*.py")}
+    assert {module.__name__.rpartition(".")[2] for module in MODULES} == files_of_cases()
 
 
 def test_every_rule_has_a_conversation_that_breaks_it() -> None:

@@ -42,7 +42,7 @@ class TestInner:
         outer.deadlines.run(5)
         assert heard == ["a", "a!", "a!!"]
 
-    def test_nobody_hears_any_more(self) -> None:
+    def test_outputs_after_the_end_are_not_reported(self) -> None:
         outer: Context[str] = Context(5, 1)
         heard: list[str] = []
         inner = InnerContext(outer, heard.append)

@@ -159,7 +159,7 @@ def test_the_same_thing_again_and_again_is_kept_once() -> None:
     assert peer.closed is None
 
 
-def test_commands_nobody_has_without_end() -> None:
+def test_unknown_commands_without_end() -> None:
     peer = World().connect()
     frame = b"\0\0\0\x07\0\0\0\x03\x08\xc8\x01" * 100
 
@@ -185,7 +185,7 @@ def test_commands_nobody_has_without_end() -> None:
     ],
     ids=["PING", "LOOKUP", "GET_SCHEMA", "NEW_TXN"],
 )
-def test_who_asks_and_does_not_read_is_disconnected(question: bytes) -> None:
+def test_a_client_that_asks_and_does_not_read_is_disconnected(question: bytes) -> None:
     """And before that the broker has said that it would rather not be asked."""
     config = BrokerConfig(max_message_size=10_000, max_unsent_bytes=4000)
     world = World(config)
@@ -207,7 +207,7 @@ def test_who_asks_and_does_not_read_is_disconnected(question: bytes) -> None:
     assert goes_on(world)
 
 
-def test_who_does_not_read_messages_is_not_sent_more() -> None:
+def test_a_client_that_does_not_read_messages_is_not_sent_more() -> None:
     world = World(BrokerConfig(max_message_size=10_000, max_unsent_bytes=20_000))
     peer = world.connect()
     peer.producer()
@@ -231,7 +231,7 @@ def test_who_does_not_read_messages_is_not_sent_more() -> None:
 
 
 @pytest.mark.parametrize("lie", sorted(LIES))
-def test_a_message_that_lies_is_refused_or_stored_and_stops_nobody(lie: str) -> None:
+def test_a_message_that_lies_is_refused_or_stored_and_stops_no_client(lie: str) -> None:
     """A broker does not look into payloads. What it makes of the headers has to hold for dispatch, for what
     is asked about the topic, and for the next start."""
     world = World()

@@ -15,7 +15,7 @@ from fuzz.targets import MACHINES, TARGETS
 @pytest.mark.parametrize("target", TARGETS)
 def test_replay(target: str) -> None:
     paths = corpus.inputs(target)
-    assert len(paths) >= 10
+    assert paths
     for path in paths:
         TARGETS[target](path.read_bytes())
 

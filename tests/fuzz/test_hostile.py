@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,15 +11,15 @@ from fuzz import bounds, broker_side, client_side, hostile
 from fuzz.__main__ import main
 from fuzz.draws import Draws
 from fuzz.mischief import BROKER_SAYS, CLIENT_SAYS, Mischief
-from fuzz.mutations import FRAME_MUTATIONS, MUTATIONS, cases, frame, legal_command, mutated_command
-from fuzz.payloads import CODECS, LIES, bomb, entry
+from fuzz.mutations import MUTATIONS, cases, frame, legal_command, mutated_command
+from fuzz.payloads import BOMB, CODECS, LIES, bomb, entry
 from fuzz.reports import Report, cause_of
 from fuzz.trees import NAMES, TYPES, descriptor_of, encode, paths_of
-from pulsar_sansio import BrokerConfig, ClientConfig, ConnectionLost, ConsumerSpec
+from pulsar_sansio import BrokerConfig, ClientConfig, CompressionType, ConnectionLost, ConsumerSpec
 from pulsar_sansio.client.connecting.connection import Connection
 from pulsar_sansio.client.outputs import EndOfTopic
-from pulsar_sansio.model.errors import FrameError
-from pulsar_sansio.wire import FrameDecoder, proto, unpack_payload
+from pulsar_sansio.model.errors import ChecksumMismatch, FrameError
+from pulsar_sansio.wire import FrameDecoder, decompress, proto, unpack_payload
 
 # --- what is said ------------------------------------------------------------------------------------
 
@@ -32,7 +33,6 @@ def test_every_field_of_every_command_is_mutated() -> None:
         fields = {case.path for case in cases() if case.number == number}
         assert fields == set(paths_of(descriptor_of(number)))
     assert {case.mutation for case in cases()} == set(MUTATIONS)
-    assert len(cases()) > 6000
     assert set(BROKER_SAYS) | set(CLIENT_SAYS) < every
     assert not set(BROKER_SAYS) & set(CLIENT_SAYS) - {Command.PING, Command.PONG} - {
         Command.CLOSE_PRODUCER,
@@ -58,7 +58,8 @@ def test_mutations_are_met_and_not_all_are_refused() -> None:
         except FrameError:
             refused[case.mutation] += 1
     assert {mutation for mutation in MUTATIONS if not taken[mutation]} <= {"not UTF-8", "length too long"}
-    assert sum(refused.values()) > 300
+    assert not taken["length too long"]
+    assert refused["length too long"]
 
 
 def test_a_legal_command_is_legal() -> None:
@@ -72,26 +73,25 @@ def test_a_legal_command_is_legal() -> None:
 
 
 def test_lies_keep_everything_else_right() -> None:
-    """Most have a right checksum and whole metadata, so that they get where they are meant to."""
+    """Entries can be unpacked, but for those that lie about the size of their metadata."""
     draws = Draws.of_seed(1)
-    kinds: dict[str, int] = {}
-    through = 0
+    kinds: set[str] = set()
+    unpacked: set[str] = set()
     for _ in range(1000):
         name, payload = entry(draws, 8192)
-        kinds[name] = kinds.get(name, 0) + 1
-        try:
+        kinds.add(name)
+        with suppress(FrameError, ChecksumMismatch):
             unpack_payload(payload)
-            through += 1
-        except Exception:
-            continue
-    assert set(kinds) == {"honest", *LIES}
-    assert through > 600
+            unpacked.add(name)
+    assert kinds == {"honest", *LIES}
+    assert kinds - unpacked == {"size of metadata"}
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
 def test_a_bomb_is_one(codec: int) -> None:
     assert len(bomb(codec)) < 40_000
-    assert len(FRAME_MUTATIONS) >= 15
+    whole = BOMB // {CompressionType.SNAPPY: 8, CompressionType.LZ4: 2}.get(CompressionType(codec), 1)
+    assert decompress(codec, bomb(codec), whole, BOMB) == bytes(whole)
 
 
 def test_draws_from_bytes_are_the_same_choices_and_end() -> None:
@@ -122,7 +122,7 @@ def test_a_few_rounds(side: str) -> None:
     assert report.frames >= 8 * 150
     assert report.attached > report.frames // 2
     assert report.innocent >= 8
-    assert len(report.killed) > 10
+    assert report.killed
     assert 0 < report.peak < report.bound
     assert report.slowest < 2.0
 
@@ -319,5 +319,6 @@ def test_a_machine_says_what_it_expects() -> None:
         mischief = Mischief(Draws.of_seed(1), says, known, 8192, 0)
         for _ in range(400):
             mischief.next()
-        assert mischief.cases > 50
-        assert len(mischief.kinds) > 40
+        groups = {kind.partition(": ")[0] for kind in mischief.kinds}
+        assert {"field", "frame", "any command", "PING"} <= groups
+        assert mischief.cases == sum(n for kind, n in mischief.kinds.items() if kind.startswith("field: "))

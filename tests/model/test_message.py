@@ -113,7 +113,7 @@ def stamped(message: Message, broker_publish_time: int | None, last_index: int |
     """The message as though the broker had put its metadata in front of the entry."""
     old = message.entry
     entry = BrokerStampedEntry(
-        old.source, old.place, old.header, old.redelivery_count, old.acknowledgement, old.batch, old.size
+        old.source, old.position, old.header, old.redelivery_count, old.acknowledgement, old.batch, old.size
     )
     entry.stamp(broker_publish_time, last_index)
     return Message.of(message.data, entry, message.batch_index)

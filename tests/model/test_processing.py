@@ -92,7 +92,7 @@ def test_under_asyncio() -> None:
     assert judge.verdicts == [("acknowledge", message)]
 
 
-def test_nobody_to_judge() -> None:
+def test_without_an_ack_handler_processing_is_refused() -> None:
     message = received(None)
     with pytest.raises(LocalProtocolError, match="driven by hand"):
         message.processing()

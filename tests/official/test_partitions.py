@@ -50,4 +50,4 @@ async def test_its_producer_puts_a_key_where_ours_does(broker: OurBroker, topic:
     async with open_client(broker.url) as client, client.create_producer(topic, hashing="boost") as ours:
         found = {key: (await ours.send(b"ours", key=key)).partition for key in KEYS}
     assert found == expected
-    assert len(set(found.values())) > 3
+    assert len(set(found.values())) > 1, "the keys are spread"

@@ -171,7 +171,7 @@ def test_closing_twice_is_harmless(broker: SparkBroker, topic: str) -> None:
     assert not link._sockets
 
 
-def test_nobody_listens() -> None:
+def test_no_process_listens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     link = Link(f"pulsar://127.0.0.1:{port}")

@@ -26,7 +26,7 @@ async def test_exclusive_access_keeps_others_out_until_it_ends(client: Client, t
         await producer.send(b"y")
 
 
-async def test_who_waits_gets_access_when_the_other_leaves(
+async def test_a_waiting_producer_gets_access_when_the_other_closes(
     client: Client, topic: str, nursery: trio.Nursery
 ) -> None:
     opened: list[Producer] = []
@@ -57,7 +57,7 @@ async def test_waiting_can_be_given_up(client: Client, topic: str) -> None:
                 pass
         assert scope.cancelled_caught
 
-    async def nobody_is_there() -> bool:
+    async def no_producer_is_there() -> bool:
         try:
             async with client.create_producer(topic, access_mode="exclusive") as producer:
                 await producer.send(b"x")
@@ -65,7 +65,7 @@ async def test_waiting_can_be_given_up(client: Client, topic: str) -> None:
             return False
         return True
 
-    await until(nobody_is_there)
+    await until(no_producer_is_there)
 
 
 async def test_fencing_sends_the_other_away_for_good(client: Client, topic: str) -> None:
@@ -97,7 +97,7 @@ async def test_exclusive_access_survives_an_unload(
         assert len(await receive_and_acknowledge(consumer, 10)) == 10
 
 
-async def test_who_waits_is_told_that_the_topic_is_over(
+async def test_a_waiting_producer_is_told_that_the_topic_is_terminated(
     broker: BrokerUnderTest, client: Client, topic: str
 ) -> None:
     async with client.create_producer(topic, access_mode="exclusive"):

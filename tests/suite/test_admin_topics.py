@@ -124,7 +124,7 @@ async def test_topics_need_a_namespace(broker: BrokerUnderTest, local_name: str)
     assert (await broker.request("GET", f"/lookup/v2/topic/persistent/public/{local_name}/t"))[0] == 404
 
 
-async def test_partitions_asked_for_by_who_is_going_to_use_the_topic(
+async def test_partitions_asked_for_by_a_client_that_will_use_the_topic(
     broker: BrokerUnderTest, topic: str
 ) -> None:
     """As a client with an http:// service URL asks: 0 for a topic that may come into being."""

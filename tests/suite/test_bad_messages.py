@@ -263,7 +263,7 @@ async def test_what_is_reconsumed_later_leaves_its_neighbours_alone(client: Clie
     assert handled == {data: 1 for data in payloads(8) if data != BAD}
 
 
-async def test_after_a_seek_everything_comes_again(client: Client, topic: str) -> None:
+async def test_after_a_seek_everything_is_redelivered(client: Client, topic: str) -> None:
     async with client.subscribe(topic, "sub", negative_acknowledgement_delay=60.0) as consumer:
         await send_batch(client, topic)
         messages = await rest(consumer)

@@ -41,7 +41,7 @@ async def test_a_large_message_comes_out_as_it_went_in(client: Client, topic: st
         await consumer.flush()
 
 
-async def test_acknowledged_as_a_whole_it_does_not_come_again(client: Client, topic: str) -> None:
+async def test_acknowledged_as_a_whole_it_is_not_redelivered(client: Client, topic: str) -> None:
     async with client.create_producer(topic, chunk_max_message_size=1000, **CHUNKED) as producer:
         async with client.subscribe(topic, "sub", initial_position="earliest") as consumer:
             for number in range(5):
@@ -54,7 +54,7 @@ async def test_acknowledged_as_a_whole_it_does_not_come_again(client: Client, to
             assert [message.data[:1] for message in again] == [b"0", b"3", b"4"]
 
 
-async def test_given_back_it_comes_again_whole(client: Client, topic: str) -> None:
+async def test_negatively_acknowledged_it_is_redelivered_whole(client: Client, topic: str) -> None:
     async with (
         client.subscribe(topic, "sub", kind="shared", negative_acknowledgement_delay=0.2) as consumer,
         client.create_producer(topic, chunk_max_message_size=1000, **CHUNKED) as producer,

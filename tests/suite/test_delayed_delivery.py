@@ -96,7 +96,7 @@ async def test_they_are_backlog_and_counted(
         assert (stats["msgBacklog"], stats["msgDelayed"], stats["msgBacklogNoDelayed"]) == (3, 3, 0)
 
 
-async def test_they_wait_on_while_the_topic_is_unloaded_and_nobody_is_there(
+async def test_they_wait_on_while_the_topic_is_unloaded_and_no_consumer_is_attached(
     broker: BrokerUnderTest, client: Client, topic: str
 ) -> None:
     async with client.subscribe(topic, "sub", "shared"), client.create_producer(topic) as producer:
@@ -118,7 +118,7 @@ async def test_they_wait_on_over_a_restart(broker: BrokerUnderTest, client: Clie
         assert in_ms(0) >= when - TICK - 1
 
 
-async def test_given_back_they_come_again(client: Client, topic: str) -> None:
+async def test_negatively_acknowledged_they_are_redelivered(client: Client, topic: str) -> None:
     async with (
         client.subscribe(topic, "sub", "shared", negative_acknowledgement_delay=0.1) as consumer,
         client.create_producer(topic) as producer,

@@ -116,7 +116,7 @@ async def test_ranges_that_overlap_those_of_another_consumer_are_refused(client:
             pass
 
 
-async def test_what_nobody_has_taken_the_hash_of_waits(client: Client, topic: str) -> None:
+async def test_messages_of_a_hash_without_a_consumer_wait(client: Client, topic: str) -> None:
     async with client.create_producer(topic, batching=None) as producer:
         async with client.subscribe(
             topic, "sub", "key_shared", key_shared=KeySharedPolicy(((0, 6000),))

@@ -19,7 +19,7 @@ from tests.suite.brokers import BrokerUnderTest
 from tests.suite.helpers import numbers, payloads, receive, receive_and_acknowledge, rest
 
 
-async def test_what_fails_comes_again_and_nothing_is_left(client: Client, topic: str) -> None:
+async def test_what_fails_is_redelivered_and_nothing_is_left(client: Client, topic: str) -> None:
     async with client.subscribe(topic, "sub", negative_acknowledgement_delay=0.1) as consumer:
         async with client.create_producer(topic, batching=None) as producer:
             await producer.send_many(payloads(20))
@@ -89,7 +89,7 @@ async def test_processing_acknowledges(client: Client, topic: str) -> None:
         assert numbers(await rest(consumer))[-4:] == [6, 7, 8, 9]
 
 
-async def test_who_gives_up_waiting_loses_nothing(client: Client, topic: str) -> None:
+async def test_a_cancelled_wait_loses_nothing(client: Client, topic: str) -> None:
     """At whichever moment it happens: what he did not get, the next one gets, in order."""
     found: list[int] = []
     async with (

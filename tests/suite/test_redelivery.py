@@ -7,7 +7,7 @@ from tests.suite.brokers import BrokerUnderTest
 from tests.suite.helpers import numbers, payloads, receive, receive_and_acknowledge, rest
 
 
-async def test_a_negatively_acknowledged_message_comes_again(client: Client, topic: str) -> None:
+async def test_a_negatively_acknowledged_message_is_redelivered(client: Client, topic: str) -> None:
     async with (
         client.subscribe(topic, "sub", kind="shared", negative_acknowledgement_delay=0.2) as consumer,
         client.create_producer(topic, batching=None) as producer,
@@ -67,7 +67,7 @@ async def test_redeliver_unacknowledged(client: Client, topic: str) -> None:
         assert numbers(await receive_and_acknowledge(consumer, 4)) == [2, 3, 4, 5]
 
 
-async def test_one_message_of_a_batch_can_be_given_back(client: Client, topic: str) -> None:
+async def test_one_message_of_a_batch_can_be_negatively_acknowledged(client: Client, topic: str) -> None:
     """The broker delivers whole batches; the client does not deliver a batch's acknowledged messages
     again."""
     async with (
@@ -89,7 +89,7 @@ async def test_one_message_of_a_batch_can_be_given_back(client: Client, topic: s
         assert await rest(consumer) == []
 
 
-async def test_what_is_neither_acknowledged_nor_given_back_comes_again(client: Client, topic: str) -> None:
+async def test_what_is_not_acknowledged_in_time_is_redelivered(client: Client, topic: str) -> None:
     """Rules UNACK-04, UNACK-05: a tick or two after the timeout."""
     async with (
         client.subscribe(
@@ -146,7 +146,7 @@ async def test_the_timeout_grows_with_the_redelivery_count(client: Client, topic
         await consumer.flush()
 
 
-async def test_what_is_not_judged_comes_again_from_every_partition(
+async def test_what_is_not_acknowledged_is_redelivered_from_every_partition(
     client: Client, topic: str, broker: BrokerUnderTest
 ) -> None:
     """UNACK-10: each partition keeps its own time. Rules MULTI-05 and MULTI-33."""

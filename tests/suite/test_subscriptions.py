@@ -69,11 +69,11 @@ async def test_shared_consumers_share(client: Client, topic: str) -> None:
             await all_there.wait()
             nursery.cancel_scope.cancel()
         assert sorted(got["first"] + got["second"]) == list(range(100))
-        assert len(got["first"]) >= 10
-        assert len(got["second"]) >= 10
+        assert got["first"]
+        assert got["second"]
 
 
-async def test_what_a_shared_consumer_leaves_goes_to_the_others(client: Client, topic: str) -> None:
+async def test_messages_of_a_closed_shared_consumer_go_to_the_others(client: Client, topic: str) -> None:
     async with client.subscribe(topic, "sub", kind="shared", receiver_queue_size=5) as stays:
         async with client.subscribe(topic, "sub", kind="shared", receiver_queue_size=5) as goes:
             async with client.create_producer(topic, batching=None) as producer:

@@ -74,7 +74,7 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("kind", ["exclusive", "shared"])
 @pytest.mark.parametrize("what", UNREADABLE)
-async def test_what_cannot_be_read_is_in_nobodys_way(
+async def test_what_cannot_be_read_does_not_block_other_messages(
     broker: BrokerUnderTest, client: Client, topic: str, what: str, kind: Kind
 ) -> None:
     """More of it than the queue is large, so the flow would stand if its permits did not come back."""

@@ -67,7 +67,7 @@ async def test_receive_many_and_receive_nowait_at_a_queue_of_size_0(client: Clie
 
 
 @pytest.mark.parametrize("steps", range(6))
-async def test_who_gives_up_at_a_queue_of_size_0_loses_nothing(client: Client, steps: int) -> None:
+async def test_a_cancelled_receive_at_a_queue_of_size_0_loses_nothing(client: Client, steps: int) -> None:
     async with client.subscribe("t", "s", receiver_queue_size=0, initial_position="earliest") as consumer:
         await fill(client, "t", 3)
         with trio.CancelScope() as scope:
@@ -148,7 +148,7 @@ async def test_receive_many_waits_for_as_many_as_the_policy_says(
 
 
 @pytest.mark.parametrize("steps", range(6))
-async def test_who_gives_up_collecting_loses_nothing(client: Client, steps: int) -> None:
+async def test_a_cancelled_batch_receive_loses_nothing(client: Client, steps: int) -> None:
     policy = BatchReceivePolicy(max_messages=3, timeout=0.0)
     async with client.subscribe(
         "t", "s", "exclusive", initial_position="earliest", batch_receive=policy
@@ -190,7 +190,7 @@ async def test_a_cancelled_call_leaves_what_was_enough_to_the_next(client: Clien
             assert [message.data for message in await consumer.receive_many()] == [b"1"]
 
 
-async def test_closing_wakes_who_collects(client: Client) -> None:
+async def test_closing_wakes_a_batch_receive(client: Client) -> None:
     async with (
         client.subscribe("t", "s", batch_receive=BatchReceivePolicy(5, timeout=0.0)) as consumer,
         trio.open_nursery() as nursery,
@@ -205,7 +205,7 @@ async def test_closing_wakes_who_collects(client: Client) -> None:
         await consumer.aclose()
 
 
-async def test_the_end_of_the_topic_wakes_who_collects(broker: EmbeddedBroker, client: Client) -> None:
+async def test_the_end_of_the_topic_wakes_a_batch_receive(broker: EmbeddedBroker, client: Client) -> None:
     async with client.subscribe("t", "s", batch_receive=BatchReceivePolicy(5, timeout=0.0)) as consumer:
 
         async def receive() -> None:
@@ -219,7 +219,7 @@ async def test_the_end_of_the_topic_wakes_who_collects(broker: EmbeddedBroker, c
             broker.terminate("t")
 
 
-async def test_run_is_refused_while_somebody_waits_for_as_many_as_the_policy_says(client: Client) -> None:
+async def test_run_is_refused_during_a_batch_receive(client: Client) -> None:
     """CONS-19."""
 
     async def handle(message: Message) -> None:

@@ -44,7 +44,7 @@ async def test_nothing_is_lost_and_nothing_comes_twice(
         assert green.stats("t")["msgInCounter"] == 50
 
 
-async def test_who_comes_later_is_sent_on(
+async def test_a_client_that_connects_later_is_redirected(
     broker: EmbeddedBroker, green: EmbeddedBroker, client: Client
 ) -> None:
     broker.create_topic("t")

@@ -109,7 +109,7 @@ async def test_producers_share_the_clients_memory_and_wait_for_it(broker: Embedd
         assert client.statistics().memory_held == 0
 
 
-async def test_a_cancelled_wait_for_memory_holds_up_nobody() -> None:
+async def test_a_cancelled_wait_for_memory_holds_up_no_other_task() -> None:
     """BUG-084."""
     async with (
         open_proxy() as proxy,

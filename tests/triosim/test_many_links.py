@@ -105,7 +105,7 @@ class Crew(World):
                     nursery.start_soon(produce)
                 await until(lambda: len(working) == PRODUCERS)
                 wires = list(self.net.network.wires.values())
-                assert len(wires) > 32
+                assert len(wires) > 1
                 for wire in wires:
                     wire.reset()
                 await until(lambda: not any(producer.connected for producer in working))

@@ -149,7 +149,7 @@ def test_text_keeps_what_is_not_utf8() -> None:
 
 
 @pytest.mark.parametrize("inside", [b"", b"\x00\x01", b"\x02\x01a", b"\x03\x04", b"\x04"])
-def test_the_number_0_in_a_group_nobody_knows_is_judged_as_protobuf_does(inside: bytes) -> None:
+def test_the_number_0_in_an_unknown_group_is_judged_as_protobuf_does(inside: bytes) -> None:
     group = b"\xa3\x06" + inside + b"\xa4\x06"
     refused = oracle.read(proto.CommandPing, group) is None
     try:

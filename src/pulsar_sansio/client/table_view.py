@@ -182,7 +182,7 @@ class TableView:
                 last = each.waits_for.get(entry.source.topic)
                 if (
                     last is not None
-                    and entry.place >= last[:2]
+                    and entry.position >= last[:2]
                     and Message.of(b"", entry, index).message_id >= last
                 ):
                     del each.waits_for[entry.source.topic]

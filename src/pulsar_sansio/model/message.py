@@ -69,7 +69,7 @@ class Source(NamedTuple):
 class Entry:
     """One stored entry as it was delivered once. A later delivery of the same entry is another `Entry`."""
 
-    __slots__ = ("acknowledgement", "batch", "header", "place", "redelivery_count", "size", "source")
+    __slots__ = ("acknowledgement", "batch", "header", "position", "redelivery_count", "size", "source")
 
     first_chunk: tuple[int, int] | None = None
     """Ledger and entry id of the first chunk, where the message came in chunks."""
@@ -84,7 +84,7 @@ class Entry:
     def __init__(
         self,
         source: Source,
-        place: tuple[int, int],
+        position: tuple[int, int],
         header: EntryHeader,
         redelivery_count: int,
         acknowledgement: Any,
@@ -92,7 +92,7 @@ class Entry:
         size: int = 0,
     ) -> None:
         self.source = source
-        self.place = place
+        self.position = position
         """Ledger id and entry id."""
         self.header = header
         self.redelivery_count = redelivery_count
@@ -192,7 +192,7 @@ class Message:
     def message_id(self) -> MessageId:
         """The place of the message (rule MSG-01)."""
         entry = self.entry
-        ledger_id, entry_id = entry.place
+        ledger_id, entry_id = entry.position
         # Past the constructor, which is a call more: many applications ask this of every message.
         return _new_tuple(
             MessageId,

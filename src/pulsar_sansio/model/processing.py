@@ -24,16 +24,16 @@ class AckHandler(Protocol):
 class Processing:
     """One block around one message; see `Message.processing`."""
 
-    __slots__ = ("_judge", "_message")
+    __slots__ = ("_ack_handler", "_message")
 
-    def __init__(self, message: "Message", judge: AckHandler | None) -> None:
-        if judge is None:
+    def __init__(self, message: "Message", ack_handler: AckHandler | None) -> None:
+        if ack_handler is None:
             raise LocalProtocolError(
                 f"message {message.message_id} does not know its consumer: it came out of a pickle, or the "
                 "client is driven by hand; acknowledge it, or its id, there"
             )
         self._message = message
-        self._judge = judge
+        self._ack_handler = ack_handler
 
     def __repr__(self) -> str:
         return f"<Processing of {self._message!r}>"
@@ -52,7 +52,7 @@ class Processing:
         Cancellation, in every event loop, and all else that is no `Exception` leaves the message alone.
         """
         if kind is None:
-            self._judge.acknowledge(self._message)
+            self._ack_handler.acknowledge(self._message)
         elif issubclass(kind, Exception):
             with suppress(LocalProtocolError):  # closed meanwhile: it is redelivered, and the error counts
-                self._judge.negative_acknowledge(self._message)
+                self._ack_handler.negative_acknowledge(self._message)

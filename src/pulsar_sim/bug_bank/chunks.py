@@ -76,10 +76,10 @@ def what_was_put_together_discarded_and_not_asked_for(patches: Patches) -> None:
     """After a repeated chunk the consumer discards the beginning of its message, and does not ask for
     redelivery."""
 
-    def take(original: Any, self: Any, place: Any, metadata: Any, payload: Any) -> Any:
+    def take(original: Any, self: Any, position: Any, metadata: Any, payload: Any) -> Any:
         before = self._incomplete.get((metadata.producer_name, metadata.uuid or ""))
-        again = before is not None and 0 < (metadata.chunk_id or 0) < len(before.places)
-        complete = original(self, place, metadata, payload)
+        again = before is not None and 0 < (metadata.chunk_id or 0) < len(before.positions)
+        complete = original(self, position, metadata, payload)
         if again and before is not None:
             before.broken = True
         return complete
@@ -100,7 +100,7 @@ def first_attempts_are_not_acknowledged(patches: Patches) -> None:
     patches.around(ChunkAssembly, "take", take)
 
 
-def _nobody(_places: Any) -> None:
+def _nobody(_positions: Any) -> None:
     """Tell no component about chunks that are done with."""
 
 
@@ -109,19 +109,19 @@ def redelivery_of_the_last_chunk_alone(patches: Patches) -> None:
     """A consumer that negatively acknowledges a message in chunks asks only for the last chunk, which makes
     no message."""
 
-    def places(self: Any, place: Any) -> list[Any]:
-        return [place]
+    def positions(self: Any, position: Any) -> list[Any]:
+        return [position]
 
-    patches.replace(AckTracker, "places", places)
+    patches.replace(AckTracker, "positions", positions)
 
 
 @bug("BUG-079", caught_by=("INV-N5", "INV-C4"), needs=[needs.chunks_received])
 def last_chunk_alone_is_acknowledged(patches: Patches) -> None:
     """The consumer acknowledges only the last chunk of a message in chunks."""
 
-    def entry(original: Any, self: Any, place: Any) -> Any:
-        self._chunked.pop(place, None)
-        return original(self, place)
+    def entry(original: Any, self: Any, position: Any) -> Any:
+        self._chunked.pop(position, None)
+        return original(self, position)
 
     patches.around(AckTracker, "entry", entry)
 
@@ -133,7 +133,7 @@ def strangers_chunks_acknowledged(patches: Patches) -> None:
 
     def begin(original: Any, self: Any, uuid: Any, *rest: Any) -> Any:
         for other in [each for each in self._incomplete if each != uuid]:
-            self._done_with(self._incomplete.pop(other).places)
+            self._done_with(self._incomplete.pop(other).positions)
         return original(self, uuid, *rest)
 
     patches.around(ChunkAssembly, "_begin", begin)

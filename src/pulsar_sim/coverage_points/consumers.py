@@ -151,7 +151,7 @@ def dead_letter(*_: Any) -> object:
 @coverage_point(LetterTopics, "dead_letter")
 def dead_letter_came_again(letters: Any, messages: Any) -> object:
     """An entry came again while it was being copied."""
-    return messages[0].entry.place in letters._pending_copies
+    return messages[0].entry.position in letters._pending_copies
 
 
 @coverage_point(LetterTopics, "detach")

@@ -79,8 +79,8 @@ _OF_ENTRY: dict[str, Callable[[Any], object]] = {
     "__topic": lambda entry: entry.source.topic,
     "__publishTime": lambda entry: _micros(entry.header.publish_time),
     "__partition": lambda entry: entry.source.partition,
-    "__ledgerId": lambda entry: entry.place[0],
-    "__entryId": lambda entry: entry.place[1],
+    "__ledgerId": lambda entry: entry.position[0],
+    "__entryId": lambda entry: entry.position[1],
     "__producerName": lambda entry: _clean(entry.header.producer_name),
     "__schemaVersion": lambda entry: entry.header.schema_version,
     "__replicatedFrom": lambda entry: _clean(entry.header.replicated_from),
@@ -181,7 +181,7 @@ class _OrderingKey(Bytes):
 class _MessageIdColumn(Bytes):
     def add_members(self, entry: Any, run: UniformMembers, first: int) -> None:
         source, size = entry.source, entry.size
-        front = MessageId(entry.place[0], entry.place[1], -1, -1, 0)
+        front = MessageId(entry.position[0], entry.position[1], -1, -1, 0)
         prefix = np.frombuffer(encode_message_id(front)[: -len(_NO_SIZE)], np.uint8)
         end = first + len(run)
         while first < end:

@@ -312,25 +312,25 @@ _UNREADABLE = {
 def _extent(item: Any) -> tuple[Position, Position]:
     """Its first and its last entry."""
     if isinstance(item, ReceivedBatch):
-        return item.entry.place, item.entry.place
+        return item.entry.position, item.entry.position
     if isinstance(item, ReceivedSingles):
-        return item.places[0], item.places[-1]
-    return item[0].entry.place, item[-1].entry.place
+        return item.positions[0], item.positions[-1]
+    return item[0].entry.position, item[-1].entry.position
 
 
 def _changes(item: Any, before: Position) -> Iterator[tuple[Position, int]]:
     """Where the entries of an item, which come behind `before`, go from one ledger to another: the last of
     the one, and the other."""
     if isinstance(item, ReceivedBatch):
-        places: Sequence[Position] = (item.entry.place,)
+        positions: Sequence[Position] = (item.entry.position,)
     elif isinstance(item, ReceivedSingles):
-        places = item.places
+        positions = item.positions
     else:
-        places = [message.entry.place for message in item]
-    for place in places:
-        if place[0] != before[0]:
-            yield before, place[0]
-        before = place
+        positions = [message.entry.position for message in item]
+    for position in positions:
+        if position[0] != before[0]:
+            yield before, position[0]
+        before = position
 
 
 def _up_to(item: Any, end: Position) -> Any:
@@ -338,11 +338,11 @@ def _up_to(item: Any, end: Position) -> Any:
     if isinstance(item, ReceivedBatch):
         return None
     if isinstance(item, ReceivedSingles):
-        kept = sum(place <= end for place in item.places)
+        kept = sum(position <= end for position in item.positions)
         if not kept:
             return None
         return item._replace(
-            places=item.places[:kept], headers=item.headers[:kept], payloads=item.payloads[:kept]
+            positions=item.positions[:kept], headers=item.headers[:kept], payloads=item.payloads[:kept]
         )
-    messages: Sequence[Any] = [message for message in item if message.entry.place <= end]
+    messages: Sequence[Any] = [message for message in item if message.entry.position <= end]
     return messages or None

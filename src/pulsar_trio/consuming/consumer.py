@@ -170,7 +170,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
             self._turn = TURN
             await trio.lowlevel.checkpoint()
         if self._has_batch_policy and not self._draining:
-            await self._collect()
+            await self._batch_receive()
         self._driver.tick = self._now()
         while True:
             self._machine.set_time(self._driver.tick)
@@ -187,11 +187,11 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
                 self._pass_on()
                 return messages
             if self._has_batch_policy and not (self._end_of_topic or self._draining):
-                await self._collect()  # what was there is gone: taken back, or by another task
+                await self._batch_receive()  # what was there is gone: taken back, or by another task
             else:
                 await self._wait()
 
-    async def _collect(self) -> None:
+    async def _batch_receive(self) -> None:
         """Wait until the policy calls it enough, or `drain`. It has taken nothing, so cancelling it loses
         nothing."""
         self._batch_receivers += 1

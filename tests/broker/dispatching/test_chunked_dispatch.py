@@ -76,7 +76,7 @@ def test_to_one_consumer_in_order_among_other_messages(kind: SubType) -> None:
 
 
 @both
-def test_when_its_consumer_leaves_all_go_to_the_next_together(kind: SubType) -> None:
+def test_when_its_consumer_closes_all_go_to_the_next_together(kind: SubType) -> None:
     scene = Scene(kind)
     for number in range(2):
         for message in "ABCDEF":
@@ -116,7 +116,7 @@ def test_chunks_wait_for_their_consumer_and_block_no_other(kind: SubType) -> Non
 
 
 @both
-def test_chunks_that_wait_go_with_those_of_a_consumer_that_leaves(kind: SubType) -> None:
+def test_chunks_that_wait_go_with_those_of_a_consumer_that_closes(kind: SubType) -> None:
     scene = Scene(kind, permits=0)
     for peer in scene.peers:
         peer.flow(1)
@@ -130,7 +130,7 @@ def test_chunks_that_wait_go_with_those_of_a_consumer_that_leaves(kind: SubType)
 
 
 @both
-def test_given_back_they_come_again_in_order_to_one_consumer(kind: SubType) -> None:
+def test_negatively_acknowledged_they_are_redelivered_in_order_to_one_consumer(kind: SubType) -> None:
     scene = Scene(kind)
     for number in range(3):
         scene.chunk("A", number, 3)

@@ -176,7 +176,7 @@ def test_they_wait_on_after(kind: SubType, how: str) -> None:
 
 
 @both
-def test_given_back_it_comes_again_at_once(kind: SubType) -> None:
+def test_negatively_acknowledged_it_is_redelivered_at_once(kind: SubType) -> None:
     world, producing, consuming = world_with(kind)
     publish(world, producing, b"later", 60)
     world.advance(60)

@@ -71,7 +71,7 @@ def test_a_turn_is_several_entries_but_leaves_some_for_the_others() -> None:
     }
 
 
-def test_what_a_consumer_leaves_goes_to_the_others_first() -> None:
+def test_messages_of_a_closed_consumer_go_to_the_others_first() -> None:
     """Seen: java-shared-two: the redelivery count does not change."""
     world, producing, peer = world_with()
     other = world.connect()
@@ -163,7 +163,7 @@ def test_a_subscription_is_blocked_as_a_whole() -> None:
     assert len(peer.messages()) == 2
 
 
-def test_a_blocked_consumer_that_leaves_frees_the_subscription() -> None:
+def test_a_blocked_consumer_that_closes_frees_the_subscription() -> None:
     world, producing, peer = world_with(max_unacked_messages_per_subscription=4)
     other = world.connect()
     peer.subscribe(SubType.Shared)

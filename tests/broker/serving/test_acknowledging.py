@@ -93,7 +93,7 @@ def test_too_many_permits() -> None:
 # --- batch indexes ------------------------------------------------------------------------------------
 
 
-def test_a_partly_acknowledged_batch_comes_again_with_what_is_open() -> None:
+def test_a_partly_acknowledged_batch_is_redelivered_with_what_is_open() -> None:
     world, peer = batch_topic()
     peer.subscribe(SubType.Shared)
     (message,) = peer.messages()

@@ -48,7 +48,7 @@ class TestMessagesInChunksThatWereNotFinished:
         compact(world)
         assert data(reader(world).messages()) == [b"before"]
 
-    def test_nor_do_chunks_of_two_producers_that_call_their_message_alike(self) -> None:
+    def test_nor_do_chunks_of_two_producers_that_give_their_messages_one_uuid(self) -> None:
         world, producing = world_with()
         publish(producing, "a", b"before")
         publish_chunks(producing, "a", "p-1", [0], 2, publish_time=self.LONG_AGO)

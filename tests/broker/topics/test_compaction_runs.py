@@ -78,7 +78,7 @@ class TestRunning:
             steps += 1
             if steps == 2:
                 publish(producing, "k0", b"new")  # after the horizon
-        assert steps > 4
+        assert steps > 2, "the run went on after the message behind its horizon"
         assert data(reader(world).messages()) == [b"4", b"5", b"new"]
 
     def test_what_goes_meanwhile_is_gone(self, monkeypatch: pytest.MonkeyPatch) -> None:

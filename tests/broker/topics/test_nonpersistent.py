@@ -111,7 +111,7 @@ def test_what_cannot_be_asked() -> None:
     assert consuming.expect(Type.CONSUMER_STATS_RESPONSE).availablePermits == 10
 
 
-def test_leaving() -> None:
+def test_closing() -> None:
     world, _, consuming = world_with()
     join(consuming)
     join(consuming, consumer_id=1, subscription="other")

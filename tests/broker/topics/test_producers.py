@@ -74,7 +74,7 @@ def test_a_name_on_another_connection_that_is_dead() -> None:
     assert new.expect(Type.PRODUCER_SUCCESS).producer_name == "a"
 
 
-def test_a_newcomer_that_leaves_while_the_old_one_is_probed() -> None:
+def test_a_newcomer_that_closes_while_the_old_one_is_probed() -> None:
     world = World()
     old, new = world.connect(), world.connect()
     old.producer(name="a")

@@ -137,7 +137,7 @@ def test_a_new_broker_finds_everything_that_was_confirmed() -> None:
     assert peer.expect(Type.SEND_RECEIPT).ledger_id == 4, "the open ledger goes on"
 
 
-def test_what_was_not_confirmed_may_be_gone_and_its_ids_come_again() -> None:
+def test_what_was_not_confirmed_may_be_gone_and_its_ids_are_used_again() -> None:
     world = World()
     peer = world.connect()
     peer.producer(name="p")
@@ -243,7 +243,7 @@ def test_a_policy_that_keeps_less_trims_at_once() -> None:
     peer.ack((0, 0, None), (1, 0, None), (2, 0, None))
     world.pump()
     kept = len(world.broker.topic_administration.internal_stats(TOPIC)["ledgers"])
-    assert kept >= 3
+    assert kept > 1
     world.broker.administration.set_policies(
         world.now, "public/default", {"retention_time": 0, "retention_size": 0}
     )

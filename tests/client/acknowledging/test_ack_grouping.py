@@ -422,7 +422,7 @@ class TestReceipts:
         ack, _ = s.expect("ACK", "FLOW")
         assert (ack.ack_type, ack.message_ids) == (1, [(1, 2, None)])
 
-    def test_a_refusal_that_nobody_waited_for_is_told_by_the_next_flush(self) -> None:
+    def test_a_refusal_without_a_waiting_flush_is_told_by_the_next_flush(self) -> None:
         s = started(acknowledgement_receipts=True, acknowledgement_group_time=0.0)
         s.acknowledge(deliver(s, 1))
         (ack,) = s.expect("ACK")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.model.config import RedeliveryBackoff, SubscriptionType
-from tests.client.acknowledging.test_redelivery import EXCLUSIVE, SHARED, places
+from tests.client.acknowledging.test_redelivery import EXCLUSIVE, SHARED, positions
 from tests.client.broker_script import MILLISECOND, SECOND, ConsumerScript, entry_bytes
 
 REDELIVER = "REDELIVER_UNACKNOWLEDGED_MESSAGES"
@@ -23,7 +23,7 @@ def started(kind: SubscriptionType = SHARED, **spec: Any) -> ConsumerScript:
 
 def asked(script: ConsumerScript) -> list[tuple[int, int]]:
     (request,) = script.expect(REDELIVER)
-    return sorted(places(request))
+    return sorted(positions(request))
 
 
 class TestWhen:
@@ -115,7 +115,7 @@ class TestWhen:
             s.pass_time(1)
             assert asked(s) == [(1, count)]
 
-    def test_who_waits_long_holds_up_nobody_else(self) -> None:
+    def test_a_long_timeout_holds_up_no_other_consumer(self) -> None:
         s = started(acknowledgement_timeout_backoff=RedeliveryBackoff(1.0, 100.0, 100.0))
         s.message(0, redelivery_count=10)
         s.receive()
@@ -156,7 +156,7 @@ class TestWhat:
         s.pass_time(20 * SECOND)
         s.expect("ACK")
 
-    def test_a_half_acknowledged_batch_comes_again_as_a_whole(self) -> None:
+    def test_a_half_acknowledged_batch_is_redelivered_as_a_whole(self) -> None:
         s = started(acknowledgement_group_time=0.0)
         s.batch(0, 3)
         messages = s.take()
@@ -191,7 +191,7 @@ class TestWhat:
         s.pass_time(20 * SECOND)
         s.expect("ACK")  # UNACK-07
 
-    def test_of_one_that_came_twice_the_rest_is_handed_out(self) -> None:
+    def test_of_one_that_came_twice_the_rest_is_delivered(self) -> None:
         s = started()
         s.batch(0, 4)
         first = s.take(2)
@@ -212,7 +212,7 @@ class TestWhat:
         s.expect()
         assert len(s.take()) == 2
 
-    def test_the_last_message_of_a_batch_that_is_handed_out_counts(self) -> None:
+    def test_the_last_message_of_a_batch_that_is_delivered_counts(self) -> None:
         s = started()
         s.batch(0, 2)
         s.receive()
@@ -250,7 +250,7 @@ class TestWhat:
         s.pass_time(22 * SECOND)
         assert [name for name, _ in s.frames() if name == REDELIVER] == []
 
-    def test_what_is_left_of_it_in_the_queue_comes_again_too(self) -> None:
+    def test_what_is_left_of_it_in_the_queue_is_redelivered_too(self) -> None:
         s = started(receiver_queue_size=20)
         s.batch(0, 3)
         s.message(1)
@@ -323,12 +323,12 @@ class TestQueues:
         s.receive()
         s.pass_time(11 * SECOND)
         assert (1, 0) in [
-            place for name, command in s.frames() if name == REDELIVER for place in places(command)
+            position for name, command in s.frames() if name == REDELIVER for position in positions(command)
         ]
 
 
 class TestOnOneConsumersSubscriptions:
-    def test_everything_comes_again(self) -> None:
+    def test_everything_is_redelivered(self) -> None:
         """REDEL-02: there is only one way back."""
         s = started(EXCLUSIVE, receiver_queue_size=6)
         for entry in range(3):
@@ -336,7 +336,7 @@ class TestOnOneConsumersSubscriptions:
         s.receive()
         s.pass_time(11 * SECOND)
         request, flow = s.expect(REDELIVER, "FLOW")
-        assert (places(request), request.consumer_epoch, flow.message_permits) == ([], 1, 3)
+        assert (positions(request), request.consumer_epoch, flow.message_permits) == ([], 1, 3)
         s.pass_time(20 * SECOND)
         s.expect()
 
@@ -351,7 +351,7 @@ class TestOnOneConsumersSubscriptions:
         s.expect("ACK")  # ACK-08
 
     @pytest.mark.parametrize("by_id", [False, True])
-    def test_also_a_batch_that_comes_again_although_the_broker_was_told(self, by_id: bool) -> None:
+    def test_also_a_batch_that_is_redelivered_although_the_broker_was_told(self, by_id: bool) -> None:
         """It was under way. There is nothing new to tell (ACK-14), and nothing to ask for (UNACK-07)."""
         s = started(EXCLUSIVE, acknowledgement_group_time=0.0)
         for _ in range(2):
@@ -381,7 +381,7 @@ class TestConnections:
         s.pass_time(25 * SECOND)
         s.expect()
 
-    def test_what_is_handed_out_while_detached_comes_again_too(self) -> None:
+    def test_what_is_delivered_while_detached_is_redelivered_too(self) -> None:
         s = started()
         s.message(0)
         s.lose()

@@ -18,7 +18,7 @@ def ids(drained: list[Ack]) -> list[tuple[int, int, int | None]]:
 
 
 def id_of(record: BatchAcknowledgement, index: int) -> MessageId:
-    return MessageId(*record.place, -1, index, record.size)
+    return MessageId(*record.position, -1, index, record.size)
 
 
 class TestWithoutIndexAcknowledgement:
@@ -44,8 +44,8 @@ class TestWithoutIndexAcknowledgement:
 
     def test_ids_go_out_in_order(self) -> None:
         tracker = AckTracker(False)
-        for place in [(2, 0), (1, 7), (1, 9), (1, 8)]:
-            tracker.entry(place)
+        for position in [(2, 0), (1, 7), (1, 9), (1, 8)]:
+            tracker.entry(position)
         assert ids(tracker.drain()) == [(1, 7, None), (1, 8, None), (1, 9, None), (2, 0, None)]  # ACK-10
 
     def test_all_deliveries_count_together(self) -> None:

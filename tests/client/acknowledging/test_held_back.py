@@ -236,7 +236,7 @@ class TestTimeout:
         s.pass_time(12 * SECOND)
         assert asked(s) == [(1, 0)]
 
-    def test_nor_after_a_neighbour_was_given_back(self) -> None:
+    def test_nor_after_a_neighbour_was_negatively_acknowledged(self) -> None:
         s = started(acknowledgement_timeout=10.0)
         s.batch(0, 3)
         s.negative_acknowledge(s.receive())
@@ -383,7 +383,7 @@ class TestSeek:
         assert request
         s.frames()
 
-    def test_what_was_acknowledged_of_a_batch_comes_again(self) -> None:
+    def test_what_was_acknowledged_of_a_batch_is_redelivered(self) -> None:
         s = started()
         s.batch(0, 3)
         old = s.take()
@@ -443,7 +443,7 @@ def test_the_last_message_of_a_batch_that_came_twice_keeps_its_turn() -> None:
     for message in s.take(2):
         s.acknowledge(message)
     rest = s.take()
-    assert [(message.entry.place[1], message.batch_index) for message in rest[:4]] == [
+    assert [(message.entry.position[1], message.batch_index) for message in rest[:4]] == [
         (0, 2),
         (1, 0),
         (1, 1),

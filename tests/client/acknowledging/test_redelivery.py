@@ -22,7 +22,7 @@ def started(kind: SubscriptionType, **spec: Any) -> ConsumerScript:
     return script
 
 
-def places(command: Any) -> list[tuple[int, int]]:
+def positions(command: Any) -> list[tuple[int, int]]:
     return [(id_.ledgerId, id_.entryId) for id_ in command.message_ids]
 
 
@@ -70,7 +70,7 @@ class TestSingleEntries:
         s.expect()
         s.pass_time(110 * MILLISECOND)
         (request,) = s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES")
-        assert sorted(places(request)) == [(1, 0), (1, 1), (1, 2)]  # seen: java-negative-ack
+        assert sorted(positions(request)) == [(1, 0), (1, 1), (1, 2)]  # seen: java-negative-ack
         assert not request.HasField("consumer_epoch")
         s.pass_time(10 * SECOND)
         s.expect()
@@ -83,7 +83,7 @@ class TestSingleEntries:
         s.acknowledge(messages[2])
         s.pass_time(2 * SECOND)
         (request,) = s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES")
-        assert places(request) == [(1, 0)]
+        assert positions(request) == [(1, 0)]
         assert request.message_ids[0].batch_index == -1
 
     def test_at_most_a_thousand_in_a_request(self, kind: SubscriptionType) -> None:
@@ -142,7 +142,7 @@ class TestSingleEntries:
         s.message(0)
         s.negative_acknowledge(s.receive())
         (request,) = s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES")
-        assert places(request) == [(1, 0)]
+        assert positions(request) == [(1, 0)]
 
     def test_a_delay_for_each_redelivery_count(self, kind: SubscriptionType) -> None:
         backoff = RedeliveryBackoff(min_delay=1.0, max_delay=6.0, multiplier=2.0)
@@ -154,7 +154,7 @@ class TestSingleEntries:
             s.expect()
             s.pass_time(100 * MILLISECOND)
             (request,) = s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES")
-            assert places(request) == [(1, count)]
+            assert positions(request) == [(1, count)]
 
     def test_the_shorter_delays_come_first(self, kind: SubscriptionType) -> None:
         s = started(kind, negative_acknowledgement_backoff=RedeliveryBackoff(1.0, 4.0, 2.0))
@@ -165,7 +165,7 @@ class TestSingleEntries:
         s.negative_acknowledge(slow.message_id)  # by itself it counts as delivered once
         s.pass_time(1100 * MILLISECOND)
         (request,) = s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES")
-        assert sorted(places(request)) == [(1, 0), (1, 1)]
+        assert sorted(positions(request)) == [(1, 0), (1, 1)]
 
     def test_a_reconnect_brings_them_by_itself(self, kind: SubscriptionType) -> None:
         s = started(kind)
@@ -196,13 +196,13 @@ class TestSingleEntries:
         s.receive()
         s.redeliver()
         request, flow = s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES", "FLOW")
-        assert (places(request), request.HasField("consumer_epoch")) == ([], False)
+        assert (positions(request), request.HasField("consumer_epoch")) == ([], False)
         assert flow.message_permits == 7  # REDEL-06: what was dropped, and the one handed out
         assert s.receive() is None
 
 
 class TestOnOneConsumersSubscriptions:
-    def test_what_comes_again_is_announced_again(self) -> None:
+    def test_what_is_redelivered_is_announced_again(self) -> None:
         s = started(EXCLUSIVE)
         s.message(0, consumer_epoch=0)
         s.redeliver()
@@ -217,7 +217,7 @@ class TestOnOneConsumersSubscriptions:
         s.negative_acknowledge(s.receive())
         s.pass_time(2 * SECOND)
         (request,) = s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES")  # REDEL-02
-        assert (places(request), request.consumer_epoch) == ([], 1)
+        assert (positions(request), request.consumer_epoch) == ([], 1)
         assert s.receive() is None
 
     def test_a_cumulative_acknowledgement_takes_it_back(self) -> None:
@@ -276,7 +276,9 @@ class TestOnOneConsumersSubscriptions:
 
 @pytest.mark.parametrize("kind", list(SubscriptionType))
 @pytest.mark.breaks("WIRE-21", why="no broker is so old; it is asked what all are asked")
-def test_a_broker_too_old_for_the_command_is_left_so_that_it_delivers_again(kind: SubscriptionType) -> None:
+def test_from_a_broker_too_old_for_the_command_the_client_detaches_to_be_redelivered(
+    kind: SubscriptionType,
+) -> None:
     """REDEL-03."""
     s = ConsumerScript(protocol_version=1, subscription_type=kind, negative_acknowledgement_delay=1.0)
     s.accept()
@@ -311,7 +313,7 @@ class TestFailover:
     def active(self, s: ConsumerScript, active: bool) -> None:
         s.say("ACTIVE_CONSUMER_CHANGE", proto.CommandActiveConsumerChange(consumer_id=0, is_active=active))
 
-    def test_who_is_not_active_asks_for_nothing(self) -> None:
+    def test_a_consumer_that_is_not_active_asks_for_nothing(self) -> None:
         s = started(SubscriptionType.FAILOVER)
         self.active(s, False)
         s.redeliver()
@@ -330,7 +332,7 @@ class TestFailover:
         assert request.consumer_epoch == 1
 
 
-def test_what_comes_again_over_a_new_connection_is_not_asked_for_when_something_else_is() -> None:
+def test_what_is_redelivered_over_a_new_connection_is_not_asked_for_when_something_else_is() -> None:
     s = started(SHARED)
     s.message(0)
     s.negative_acknowledge(s.receive())
@@ -341,7 +343,7 @@ def test_what_comes_again_over_a_new_connection_is_not_asked_for_when_something_
     s.negative_acknowledge(s.take()[1])
     s.pass_time(2 * SECOND)
     (redeliver,) = s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES")
-    assert places(redeliver) == [(1, 1)]
+    assert positions(redeliver) == [(1, 1)]
 
 
 def test_after_a_seek_nothing_from_before_is_asked_for_though_the_consumer_stayed_open() -> None:

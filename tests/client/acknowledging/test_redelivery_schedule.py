@@ -36,31 +36,31 @@ def test_the_earlier_moment_counts_and_the_last_one_where_it_moves() -> None:
 
 def test_the_view_of_the_places_stays_the_same() -> None:
     due = RedeliverySchedule()
-    places = due.places
+    positions = due.positions
     due.add((1, 0), 5)
-    assert list(places) == [(1, 0)]
+    assert list(positions) == [(1, 0)]
     due.clear()
-    assert not places
+    assert not positions
 
 
 @given(STEPS)
 def test_as_a_plain_dict_would(steps: list[tuple[str, tuple[int, int], int]]) -> None:
     due = RedeliverySchedule()
     model: dict[tuple[int, int], int] = {}
-    for step, place, when in steps:
+    for step, position, when in steps:
         match step:
             case "add":
-                due.add(place, when)
-                model[place] = min(when, model.get(place, when))
+                due.add(position, when)
+                model[position] = min(when, model.get(position, when))
             case "move":
-                due.move(place, when)
-                model[place] = when
+                due.move(position, when)
+                model[position] = when
             case "discard":
-                due.discard(place)
-                model.pop(place, None)
+                due.discard(position)
+                model.pop(position, None)
             case "through":
-                due.discard_through(place)
-                model = {each: at for each, at in model.items() if each > place}
+                due.discard_through(position)
+                model = {each: at for each, at in model.items() if each > position}
             case "clear":
                 due.clear()
                 model.clear()
@@ -71,7 +71,7 @@ def test_as_a_plain_dict_would(steps: list[tuple[str, tuple[int, int], int]]) ->
                 model = {each: at for each, at in model.items() if at > when}
         assert due.next() == min(model.values(), default=None)
         assert len(due) == len(model)
-        assert set(due.places) == set(model)
+        assert set(due.positions) == set(model)
 
 
 @pytest.mark.parametrize("count", [1000])

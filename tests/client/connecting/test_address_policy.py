@@ -168,7 +168,7 @@ def test_a_redirect_is_not_made_harmless_by_calling_it_proxied() -> None:
     assert isinstance(script.expect_one(ProducerFailed).error, BrokerAddressRefused)
 
 
-def test_who_closes_a_producer_cannot_send_it_elsewhere() -> None:
+def test_a_broker_that_closes_a_producer_cannot_send_it_elsewhere() -> None:
     """After a forbidden assigned address, the producer backs off, looks up its topic, and lives on."""
     script = Script(broker_hosts=(".example.com",))
     _, link = script.ready_producer()

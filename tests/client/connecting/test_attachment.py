@@ -166,10 +166,6 @@ def test_a_refusal_when_it_was_attached_before_follows_the_table(code: ServerErr
         script.sent(link, Command.LOOKUP)
 
 
-def test_the_table_covers_every_code() -> None:
-    assert set(REFUSALS) == set(ServerError)
-
-
 def test_creation_has_a_deadline_and_fails_with_the_brokers_last_word() -> None:
     """Rules PROD-07, PROD-25 and TIMER-14."""
     script, _, link, asked = opening(operation_timeout=3.0)

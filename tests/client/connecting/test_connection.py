@@ -267,7 +267,7 @@ def test_a_link_is_idle_from_when_the_last_has_left_it(told: bool) -> None:
 # --- handing out -----------------------------------------------------------------------------------
 
 
-def test_what_names_nobody_is_ignored() -> None:
+def test_what_names_an_unknown_handle_is_ignored() -> None:
     """Rules CONN-07, CONN-10, CONN-11: receipts, errors, messages and answers for unknown ids."""
     script = Script()
     _, link = script.ready_producer()

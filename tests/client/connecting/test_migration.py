@@ -151,7 +151,7 @@ def test_a_cluster_that_the_client_may_not_go_to_is_not_gone_to() -> None:
     script.sent(link, Command.LOOKUP)
 
 
-def test_about_nobody_it_is_ignored() -> None:
+def test_about_an_unknown_handle_it_is_ignored() -> None:
     script = Script()
     handle, link = script.ready_producer(batching=None)
     script.feed(link, frame_migrated(77), frame_migrated(77, Migrated.Consumer))
@@ -218,7 +218,7 @@ def test_what_was_acknowledged_here_is_not_acknowledged_there(receipts: bool, cu
     ],
     ids=["each", "several", "together", "cumulatively", "in a batch", "negatively"],
 )
-def test_what_was_handed_out_here_is_not_judged_there(judge: Callable[..., object]) -> None:
+def test_what_was_delivered_here_is_not_acknowledged_there(judge: Callable[..., object]) -> None:
     """INV-N13: an equal position in the new cluster is another message than the one received from the old."""
     script = Script()
     handle, link, asked = subscribed(script, negative_acknowledgement_delay=1.0)

@@ -101,7 +101,7 @@ class TestWhatIsForgotten:
         s.accept()
         s.expect("FLOW")
 
-    def test_what_was_acknowledged_comes_again(self) -> None:
+    def test_what_was_acknowledged_is_redelivered(self) -> None:
         """The filter of duplicates knows nothing of it any more."""
         s = started(acknowledgement_group_time=3600.0)
         s.message(0)
@@ -161,7 +161,7 @@ def test_an_acknowledgement_from_before_that_was_not_answered_is_not_said_again(
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["closed first", "over first"])
-def test_nor_is_it_said_where_nobody_knows_whether_the_seek_was_done(late: bool) -> None:
+def test_nor_is_it_said_where_it_is_unknown_whether_the_seek_was_done(late: bool) -> None:
     s = started(acknowledgement_group_time=100.0)
     s.message(0)
     s.acknowledge(s.receive())
@@ -177,7 +177,7 @@ def test_nor_is_it_said_where_nobody_knows_whether_the_seek_was_done(late: bool)
     s.expect("FLOW")
 
 
-def test_who_waits_for_it_to_be_confirmed_is_told_so() -> None:
+def test_a_call_that_waits_for_its_confirmation_is_told_so() -> None:
     s, flushed = with_an_acknowledgement_under_way()
     request = seek(s, EARLIEST)
     s.answers_lookups = False
@@ -188,7 +188,7 @@ def test_who_waits_for_it_to_be_confirmed_is_told_so() -> None:
     assert all(isinstance(each.error, TimedOut) for each in failed)
 
 
-def test_nothing_from_before_is_handed_out_of_a_queue_that_scales() -> None:
+def test_nothing_from_before_is_delivered_of_a_queue_that_scales() -> None:
     s = started(auto_scaled_receiver_queue_size=True)
     s.message(1)
     s.message(2)

@@ -411,7 +411,7 @@ class TestTheLink:
         s.accept()
         assert not [output for output in s.outputs() if isinstance(output, ConsumerFailed)]
 
-    def test_messages_for_nobody_are_ignored(self) -> None:
+    def test_messages_for_an_unknown_consumer_are_ignored(self) -> None:
         s = started()
         s.bytes(MessageCommand(9, 1, 0, payload=entry_bytes(b"x")).encode())
         assert data(s) == []  # CONN-11

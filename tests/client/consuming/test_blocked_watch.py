@@ -75,7 +75,7 @@ def test_a_broker_that_says_no_makes_no_notice() -> None:
     assert "blocked" not in s.client.explain(s.now, s.consumer)
 
 
-def test_it_asks_once_until_enough_has_come_again() -> None:
+def test_it_asks_once_until_enough_was_redelivered() -> None:
     s = BlockedScript()
     s.pass_time(QUIET)
     s.answer(100)
@@ -90,7 +90,7 @@ def test_it_asks_once_until_enough_has_come_again() -> None:
     assert len(s.notices) == 2
 
 
-def test_what_the_broker_said_counts_until_messages_come_again() -> None:
+def test_what_the_broker_said_counts_until_messages_are_redelivered() -> None:
     s = BlockedScript()
     s.pass_time(QUIET)
     s.answer(100)

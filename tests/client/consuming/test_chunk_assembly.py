@@ -201,7 +201,7 @@ def test_the_same_entries_once_more_begin_anew_and_acknowledge_nothing() -> None
     assert s.acknowledged() == []
 
 
-def test_chunks_of_nothing_in_front_of_what_comes_again_are_acknowledged_with_it() -> None:
+def test_chunks_of_nothing_in_front_of_what_is_redelivered_are_acknowledged_with_it() -> None:
     """A producer began its ids anew; what is left of its earlier message came again and will not do so once
     more."""
     s = Chunked(subscription_type=SHARED)
@@ -291,7 +291,7 @@ def test_the_oldest_goes_when_too_many_are_incomplete(acknowledge: bool) -> None
     assert [message.data for message in s.take()] == [b"abcdefg"] * 2
 
 
-def test_a_message_whose_first_chunk_comes_again_takes_no_other_place() -> None:
+def test_a_message_whose_first_chunk_is_redelivered_takes_no_other_place() -> None:
     """No message has to go for it, since it is one of the two that may be incomplete."""
     s = Chunked(max_pending_chunked_messages=2, acknowledge_dropped_chunks=True)
     s.chunk(0, 0, PARTS, "A")
@@ -396,7 +396,7 @@ def test_beginning_at_it_is_beginning_at_its_first_chunk() -> None:
 
 
 @pytest.mark.parametrize(("handed_out", "begin"), [(0, 9), (1, 9), (2, 9), (3, 9), (4, 14), (5, 15)])
-def test_after_a_reconnect_it_comes_again_and_what_lay_between_its_chunks_does_not(
+def test_after_a_reconnect_it_is_redelivered_and_what_lay_between_its_chunks_does_not(
     handed_out: int, begin: int
 ) -> None:
     """Without a durable cursor; rule CONS-16."""
@@ -422,7 +422,7 @@ def test_after_a_reconnect_it_comes_again_and_what_lay_between_its_chunks_does_n
     assert s.counters.chunk_orphans == 0
 
 
-def test_who_goes_back_to_an_earlier_copy_has_not_begun_the_later_one() -> None:
+def test_a_consumer_that_goes_back_to_an_earlier_copy_has_not_begun_the_later_one() -> None:
     """A producer that lost its connection sent the message again. The first chunk of the second copy had
     arrived when the reader went back to the first copy. The chunk is redelivered, and never acknowledged."""
     s = Chunked(durable=False)

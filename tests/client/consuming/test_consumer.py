@@ -304,7 +304,7 @@ class TestReconnecting:
         s.take()
         s.expect()
 
-    def test_what_was_handed_out_before_can_be_acknowledged_after(self) -> None:
+    def test_what_was_delivered_before_can_be_acknowledged_after(self) -> None:
         s = started()
         s.message(0)
         s.batch(1, 2)

@@ -22,7 +22,7 @@ def counted(s: ConsumerScript) -> ConsumerStatistics:
 
 
 @pytest.mark.parametrize("received", range(8))
-def test_every_message_that_is_handed_out_counts_once(received: int) -> None:
+def test_every_message_that_is_delivered_counts_once(received: int) -> None:
     s = started()
     s.batch(0, 4)
     s.message(1)
@@ -44,7 +44,7 @@ def test_those_taken_together_count_too(limit: int, then: int) -> None:
     assert counted(s).messages_received == taken + then
 
 
-def test_what_is_dropped_before_it_was_handed_out_does_not_count() -> None:
+def test_what_is_dropped_before_it_was_delivered_does_not_count() -> None:
     s = started(receiver_queue_size=6)
     s.batch(0, 4)
     s.batch(1, 2)

@@ -124,7 +124,7 @@ def test_they_see_a_message_when_it_is_handed_out_and_once(how: str) -> None:
     assert [message.data for message in messages] == [b"0.0", b"0.1", b"X"]
 
 
-def test_what_is_taken_back_is_seen_again_when_it_is_handed_out_again() -> None:
+def test_what_is_taken_back_is_seen_again_when_it_is_delivered_again() -> None:
     notes = Notes()
     s = started(notes, subscription_type=SHARED)
     s.message(0)

@@ -87,7 +87,7 @@ class TestTheLastMessage:
             assert failed.request == request
             assert isinstance(failed.error, TimedOut)
 
-    def test_nobody_wants_to_know(self) -> None:
+    def test_a_cancelled_request_is_not_answered(self) -> None:
         s = started()
         s.client.abandon(s.now, s.client.last_message_id(s.now, s.consumer))
         answer(s, asked(s), (1, 2, -1))
@@ -129,7 +129,7 @@ class TestIsThereMore:
     def test_in_an_empty_topic_there_is_not(self) -> None:
         assert not has_more(started(), NOTHING, (153, -1))
 
-    def test_after_what_was_handed_out(self) -> None:
+    def test_after_what_was_delivered(self) -> None:
         s = started()
         s.message(1)
         s.receive()
@@ -241,7 +241,7 @@ class TestIsThereMore:
         deliver_chunk(s, 1, 0, 1025)
         assert not has_more(s, (1, 1, -1))
 
-    def test_what_comes_again_after_a_reconnect_counts(self) -> None:
+    def test_what_is_redelivered_after_a_reconnect_counts(self) -> None:
         s = started(durable=False, start_message_id=EARLIEST)
         s.message(1)
         s.deliver(2, b"\x0e\x01 this is no entry")
@@ -249,7 +249,7 @@ class TestIsThereMore:
         assert has_more(s, (1, 2, -1))
 
     @pytest.mark.parametrize("durable", [False, True])
-    def test_so_does_the_rest_of_a_batch_that_comes_again(self, durable: bool) -> None:
+    def test_so_does_the_rest_of_a_batch_that_is_redelivered(self, durable: bool) -> None:
         s = started() if durable else started(durable=False, start_message_id=EARLIEST)
         s.batch(1, 3)
         assert [message.data for message in s.take(2)] == [b"1.0", b"1.1"]

@@ -389,7 +389,7 @@ class TestUndivided:
         batch, single = s.take_together().items
         assert isinstance(batch, ReceivedBatch)
         assert isinstance(batch.entry.batch, RawBatch)
-        assert (batch.entry.place, batch.entry.batch.size) == ((1, 0), 3)
+        assert (batch.entry.position, batch.entry.batch.size) == ((1, 0), 3)
         assert [message.data for message in Messages([batch])] == [b"0.0", b"0.1", b"0.2"]
         assert [message.data for message in Messages([single])] == [b"single"]
 
@@ -454,8 +454,8 @@ class TestUndividedAndCompressed:
         finally:
             tracemalloc.stop()
         assert [len(message.data) for message in messages] == [len(ZEROS)] * 40
-        places = [(1, 0, 0), (1, 0, 1), (1, 1, -1), (1, 3, -1)]
-        assert [(*message.message_id[:2], message.batch_index) for message in messages[:4]] == places
+        positions = [(1, 0, 0), (1, 0, 1), (1, 1, -1), (1, 3, -1)]
+        assert [(*message.message_id[:2], message.batch_index) for message in messages[:4]] == positions
         assert messages[3].message_id.first_chunk == (1, 2)
 
     def test_one_by_one_all_the_same(self) -> None:
@@ -475,7 +475,7 @@ class TestUndividedAndCompressed:
         assert s.receive().message_id[:2] == (1, 4)
         assert s.reconnect().start_message_id.entryId == 2
 
-    def test_what_cannot_be_decompressed_is_found_out_by_who_looks(self) -> None:
+    def test_what_cannot_be_decompressed_is_found_out_when_it_is_read(self) -> None:
         s = reading(raw_batches=True)
         s.deliver(0, inflating(ZEROS, b"garbage"))
         s.deliver(1, inflating(ZEROS, b"garbage", num_messages_in_batch=2))

@@ -238,7 +238,7 @@ class TestDone:
         s.message(0, b"0")
         assert data(s.take()) == [b"0"]
 
-    def test_waiting_messages_are_taken_back_from_who_iterates(self) -> None:
+    def test_waiting_messages_are_taken_back_from_an_iteration(self) -> None:
         s = started()
         for entry in range(5):
             s.message(entry, b"%d" % entry)
@@ -288,7 +288,7 @@ class TestElsewhere:
             s.message(entry, b"%d" % entry)
         assert data(s.take()) == [b"0", b"1", b"2"]
 
-    def test_by_somebody_else(self) -> None:
+    def test_by_another_client(self) -> None:
         """An administrator's reset, say: neither dropped nor acknowledged."""
         s = started()
         seek(s, MessageId(1, 1))
@@ -456,7 +456,7 @@ class TestNotDone:
         assert all(isinstance(each.error, ClosedError) for each in failed)
         assert [each for each in outputs if isinstance(each, Closed)]
 
-    def test_nobody_wants_to_know(self) -> None:
+    def test_a_cancelled_request_is_not_answered(self) -> None:
         s = started()
         s.client.abandon(s.now, seek(s, EARLIEST))
         sought_and_back(s)

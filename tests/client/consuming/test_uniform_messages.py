@@ -112,7 +112,7 @@ def test_a_read_full_of_plain_messages_is_taken_at_once(monkeypatch: pytest.Monk
     assert [message.message_id.entry_id for message in s.take()] == list(range(50))
 
 
-def test_what_is_redelivered_leaves_a_read_that_is_handed_out_in_part() -> None:
+def test_what_is_redelivered_leaves_a_read_that_is_delivered_in_part() -> None:
     s = ConsumerScript(receiver_queue_size=100)
     s.accept()
     s.bytes(b"".join(frame("plain", entry, entry) for entry in range(10)))

@@ -47,7 +47,7 @@ class TestWhereTheBrokerPutIt:
         assert [message.data for message in s.take()] == [b"xx"]
 
     @pytest.mark.parametrize("between", [2, 3])
-    def test_who_did_not_get_back_to_all_chunks_goes_as_far_back_again(self, between: int) -> None:
+    def test_a_reader_that_did_not_get_back_to_all_chunks_goes_as_far_back_again(self, between: int) -> None:
         """The message between them was handed out, the one in chunks was waiting when it was lost."""
         s = started(durable=False, start_message_id=EARLIEST)
 
@@ -83,7 +83,7 @@ class TestWhereTheBrokerPutIt:
         s.expect("FLOW")
 
     @pytest.mark.parametrize("answers", [False, True])
-    def test_who_is_closed_meanwhile_lets_nothing_in(self, answers: bool) -> None:
+    def test_a_reader_that_is_closed_meanwhile_lets_nothing_in(self, answers: bool) -> None:
         s = ConsumerScript(durable=False, start_message_id=LATEST)
         s.answers_positions = False
         s.accept()
@@ -136,7 +136,7 @@ class TestWhereTheBrokerPutIt:
         answer(s, asked(s), (7, 3, -1), (7, 3))
         assert s.reconnect().start_message_id.entryId == 3
 
-    def test_who_says_nothing_is_asked_again(self) -> None:
+    def test_a_silent_broker_is_asked_again(self) -> None:
         s = ConsumerScript(durable=False, start_message_id=LATEST)
         s.answers_positions = False
         s.accept()

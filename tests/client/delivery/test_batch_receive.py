@@ -118,7 +118,7 @@ def test_what_the_queue_has_room_for_is_enough() -> None:
     assert len(s.take()) == 4
 
 
-def test_those_who_ask_are_told_in_turn() -> None:
+def test_requests_are_answered_in_turn() -> None:
     s = started(2)
     first, second, third = ask(s), ask(s), ask(s)
     for entry in range(5):
@@ -147,7 +147,7 @@ def test_each_has_a_time_of_its_own() -> None:
     assert told(s) == [second]
 
 
-def test_who_gives_up_is_not_told_and_nothing_is_lost() -> None:
+def test_a_cancelled_request_is_not_answered_and_nothing_is_lost() -> None:
     s = started(2)
     s.client.abandon(s.now, ask(s))
     s.message(0)
@@ -179,7 +179,7 @@ def test_the_end() -> None:
     assert isinstance(failed.error, ClosedError)
 
 
-def test_who_waits_at_the_end_of_the_topic_is_told() -> None:
+def test_a_request_that_waits_at_the_end_of_the_topic_is_answered() -> None:
     s = started(2)
     requests = [ask(s), ask(s)]
     s.say("REACHED_END_OF_TOPIC", proto.CommandReachedEndOfTopic(consumer_id=0))

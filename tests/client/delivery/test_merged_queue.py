@@ -167,7 +167,7 @@ def test_a_closed_one_says_so() -> None:
     assert merged.available == 0
 
 
-def test_what_was_left_of_a_run_is_not_handed_out_once_it_is_closed() -> None:
+def test_what_was_left_of_a_run_is_not_delivered_once_it_is_closed() -> None:
     merged = MergedQueue()
     topic = Topic("a", merged)
     topic.add(3)

@@ -49,7 +49,7 @@ def test_it_is_a_sequence() -> None:
     assert [message.batch_index for message in messages] == [0, 2, -1]
     assert messages[1].batch_index == 2
     assert [message.data for message in messages[1:]] == [b"c", b"d"]
-    assert messages[2].entry.place == (1, 1)
+    assert messages[2].entry.position == (1, 1)
     for index in (3, -4):
         with pytest.raises(IndexError, match=f"message {index} of 3"):
             messages[index]
@@ -78,7 +78,7 @@ def test_out_of_a_pickle_it_is_a_list() -> None:
     assert [message.data for message in again] == [b"0.0", b"0.1"]
 
 
-def test_messages_of_another_topic_are_acknowledged_by_nobody() -> None:
+def test_messages_of_another_topic_are_acknowledged_by_no_consumer() -> None:
     s, other = started(), started(topic="other")
     other.batch(0, 2)
     other.message(1)

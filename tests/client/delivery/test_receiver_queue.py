@@ -218,7 +218,7 @@ class TestResuming:
         q.add(5, 4, skip=2)
         assert q.queue.resume_after() == MessageId(1, 5, -1, 1, 4)
 
-    def test_the_last_message_handed_out(self) -> None:
+    def test_the_last_message_delivered(self) -> None:
         q = Queue(10)
         q.add(5, 3)
         q.add(6)
@@ -228,7 +228,7 @@ class TestResuming:
         q.queue.take(10)
         assert q.queue.resume_after() == MessageId(1, 7, -1, 1, 2)
 
-    def test_the_last_message_handed_out_before_the_queue_was_cleared(self) -> None:
+    def test_the_last_message_delivered_before_the_queue_was_cleared(self) -> None:
         q = Queue(10)
         q.add(5, 3)
         q.queue.take(2)

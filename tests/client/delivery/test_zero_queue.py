@@ -79,7 +79,7 @@ def test_what_cannot_be_delivered_does_not_use_up_the_wish() -> None:
     assert granted(s) == []
 
 
-def test_who_waits_across_a_reconnect_is_not_forgotten() -> None:
+def test_a_receive_that_waits_across_a_reconnect_is_not_forgotten() -> None:
     s = started()
     s.receive()
     granted(s)
@@ -105,7 +105,7 @@ def test_paused_nothing_is_asked_for() -> None:
     assert granted(s) == []
 
 
-def test_the_queue_asks_for_who_is_known_to_wait() -> None:
+def test_the_queue_asks_for_each_receive_that_waits() -> None:
     s = started()
     queue = s.client.receiver(s.consumer)
     queue.want()
@@ -115,7 +115,7 @@ def test_the_queue_asks_for_who_is_known_to_wait() -> None:
     assert granted(s) == []
 
 
-def test_what_is_not_acknowledged_in_time_comes_again() -> None:
+def test_what_is_not_acknowledged_in_time_is_redelivered() -> None:
     s = started(acknowledgement_timeout=1.0)
     s.receive()
     s.message(0)

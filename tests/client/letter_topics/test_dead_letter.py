@@ -15,7 +15,7 @@ from pulsar_sansio.model.errors import (
 from pulsar_sansio.model.message import Message
 from pulsar_sansio.model.message_id import EARLIEST
 from pulsar_sansio.wire import MessageCommand
-from tests.client.acknowledging.test_redelivery import EXCLUSIVE, places
+from tests.client.acknowledging.test_redelivery import EXCLUSIVE, positions
 from tests.client.broker_script import MILLISECOND, SECOND, WALL, entry_bytes
 from tests.client.letter_topics.letters_script import LettersScript, T
 
@@ -126,7 +126,7 @@ def test_on_an_exclusive_subscription() -> None:
     assert ack.message_ids == [(1, 0, None)]
 
 
-def test_on_failure_it_comes_again() -> None:
+def test_on_failure_it_is_redelivered() -> None:
     s = AtOnceScript()
     s.message(0)
     s.outputs()
@@ -139,7 +139,7 @@ def test_on_failure_it_comes_again() -> None:
     s.expect()
     s.pass_time(1200 * MILLISECOND)
     (command,) = s.expect(REDELIVER)
-    assert places(command) == [(1, 0)]
+    assert positions(command) == [(1, 0)]
 
 
 def test_meanwhile_the_acknowledgement_timeout_does_not_ask_for_it() -> None:

@@ -21,7 +21,7 @@ from pulsar_sansio.model.errors import (
 )
 from pulsar_sansio.model.message_id import EARLIEST
 from pulsar_sansio.wire import MessageCommand, proto
-from tests.client.acknowledging.test_redelivery import EXCLUSIVE, SHARED, places
+from tests.client.acknowledging.test_redelivery import EXCLUSIVE, SHARED, positions
 from tests.client.broker_script import (
     MILLISECOND,
     SECOND,
@@ -260,7 +260,7 @@ class TestFailure:
         assert s.permits() == 9
         s.pass_time(1100 * MILLISECOND)
         (request,) = s.expect(REDELIVER)
-        assert places(request) == [(1, 0)]
+        assert positions(request) == [(1, 0)]
         assert s.permits() == 10
         s.message(0, redelivery_count=4)
         s.accept_producer()
@@ -287,7 +287,7 @@ class TestFailure:
         assert isinstance(failed, LetterFailed)
         s.pass_time(1100 * MILLISECOND)
         (request,) = s.expect(REDELIVER)
-        assert places(request) == [(1, 0)]
+        assert positions(request) == [(1, 0)]
         assert s.permits() == 1000
 
     def test_the_wait_may_grow(self) -> None:
@@ -358,7 +358,7 @@ class TestFailure:
         s.message(0, redelivery_count=3)
         assert s.receive() is not None
 
-    def test_nobody_answers(self) -> None:
+    def test_no_answer_comes(self) -> None:
         s = LettersScript()
         s.outputs()
         s.message(0, redelivery_count=3)
@@ -384,7 +384,7 @@ class TestFailure:
         )
         s.pass_time(1100 * MILLISECOND)
         (request,) = s.expect(REDELIVER)
-        assert places(request) == [(1, 0)]
+        assert positions(request) == [(1, 0)]
         assert s.permits() == 10
 
     def test_what_waits_is_bounded_by_the_permits(self) -> None:

@@ -20,7 +20,7 @@ from pulsar_sansio.model.errors import (
 from pulsar_sansio.model.message import Message
 from pulsar_sansio.model.message_id import MessageId, TopicMessageId
 from pulsar_sansio.wire import MessageCommand, proto
-from tests.client.acknowledging.test_redelivery import EXCLUSIVE, SHARED, places
+from tests.client.acknowledging.test_redelivery import EXCLUSIVE, SHARED, positions
 from tests.client.broker_script import (
     MILLISECOND,
     SECOND,
@@ -71,7 +71,7 @@ class TestLater:
         (ack,) = s.expect("ACK")
         assert (ack.consumer_id, ack.message_ids) == (1, [(5, 0, None)])
 
-    def test_from_the_retry_topic_it_is_put_off_once_more(self) -> None:
+    def test_from_the_retry_topic_it_is_reconsumed_later_once_more(self) -> None:
         s = LettersScript(retry=True)
         said = [("RECONSUMETIMES", "1"), ("REAL_TOPIC", T), ("ORIGIN_MESSAGE_ID", "1:2:-1")]
         s.bytes(MessageCommand(1, 5, 0, payload=entry_bytes(b"m", properties=said)).encode())
@@ -158,7 +158,7 @@ class TestLater:
         s.pass_time(10 * SECOND)
         s.expect()
 
-    def test_on_failure_it_comes_again(self) -> None:
+    def test_on_failure_it_is_redelivered(self) -> None:
         s = LettersScript(retry=True)
         s.message(0)
         request = s.later(s.receive(), 1.0)
@@ -170,7 +170,7 @@ class TestLater:
         assert isinstance(failed.error, NotAllowed)
         s.pass_time(1100 * MILLISECOND)
         (request_again,) = s.expect(REDELIVER)
-        assert places(request_again) == [(1, 0)]
+        assert positions(request_again) == [(1, 0)]
 
     def test_what_cannot_be_sent_fails_at_once(self) -> None:
         s = LettersScript(retry=True)
@@ -200,7 +200,7 @@ class TestLater:
         assert failed.request == request
         assert isinstance(failed.error, ClosedError)
 
-    def test_nobody_waits_for_it_any_more(self) -> None:
+    def test_the_request_is_cancelled(self) -> None:
         s = LettersScript(retry=True)
         s.message(0)
         request = s.later(s.receive(), 1.0)
@@ -307,7 +307,7 @@ class TestLaterCumulative:
         (ack,) = s.expect("ACK")
         assert (ack.consumer_id, ack.message_ids) == (1, [(5, 0, None)])
 
-    def test_on_failure_everything_comes_again(self) -> None:
+    def test_on_failure_everything_is_redelivered(self) -> None:
         s = LettersScript(EXCLUSIVE, retry=True)
         for entry in range(2):
             s.message(entry)
@@ -319,7 +319,7 @@ class TestLaterCumulative:
         assert failed.request == request
         s.pass_time(1100 * MILLISECOND)
         (again,) = s.expect(REDELIVER)
-        assert places(again) == []  # all of them (REDEL-02)
+        assert positions(again) == []  # all of them (REDEL-02)
 
     def test_meanwhile_all_of_it_is_judged(self) -> None:
         s = LettersScript(EXCLUSIVE, retry=True, acknowledgement_timeout=5.0)

@@ -199,7 +199,7 @@ def test_equal_questions_share_one_lookup() -> None:
     script.sent(link, Command.PRODUCER, Command.PRODUCER)
 
 
-def test_who_joins_a_question_may_leave_it() -> None:
+def test_a_request_that_joined_a_lookup_may_be_cancelled() -> None:
     script = Script()
     first = script.client.partitions(script.now, "demo")
     second = script.client.partitions(script.now, "demo")
@@ -214,7 +214,7 @@ def test_who_joins_a_question_may_leave_it() -> None:
     script.expect(RequestDone(third, 3))
 
 
-def test_who_joins_late_asks_again_when_the_others_have_waited_for_too_long() -> None:
+def test_a_request_that_joins_late_asks_again_when_the_others_have_waited_for_too_long() -> None:
     script = Script(operation_timeout=10.0)
     script.client.partitions(script.now, "demo")
     link = script.ready_link()
@@ -391,7 +391,7 @@ def test_the_queue_of_lookups_is_bounded_and_fails_with_its_connection() -> None
     assert started == [0, 1, 7]
 
 
-def test_a_turn_that_nobody_wants_any_more_goes_to_the_next() -> None:
+def test_the_turn_of_a_cancelled_lookup_goes_to_the_next() -> None:
     queue = LookupQueue(1)
     asked: list[str] = []
 

@@ -108,7 +108,7 @@ def test_cumulative_is_for_the_one_topic() -> None:
         shared.script.client.acknowledge_cumulative(shared.script.now, shared.handle, shared.receive())
 
 
-def test_messages_are_given_back_where_they_came_from() -> None:
+def test_messages_are_negatively_acknowledged_where_they_came_from() -> None:
     """Each negative acknowledgement goes to its topic (MULTI-24)."""
     world = ready(subscription_type=SubscriptionType.SHARED, negative_acknowledgement_delay=1.0)
     world.deliver("a", b"1")

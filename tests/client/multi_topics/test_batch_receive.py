@@ -83,7 +83,7 @@ def test_time() -> None:
     assert told(world) == [request]
 
 
-def test_those_who_ask_are_told_in_turn() -> None:
+def test_requests_are_answered_in_turn() -> None:
     world = ready(max_messages=2)
     first, second = ask(world), ask(world)
     world.deliver("a", b"1", b"2", b"3")
@@ -93,7 +93,7 @@ def test_those_who_ask_are_told_in_turn() -> None:
     assert told(world) == [second]
 
 
-def test_who_gives_up() -> None:
+def test_a_cancelled_request() -> None:
     world = ready(max_messages=2)
     world.script.client.abandon(world.script.now, ask(world))
     world.deliver("a", b"1", b"2")
@@ -118,7 +118,7 @@ def test_partitions_that_come_later_count() -> None:
     assert len(world.take()) == 3
 
 
-def test_who_asked_before_partitions_were_known_is_told() -> None:
+def test_a_request_from_before_partitions_were_known_is_answered() -> None:
     world = TopicsScript("p", {"p": 2}, batch_receive=BatchReceivePolicy(2, None, 60.0))
     request = ask(world)
     world.answer()

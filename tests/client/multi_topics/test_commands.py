@@ -58,7 +58,7 @@ def test_a_flush_that_one_topic_refuses_has_failed() -> None:
     assert failed.request == request
 
 
-def test_a_flush_that_nobody_waits_for_is_not_told_of() -> None:
+def test_a_cancelled_flush_is_not_told_of() -> None:
     world = ready(acknowledgement_group_time=10.0)
     world.deliver("a", b"1")
     world.acknowledge(world.take())
@@ -119,7 +119,7 @@ def test_nothing_joins_while_it_is_unsubscribing() -> None:
     assert len(world.asked) == 2
 
 
-def test_who_waits_is_told_before_the_end_of_unsubscribing() -> None:
+def test_waiting_requests_are_answered_before_the_end_of_unsubscribing() -> None:
     """The broker answers UNSUBSCRIBE but not GET_LAST_MESSAGE_ID (INV-C14)."""
     world = ready()
     client, now = world.script.client, world.script.now
@@ -131,7 +131,7 @@ def test_who_waits_is_told_before_the_end_of_unsubscribing() -> None:
     assert (closed, done) == (Closed(world.handle, None), RequestDone(request, None))
 
 
-def test_who_is_sent_away_while_unsubscribing_is_closed_before_the_end() -> None:
+def test_a_topic_that_detaches_while_unsubscribing_is_closed_before_the_end() -> None:
     """Requests to the consumer are answered before the consumer has ended (INV-C14)."""
     world = ready()
     client, now = world.script.client, world.script.now
@@ -152,7 +152,7 @@ def test_who_is_sent_away_while_unsubscribing_is_closed_before_the_end() -> None
     assert [output.request for output in told if isinstance(output, RequestFailed)] == [question]
 
 
-def test_unsubscribing_that_nobody_waits_for_any_more_when_it_is_closed() -> None:
+def test_unsubscribing_that_was_cancelled_before_the_close() -> None:
     world = ready()
     client, now = world.script.client, world.script.now
     request = client.unsubscribe(now, world.handle)

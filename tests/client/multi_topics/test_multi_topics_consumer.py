@@ -97,7 +97,7 @@ def test_arrivals_are_counted_together() -> None:
     assert counters.duplicates == 2
 
 
-def test_what_is_counted_is_counted_together_also_of_topics_that_have_left() -> None:
+def test_what_is_counted_is_counted_together_also_of_removed_topics() -> None:
     """The counts include topics that have left (MULTI-35)."""
     world = ready()
     world.deliver("a", b"1", b"2")
@@ -145,7 +145,7 @@ def test_the_end_of_all_topics_is_the_end() -> None:
     assert world.told() == [EndOfTopic(world.handle)]
 
 
-def test_the_end_has_come_when_the_one_that_was_missing_leaves() -> None:
+def test_the_end_has_come_when_the_missing_topic_is_removed() -> None:
     """An application that waits for messages would wait for ever without the end (CONS-42)."""
     world = ready()
     end = proto.CommandReachedEndOfTopic(consumer_id=world.consumer_of["a"])
@@ -199,7 +199,7 @@ def test_the_end_of_those_that_refused_to_be_unsubscribed_is_told() -> None:
     assert failed.request == request
 
 
-def test_a_topic_that_is_gone_leaves_and_the_others_go_on() -> None:
+def test_a_deleted_topic_is_removed_and_the_others_go_on() -> None:
     """An acknowledgement of a message of a topic that has left raises nothing (INV-C16)."""
     world = ready()
     world.deliver("a", b"1")

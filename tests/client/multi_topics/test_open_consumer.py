@@ -122,7 +122,7 @@ def test_the_others_are_closed_when_the_broker_has_answered_for_them(answer: str
     assert world.script.client._handles.consumers == {}
 
 
-def test_nobody_waits_for_that_longer_than_for_opening() -> None:
+def test_that_wait_is_no_longer_than_for_opening() -> None:
     """The operation timeout of the whole began before SUBSCRIBE was sent. The broker is told of the close."""
     world = TopicsScript(("a", "b"))
     world.hold = {Command.LOOKUP}
@@ -141,7 +141,7 @@ def test_nobody_waits_for_that_longer_than_for_opening() -> None:
 
 
 @pytest.mark.parametrize("everything", [False, True])
-def test_who_closes_what_is_failing_waits_for_no_answer(everything: bool) -> None:
+def test_closing_what_is_failing_waits_for_no_answer(everything: bool) -> None:
     """The others are closed at once. So they are after the application has stopped waiting for the
     opening."""
     world = TopicsScript(("a", "b"))

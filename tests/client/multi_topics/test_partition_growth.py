@@ -44,7 +44,9 @@ def test_new_partitions_are_found_and_opened() -> None:
 
 
 @pytest.mark.parametrize("where", [{"start_message_id": LATEST}, {"start_message_rollback": 5.0}, {}])
-def test_who_reads_from_the_end_on_reads_new_partitions_from_their_beginning(where: dict[str, Any]) -> None:
+def test_a_consumer_that_started_at_latest_reads_new_partitions_from_their_beginning(
+    where: dict[str, Any],
+) -> None:
     """All messages of a new partition were sent after the reader began. A broker that remembers a
     subscription has made it together with the partition."""
     world = TopicsScript("p", {"p": 1}, durable=False, **where).answer()
@@ -144,7 +146,7 @@ def test_fewer_partitions_are_not_believed(answer: str) -> None:
     assert world.told() == [TopicJoined(world.handle, PREFIX + "p-partition-3")]
 
 
-def test_who_does_not_want_to_be_told_does_not_ask() -> None:
+def test_without_partition_updates_the_client_does_not_ask() -> None:
     world = partitioned(partitions_update_interval=None)
     world.pass_time(200.0)
     assert world.questions == ["p"]

@@ -125,7 +125,7 @@ def test_a_list_that_cannot_be_had_fails_the_whole() -> None:
     assert isinstance(failed, ConsumerFailed)
     assert isinstance(failed.error, TimedOut)
     assert "the topics of public/default were not known within 30 s" in str(failed.error)
-    assert len(world.lists) > 3
+    assert len(world.lists) > 1, "the client asked again"
 
 
 def test_more_topics_than_are_believed() -> None:
@@ -290,7 +290,7 @@ def test_a_topic_that_is_gone_has_no_partitions_more() -> None:
     assert topics(world) == []
 
 
-def test_nothing_leaves_before_the_whole_is_ready() -> None:
+def test_no_topic_is_removed_before_the_whole_is_ready() -> None:
     """One partition was subscribed, another was deleted already."""
     world = TopicsScript(PATTERN, {"w-p": 2})
     world.there = {"w-a", "w-p-partition-0", "w-p-partition-1"}
@@ -300,7 +300,7 @@ def test_nothing_leaves_before_the_whole_is_ready() -> None:
     assert topics(world) == ["w-a"]
 
 
-def test_what_has_not_joined_does_not_leave() -> None:
+def test_a_topic_that_has_not_joined_is_not_removed() -> None:
     world = found("w-a", partitions={"w-p": 2})
     world.ignore = {"w-p-partition-1"}
     world.update(["w-p-partition-0", "w-p-partition-1"])

@@ -45,7 +45,7 @@ def test_topics_that_come_and_go_are_told_of() -> None:
     assert world.said() == []
 
 
-def test_a_message_of_a_topic_that_has_left_can_be_acknowledged_without_effect() -> None:
+def test_a_message_of_a_removed_topic_can_be_acknowledged_without_effect() -> None:
     world = found("w-a")
     world.deliver("w-a", b"1")
     message = world.receive()
@@ -54,7 +54,7 @@ def test_a_message_of_a_topic_that_has_left_can_be_acknowledged_without_effect()
     assert world.said() == []
 
 
-def test_nor_when_the_topic_has_come_again() -> None:
+def test_nor_when_the_topic_was_created_again() -> None:
     """The earlier topic is gone, and its consumer heard nothing of the new one."""
     world = found("w-a")
     world.deliver("w-a", b"1", b"2", b"3")
@@ -70,7 +70,7 @@ def test_nor_when_the_topic_has_come_again() -> None:
     assert world.acknowledged() == [("w-a", [(101, 3)])]
 
 
-def test_while_a_topic_leaves_the_others_go_on() -> None:
+def test_while_a_topic_is_removed_the_others_go_on() -> None:
     """The broker takes long to confirm the close. Meanwhile no request waits for the topic, and no message is
     taken from it (PATTERN-05)."""
     world = found("w-a", "w-b")
@@ -234,7 +234,7 @@ def test_what_comes_while_it_is_unsubscribing_in_vain_joins_after_all() -> None:
     assert topics(world) == ["w-a", "w-b"]
 
 
-def test_what_all_were_asked_does_not_fail_because_one_leaves() -> None:
+def test_what_all_were_asked_does_not_fail_because_one_topic_is_removed() -> None:
     """An application that waits for a flush would take a failure for the end of the consumer."""
     world = found("w-a", "w-b", acknowledgement_receipts=True)
     for name in ("w-a", "w-b"):

@@ -75,7 +75,7 @@ def test_whoever_waits_and_is_fenced_has_failed() -> None:
     assert failed.producer == handle
 
 
-def test_who_loses_the_connection_while_waiting_queues_again_under_its_name() -> None:
+def test_a_producer_that_loses_the_connection_while_waiting_queues_again_under_its_name() -> None:
     script = Script()
     handle, link, _ = queued(script)
     script.lose(link)
@@ -91,7 +91,7 @@ def test_who_loses_the_connection_while_waiting_queues_again_under_its_name() ->
     assert script.client.close(script.now, handle)
 
 
-def test_only_who_waits_can_be_made_to_wait() -> None:
+def test_only_a_producer_that_waits_can_be_made_to_wait() -> None:
     script = Script()
     script.client.open_producer(script.now, EXCLUSIVE)
     link = script.ready_link()
@@ -127,7 +127,7 @@ def test_the_epoch_comes_along_on_every_reconnect() -> None:
         assert Attached(handle) in script.said()
 
 
-def test_who_comes_back_too_late_is_fenced_for_good() -> None:
+def test_a_producer_that_comes_back_too_late_is_fenced_for_good() -> None:
     """java-access-fencing: pending messages fail, and the producer does not retry."""
     script = Script()
     handle, link = exclusive(script)

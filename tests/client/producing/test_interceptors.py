@@ -182,7 +182,7 @@ def test_waiting_for_room_does_not_call_it_twice(as_many: bool, limit: str) -> N
     assert payloads(producer) == messages
 
 
-def test_who_gives_up_waiting_is_an_outcome_too() -> None:
+def test_a_cancelled_wait_is_an_outcome_too() -> None:
     book = Book()
     producer = sender(book, max_pending_messages=1)
     producer.send(b"1")

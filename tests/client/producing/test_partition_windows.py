@@ -41,7 +41,7 @@ def test_each_partition_has_its_own_window() -> None:
     assert world.send(b"0") == 4
 
 
-def test_room_is_told_once_to_who_asked() -> None:
+def test_room_is_told_once_to_each_refused_send() -> None:
     """Two partitions are full, and one waits for both: each refusal is answered by one `Writable`."""
     world = ready(3, routing=by_property, max_pending_messages=1)
     for payload in (b"0", b"1"):

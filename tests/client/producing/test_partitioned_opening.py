@@ -89,7 +89,7 @@ def test_the_others_are_closed_when_the_broker_has_answered_for_them() -> None:
     assert world.closed == [0, 1]
 
 
-def test_who_closes_what_is_failing_waits_for_no_answer() -> None:
+def test_closing_what_is_failing_waits_for_no_answer() -> None:
     world = PartitionedScript(3)
     world.ignore = {1}
     world.refuse = {2: proto.TopicTerminatedError}

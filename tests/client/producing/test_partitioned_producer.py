@@ -118,7 +118,7 @@ def test_a_partition_that_ends_takes_only_its_own_messages_with_it() -> None:
         world.send("text")
 
 
-def test_who_waits_for_room_in_a_partition_that_ends_is_woken() -> None:
+def test_a_send_that_waits_for_room_in_a_partition_that_ends_is_woken() -> None:
     world = ready(2, routing=by_property, max_pending_messages=1)
     world.send(b"0")
     with pytest.raises(ProducerQueueIsFull):

@@ -88,7 +88,7 @@ confirmed = Interception._confirmed
     ],
     ids=["twice", "no failures", "nothing", "seen twice", "one id", "not closed"],
 )
-def test_who_does_it_wrong_is_noticed(
+def test_a_wrong_machine_is_noticed(
     monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, wrong: Any
 ) -> None:
     monkeypatch.setattr(owner, name, wrong)

@@ -92,4 +92,4 @@ def test_every_frame_of_a_world_is_judged_where_it_is_written(monkeypatch: pytes
     count("heard", heard)
     world.run()
     assert judged == written
-    assert min(heard[True], heard[False]) > 50
+    assert set(heard) == {True, False}

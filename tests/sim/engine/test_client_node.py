@@ -34,7 +34,7 @@ def test_a_storm_of_connections_is_noticed(world: World) -> None:
         connect(world, 1)
 
 
-def test_who_has_many_producers_and_consumers_connects_more_often(world: World) -> None:
+def test_a_client_with_many_producers_and_consumers_connects_more_often(world: World) -> None:
     user: Any = SimpleNamespace(host=world.hosts[0])
     world.transient_subscribers = [user] * MAX_ATTEMPTS
     most = ATTEMPTS_EACH * (MAX_ATTEMPTS + 1) * len(world.topics.names)

@@ -80,7 +80,7 @@ PINGS = encode_ping() * 20
 
 
 def test_bytes_arrive_in_order_whatever_the_cuts() -> None:
-    portions = 0
+    portions: set[int] = set()
     for seed in range(20):
         net = Net(seed, cut_permille=700, jitter=MILLISECOND)
         wire = net.connect()
@@ -90,8 +90,8 @@ def test_bytes_arrive_in_order_whatever_the_cuts() -> None:
         assert net.broker.data == PINGS
         assert len(net.broker.arrivals) == 20
         assert net.client.news == []
-        portions += len(net.broker.news)
-    assert portions > 40
+        portions.add(len(net.broker.news))
+    assert len(portions) > 1, "the cuts differ"
 
 
 def test_what_is_written_together_with_a_close_arrives_before_the_end() -> None:
@@ -162,7 +162,7 @@ def test_good_weather_lets_go_of_what_a_blocked_pipe_holds_back() -> None:
     assert net.clock.now <= healed + SECOND
 
 
-def test_writing_to_who_has_closed_is_answered_by_a_reset_sooner_or_later() -> None:
+def test_writing_to_a_closed_peer_is_answered_by_a_reset_sooner_or_later() -> None:
     net = Net()
     wire = net.connect()
     wire.closed_by(client_side=True)
@@ -173,7 +173,7 @@ def test_writing_to_who_has_closed_is_answered_by_a_reset_sooner_or_later() -> N
     assert net.broker.kinds.count("lost") == 1
 
 
-def test_nobody_listens_there() -> None:
+def test_no_process_listens_there() -> None:
     net = Net()
     net.network.connect(net.client, 1, "elsewhere")
     net.run()

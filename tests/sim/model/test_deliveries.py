@@ -124,7 +124,7 @@ def test_without_a_policy_nothing_is_dead() -> None:
     assert not record.is_dead((*BATCH, 0), 9)
 
 
-def test_what_is_copied_need_not_be_settled_when_it_comes_again() -> None:
+def test_what_is_copied_need_not_be_acknowledged_when_it_is_redelivered() -> None:
     record = given()
     came(record, 0)
     record.copied((*BATCH, 0), 0)

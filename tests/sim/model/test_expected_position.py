@@ -100,7 +100,7 @@ def test_a_time(topic: TopicRecord) -> None:
     assert where.came((5, 3, 0)) == "(5, 2, 0) was left out, from (-1, -1, -1) on"
 
 
-def test_who_may_be_anywhere(topic: TopicRecord) -> None:
+def test_positions_that_may_be_anywhere(topic: TopicRecord) -> None:
     where = ExpectedPosition(topic)
     for index in range(20):
         where.may_be_at(Base((4, index, 0)))

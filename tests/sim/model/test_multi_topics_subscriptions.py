@@ -264,7 +264,7 @@ def test_what_has_not_joined_has_no_turn() -> None:
         turns.give_from_the_other(11, at_once=5)
 
 
-def test_who_takes_them_one_by_one_is_given_runs() -> None:
+def test_a_consumer_that_takes_them_one_by_one_is_given_runs() -> None:
     turns = Turns()
     turns.waits()
     turns.give_from_the_other(64, at_once=1)
@@ -307,7 +307,7 @@ def test_topics_vanish_in_worlds_of_several_brokers() -> None:
     assert world.administrator.vanished
 
 
-def test_topics_come_again() -> None:
+def test_topics_are_created_again() -> None:
     (world,) = worlds(1, lambda profile: any(plan.back_after for plan in profile.appearances))
     assert world.faults["topic_came_again"]
     again = set(world.administrator.ever_vanished) - set(world.administrator.vanished)
@@ -330,7 +330,7 @@ def test_readers_of_several_topics() -> None:
     assert delivered
 
 
-def test_messages_are_put_off_where_one_consumer_has_all() -> None:
+def test_messages_are_reconsumed_later_where_one_consumer_has_all() -> None:
     (world,) = worlds(
         1, lambda profile: any(group.retry and group.kind.cumulative for group in profile.groups)
     )

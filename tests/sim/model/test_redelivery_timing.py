@@ -63,7 +63,7 @@ def test_of_several_that_are_refused_the_last_delay_counts() -> None:
     assert record.any_refusal_is_due(3 * SECOND)
 
 
-def test_what_has_come_again_by_itself_need_not_be_asked_for() -> None:
+def test_what_was_redelivered_unasked_need_not_be_asked_for() -> None:
     record = redelivery_timing(subscription_type=SubscriptionType.SHARED)
     record.refused([FIRST], 0, 0, 0)
     record.arrived(FIRST)
@@ -89,7 +89,7 @@ def test_what_is_covered_by_a_later_one_is_judged() -> None:
     assert not record.any_due(9 * SECOND)
 
 
-def test_what_is_put_off_is_judged() -> None:
+def test_what_is_reconsumed_later_is_judged() -> None:
     record = redelivery_timing()
     record.delivered([FIRST], 1, 0, 0, 0)
     record.delivered([SECOND_ENTRY], 2, 0, 0, 0)

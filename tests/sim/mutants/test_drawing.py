@@ -64,7 +64,7 @@ def test_a_larger_number_begins_with_a_smaller_one() -> None:
 
 def test_the_seed_decides() -> None:
     everything = reach(one=[0, 1, 2, 3])
-    assert len({tuple(drawn([SOURCE], everything, seed, 2)) for seed in range(20)}) > 3
+    assert len({tuple(drawn([SOURCE], everything, seed, 2)) for seed in range(20)}) > 1
 
 
 def test_the_same_seed_draws_the_same_in_another_process() -> None:

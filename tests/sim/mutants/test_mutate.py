@@ -152,7 +152,7 @@ def test_worlds_have_names_that_run_them() -> None:
     assert names[0] == "produce-single: order of time"
     assert "seed 1" in names
     assert "seed 2" not in names
-    assert sum(": wire" in name for name in names) == sum(": step" in name for name in names) > 20
+    assert sum(": wire" in name for name in names) == sum(": step" in name for name in names) > 0
     assert [broken_by(name) for name in (names[0], "seed 1", names[-1])] == ["", "", ""]
 
 

@@ -107,7 +107,7 @@ def at_once(self: Any) -> Any:
 
 def later(world: ScenarioWorld) -> None:
     world.reset_everything()
-    if publishing._create is to_anybody:
+    if publishing._create is to_any_broker:
         world.producers[0].close_and_reopen()
 
 
@@ -116,7 +116,7 @@ def back_after_a_loss(self: Any, connection: Any, cause: Any) -> None:
     lost(self, connection, cause)
 
 
-def to_anybody(connection: Any, command: Any, topic: Any, probe: bool) -> None:
+def to_any_broker(connection: Any, command: Any, topic: Any, probe: bool) -> None:
     target, topic.migrated_to = topic.migrated_to, None
     try:
         create(connection, command, topic, probe)
@@ -137,13 +137,13 @@ lost, create = Attachment.lost, publishing._create
         (Connection, "_on_topic_migrated", ignored, {"INV-N13"}),
         (Attachment, "lost", back_after_a_loss, {"INV-N13"}),
         (AckGrouping, "leave_cluster", kept, {"INV-N13"}),
-        (publishing, "_create", to_anybody, {"INV-N13"}),
+        (publishing, "_create", to_any_broker, {"INV-N13"}),
         (Topic, "migrate", only_the_flag, {"INV-N5"}),
         (Subscription, "moves_to", property(at_once), {"INV-N5", "INV-C3"}),
     ],
     ids=["ignored", "back again", "acknowledged there", "taken all the same", "nobody is told", "too early"],
 )
-def test_who_does_it_wrong_is_noticed(
+def test_a_wrong_machine_is_noticed(
     monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, wrong: Any, rules: set[str]
 ) -> None:
     monkeypatch.setattr(owner, name, wrong)

@@ -70,7 +70,7 @@ def test_a_checkpoint_of_another_version() -> None:
 @pytest.mark.parametrize(
     "content", [{"v": 1}, {"v": 1, "t": {ORDERS: 5}}, {"v": 1, "t": {ORDERS: {"0": [1]}}}]
 )
-def test_a_checkpoint_that_nobody_wrote(content: dict[str, object]) -> None:
+def test_a_checkpoint_of_another_form(content: dict[str, object]) -> None:
     with pytest.raises(OffsetParseError, match="in the checkpoint"):
         from_json(content)
 

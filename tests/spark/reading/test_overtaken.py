@@ -100,7 +100,7 @@ def test_numbers_between_ledgers_are_of_other_topics() -> None:
     assert lost == []
 
 
-def test_entries_that_nobody_gets_are_none() -> None:
+def test_entries_that_are_never_delivered_are_none() -> None:
     """Markers, or what compaction took away: the ledger is there, and ends with them."""
     log = Log(L1=9, L2=9)
     watch, lost = watching(log, Range(TOPIC, NOTHING, (2, 9)))

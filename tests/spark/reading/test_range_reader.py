@@ -459,7 +459,7 @@ def test_an_abandoned_range_leaves_the_link_usable(broker: SparkBroker, link: Li
     assert values(link, topic, NOTHING, end) == messages
 
 
-def test_nobody_answers(link: Link, topic: str, sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_answer_comes(link: Link, topic: str, sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
     end = sender.send(numbers(0, 10))[-1][:2]
     monkeypatch.setattr(link, "_read", lambda _: time.sleep(0.01))
     with pytest.raises(LinkTimeout, match=r"subscribing to .* not within 0\.3 s"):

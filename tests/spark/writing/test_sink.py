@@ -259,7 +259,7 @@ def test_at_least_once_loses_nothing_when_tasks_end(
     run_stream(writing(reading(spark, tmp_path), our_broker, "pulsar-faulty", **options), tmp_path)
     found = values_of(our_broker, topic)
     assert set(found) == set(all_rows(1, 40))
-    assert len(found) > 80  # and some come twice
+    assert len(found) > len(set(found)), "some are written twice"
 
 
 def test_after_a_shuffle_the_order_of_the_rows_makes_no_difference(

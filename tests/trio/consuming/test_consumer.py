@@ -252,7 +252,7 @@ async def test_receiving_yields_now_and_then(client: Client) -> None:
         assert scope.cancelled_caught
 
 
-async def test_negative_acknowledgements_come_again(client: Client) -> None:
+async def test_negative_acknowledgements_are_redelivered(client: Client) -> None:
     async with client.subscribe(
         "t", "s", "shared", initial_position="earliest", negative_acknowledgement_delay=0.05
     ) as consumer:
@@ -471,7 +471,7 @@ async def send_encrypted(broker: EmbeddedBroker, topic: str, count: int) -> None
             await stream.receive_some()
 
 
-async def test_encrypted_messages_are_not_delivered_and_somebody_hears_of_it(
+async def test_encrypted_messages_are_not_delivered_and_the_log_says_so(
     broker: EmbeddedBroker, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     """CRYPTO-05, FAIL: they stay in the subscription."""

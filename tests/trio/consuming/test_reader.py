@@ -34,7 +34,7 @@ class LastIsOfNoUse:
         raise AssertionError
 
 
-async def test_a_last_message_of_no_use_keeps_nobody_waiting(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_last_message_of_no_use_keeps_no_task_waiting(autojump_clock: trio.testing.MockClock) -> None:
     """It came alone and corrupt, or was compacted away, after the question whether there is more."""
     consumer: Any = LastIsOfNoUse()
     with trio.fail_after(10):

@@ -34,7 +34,7 @@ async def test_processed_messages_are_acknowledged(client: Client) -> None:
     assert await numbers_left(client) == [2]
 
 
-async def test_a_message_whose_processing_fails_is_given_back(client: Client) -> None:
+async def test_a_message_whose_processing_fails_is_negatively_acknowledged(client: Client) -> None:
     async with client.subscribe("t", "s", negative_acknowledgement_delay=0.01) as consumer:
         await fill(client, "t", 1)
         message = await consumer.receive()
@@ -103,7 +103,7 @@ async def test_a_handler_gets_every_message_in_order(broker: EmbeddedBroker, cli
         assert handled == list(range(100))
 
 
-async def test_an_error_is_logged_and_its_message_comes_again(
+async def test_an_error_is_logged_and_its_message_is_redelivered(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     """LSNR-03: the others go on."""
@@ -299,7 +299,7 @@ async def test_nobody_else_receives_meanwhile(client: Client) -> None:
         assert (await consumer.receive()).data == b"0"
 
 
-async def test_a_run_does_not_begin_while_somebody_receives(client: Client) -> None:
+async def test_a_run_does_not_begin_while_a_task_receives(client: Client) -> None:
     async with client.subscribe("t", "s") as consumer, trio.open_nursery() as nursery:
         nursery.start_soon(consumer.receive)
         await trio.testing.wait_all_tasks_blocked()

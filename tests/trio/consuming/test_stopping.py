@@ -288,7 +288,7 @@ async def test_a_reader_that_is_stopped_knows_where_to_go_on(client: Client) -> 
         assert (await reader.receive()).data == b"71"
 
 
-async def test_nobody_else_reads_while_a_handler_does(client: Client) -> None:
+async def test_no_other_task_reads_while_a_handler_does(client: Client) -> None:
     await fill(client, "t", 2)
     async with client.create_reader("t", "earliest") as reader:
 

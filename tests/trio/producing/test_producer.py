@@ -340,7 +340,7 @@ async def test_a_closed_producer_says_so(client: Client) -> None:
     assert "closed" in repr(producer)
 
 
-async def test_closing_the_client_wakes_who_waits() -> None:
+async def test_closing_the_client_wakes_waiting_tasks() -> None:
     async with open_proxy() as proxy:
         with trio.CancelScope() as scope:
             async with (

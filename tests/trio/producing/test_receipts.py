@@ -107,7 +107,7 @@ def test_message_ids_are_a_sequence_over_pages_and_ranges(
 
 
 @pytest.mark.parametrize("ranges", [[(100, 112)], [(100, 101), (101, 112)], [(105, 112), (100, 105)]])
-async def test_everyone_who_waits_is_woken_once(ranges: list[tuple[int, int]]) -> None:
+async def test_every_waiting_task_is_woken_once(ranges: list[tuple[int, int]]) -> None:
     subject = page()
     woken: list[int] = []
 

@@ -97,7 +97,7 @@ async def test_a_cancelled_block_is_left_at_once() -> None:
             await producer.send(b"2")
 
 
-async def test_cleaning_up_in_a_cancelled_scope_still_has_somebody_to_talk_to() -> None:
+async def test_cleaning_up_in_a_cancelled_scope_can_still_use_the_block() -> None:
     with trio.fail_after(25):
         async with open_broker() as broker:
             with trio.CancelScope() as scope:
@@ -230,7 +230,7 @@ async def test_a_bug_in_a_call_is_an_internal_error_of_that_call(monkeypatch: py
             await everything_raises(client, producer)
 
 
-async def test_a_bug_that_nobody_met_is_raised_at_the_end() -> None:
+async def test_a_bug_that_no_task_met_is_raised_at_the_end() -> None:
     with pytest.raises(InternalError, match="planted"):
         async with open_broker() as broker, open_client(broker.url) as client:
             async with client.create_producer("t"):

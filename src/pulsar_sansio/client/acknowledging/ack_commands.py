@@ -59,7 +59,7 @@ class AckCommands:
         self._tracker = tracker
         self._ack_grouping = ack_grouping
         self._redelivery = redelivery
-        self._negative = redelivery.negative.places
+        self._negative = redelivery.negative.positions
         """The entries that wait to be requested again; only their presence matters here."""
         self._owner: Deliveries | None = tracker.deliveries
         """The deliveries of the present cluster; None once the consumer is closing."""
@@ -111,7 +111,7 @@ class AckCommands:
             # An entry of one message, while others wait already: adding its position is enough.
             if record is self._single:
                 entries = self._tracker.entries
-                entries[entry.place] = None
+                entries[entry.position] = None
                 if len(entries) < self._ack_grouping.flush_at and not self._negative:
                     return False
             self._check_message(what)
@@ -172,16 +172,16 @@ class AckCommands:
             [what] if isinstance(what, Message | MessageId | TopicMessageId) else what
         )
         known = self._tracker.in_chunks
-        places: dict[EntryPosition, int] = {}
+        positions: dict[EntryPosition, int] = {}
         batches: dict[BatchAcknowledgement, tuple[int, int]] = {}
         for message_id in ids:
-            place, index = message_id[:2], message_id.batch_index
-            record = self._tracker.open_batch(place)
+            position, index = message_id[:2], message_id.batch_index
+            record = self._tracker.open_batch(position)
             if record is not None:
                 bits = 1 << index if index >= 0 else record.open_bits
                 batches[record] = batches.get(record, (0, 0))[0] | bits, 0
-            elif message_id.first_chunk is None or known(place):
-                places[place] = 0
+            elif message_id.first_chunk is None or known(position):
+                positions[position] = 0
         for message in messages:
             entry = message.entry
             if is_left(entry):
@@ -191,9 +191,9 @@ class AckCommands:
                 bits = batches.get(record, (0, 0))[0] | 1 << message.batch_index
                 batches[record] = bits, entry.redelivery_count
             # An acknowledged message in chunks is not requested: its last chunk alone makes no message.
-            elif type(entry) is not ChunkedEntry or known(entry.place):
-                places[entry.place] = entry.redelivery_count
-        self._redelivery.negative_acknowledge(places, batches)
+            elif type(entry) is not ChunkedEntry or known(entry.position):
+                positions[entry.position] = entry.redelivery_count
+        self._redelivery.negative_acknowledge(positions, batches)
 
     def copied(self, message: Message) -> None:
         """Acknowledge a message whose copy is stored, unless the consumer is closing."""
@@ -203,10 +203,10 @@ class AckCommands:
         if isinstance(record, BatchAcknowledgement):
             record, waits = self._tracker.copied(record, message.batch_index)
             # The broker may have restarted its count and redelivered the message meanwhile.
-            self._redelivery.take_back_id(record.place, message.batch_index)
+            self._redelivery.take_back_id(record.position, message.batch_index)
             self._look_after(record)
         else:
-            self._acknowledge_chunks(message.entry.place)
+            self._acknowledge_chunks(message.entry.position)
             waits = True
         if waits:
             self._ack_grouping.something_waits()
@@ -235,34 +235,34 @@ class AckCommands:
         if record.deliveries is not self._owner:
             return not is_left(entry) and self._acknowledge_id(message.message_id)
         if record is self._tracker.single:
-            self._tracker.entries[entry.place] = None
-            self._redelivery.acknowledged(entry.place)
+            self._tracker.entries[entry.position] = None
+            self._redelivery.acknowledged(entry.position)
             return True
         if message.batch_index < 0:
             self._redelivery.take_back(entry, -1)
-            return self._acknowledge_chunks(entry.place)
+            return self._acknowledge_chunks(entry.position)
         if record.past_deliveries is not None:
             self._redelivery.take_back(entry, message.batch_index)
         waits: bool = self._tracker.member(record, message.batch_index)
         if record.complete:
-            self._redelivery.acknowledged(entry.place)
+            self._redelivery.acknowledged(entry.position)
         elif record.past_deliveries is not None:
-            self._redelivery.settled(entry.place)
+            self._redelivery.settled(entry.position)
         return waits
 
     def _look_after(self, record: BatchAcknowledgement) -> None:
         """Tell redelivery that a message of that batch is acknowledged: perhaps its last open one."""
         if record.complete:
-            self._redelivery.acknowledged(record.place)
+            self._redelivery.acknowledged(record.position)
         elif record.past_deliveries is not None:
-            self._redelivery.settled(record.place)
+            self._redelivery.settled(record.position)
 
-    def _acknowledge_chunks(self, place: EntryPosition) -> bool:
+    def _acknowledge_chunks(self, position: EntryPosition) -> bool:
         """Acknowledge a message in one or several entries; return True when something new waits to be
         sent."""
-        places = self._tracker.places(place)
-        waits = self._tracker.entry(place)
-        for each in places:
+        positions = self._tracker.positions(position)
+        waits = self._tracker.entry(position)
+        for each in positions:
             self._redelivery.acknowledged(each)
         return waits
 
@@ -270,14 +270,14 @@ class AckCommands:
         """Acknowledge an id; return True when something new waits to be sent."""
         if message_id.batch_index < 0:
             return self._acknowledge_chunks(message_id[:2])
-        place = message_id[:2]
-        record = self._tracker.open_batch(place)
+        position = message_id[:2]
+        record = self._tracker.open_batch(position)
         waits = self._tracker.individual(message_id)
         if record is not None and record.past_deliveries is not None:
-            self._redelivery.take_back_id(place, message_id.batch_index)
+            self._redelivery.take_back_id(position, message_id.batch_index)
             self._look_after(record)
-        if self._tracker.is_duplicate(place):
-            self._redelivery.acknowledged(place)
+        if self._tracker.is_duplicate(position):
+            self._redelivery.acknowledged(position)
         return waits
 
     def _acknowledge_all(self, what: Iterable[OneMessage]) -> bool:
@@ -308,7 +308,7 @@ class AckCommands:
             if isinstance(item, ReceivedBatch):
                 waits |= self._acknowledge_batch(item)
             elif isinstance(item, ReceivedSingles) and item.acknowledgement is single:
-                self._tracker.entries.update(dict.fromkeys(item.places))
+                self._tracker.entries.update(dict.fromkeys(item.positions))
                 waits = True
             else:
                 for message in messages_of(item):
@@ -365,7 +365,7 @@ class AckCommands:
 
     def _check_entry(self, entry: Entry) -> None:
         if entry.source is not self._source and entry.source != self._source:
-            ledger_id, entry_id = entry.place
+            ledger_id, entry_id = entry.position
             raise LocalProtocolError(
                 f"message {ledger_id}:{entry_id} is from {entry.source.topic}, not from {self._source.topic}"
             )

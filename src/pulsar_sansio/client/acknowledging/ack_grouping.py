@@ -138,11 +138,11 @@ class AckGrouping:
         self._slot.clear()
         self.flush_at = 0
 
-    def discard(self, place: EntryPosition, validation_error: int) -> None:
+    def discard(self, position: EntryPosition, validation_error: int) -> None:
         """Tell the broker, at once, that this entry cannot be used (CONS-29)."""
         connection = self._connection
         assert connection is not None  # the entry has just arrived over it
-        connection.write(encode_ack(self._wire_id, INDIVIDUAL, [(*place, None)], validation_error))
+        connection.write(encode_ack(self._wire_id, INDIVIDUAL, [(*position, None)], validation_error))
 
     # --- attachment ------------------------------------------------------------------------------
 
@@ -330,7 +330,7 @@ class AckGrouping:
 
 
 def _one_by_one(ack: Ack) -> list[Ack]:
-    records = {record.place: record for record in ack.records}
+    records = {record.position: record for record in ack.records}
     return [
         Ack(ack.position, [id_], [records[id_[:2]]] if id_[2] is not None and id_[:2] in records else [])
         for id_ in ack.ids

@@ -67,10 +67,10 @@ class AcknowledgementTimeout:
         if when is None or when > expiry:  # the running timer may be later because of a backoff
             self._slot.set(expiry)
 
-    def delivered(self, place: EntryPosition, redelivery_count: int) -> None:
+    def delivered(self, position: EntryPosition, redelivery_count: int) -> None:
         """Record that a message of that entry was delivered to the application; the last delivery counts
         (UNACK-03)."""
-        self._due.move(place, self._expiry(redelivery_count))
+        self._due.move(position, self._expiry(redelivery_count))
 
     def message_delivered(self, entry: Entry) -> None:
         """Record the delivery of a message, unless its entry is acknowledged already through an earlier
@@ -79,13 +79,13 @@ class AcknowledgementTimeout:
         if entry.size:
             if entry.acknowledgement.complete:
                 return
-        elif entry.first_chunk is not None and not self.in_chunks(entry.place):
+        elif entry.first_chunk is not None and not self.in_chunks(entry.position):
             return
-        self.delivered(entry.place, entry.redelivery_count)
+        self.delivered(entry.position, entry.redelivery_count)
 
-    def discard(self, place: EntryPosition) -> None:
+    def discard(self, position: EntryPosition) -> None:
         """Stop tracking an entry that was acknowledged or negatively acknowledged."""
-        self._due.discard(place)
+        self._due.discard(position)
 
     def discard_through(self, last: EntryPosition) -> None:
         """Stop tracking this entry and all before it (ACK-08)."""
@@ -153,8 +153,8 @@ class TrackedQueue(ReceiverQueue):
         if isinstance(item, ReceivedBatch):
             self._timeout.message_delivered(item.entry)
         elif isinstance(item, ReceivedSingles):
-            for place in item.places:
-                delivered(place, item.redelivery_count)
+            for position in item.positions:
+                delivered(position, item.redelivery_count)
         else:
             for message in item:
                 self._timeout.message_delivered(message.entry)

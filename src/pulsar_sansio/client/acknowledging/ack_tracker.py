@@ -111,7 +111,7 @@ class AckTracker:
     # --- deliveries ------------------------------------------------------------------------------
 
     def batch(
-        self, place: EntryPosition, size: int, open_bits: int | None, stamp: int
+        self, position: EntryPosition, size: int, open_bits: int | None, stamp: int
     ) -> BatchAcknowledgement:
         """Return the record for a batch that has just been delivered, perhaps not for the first time.
 
@@ -120,30 +120,30 @@ class AckTracker:
         different for another batch that a broker has put at this position.
         """
         batches = self._batches
-        record = batches.get(place)
+        record = batches.get(position)
         if record is not None:
             if record.is_of(size, stamp):
                 record.stamp = stamp
                 record.delivered_again(open_bits)
                 return record
-            self._parts.pop(place, None)
-            del batches[place]
+            self._parts.pop(position, None)
+            del batches[position]
         bits = (1 << size) - 1
         if open_bits is not None:
             bits &= open_bits
-        batches[place] = record = BatchAcknowledgement(self.deliveries, place, size, bits, stamp)
+        batches[position] = record = BatchAcknowledgement(self.deliveries, position, size, bits, stamp)
         if len(batches) > MAX_OPEN_BATCHES:
             self._forget_oldest()
         return record
 
-    def open_batch(self, place: EntryPosition) -> BatchAcknowledgement | None:
+    def open_batch(self, position: EntryPosition) -> BatchAcknowledgement | None:
         """Return the record of that batch, or None when it is unknown or complete."""
-        record = self._batches.get(place)
+        record = self._batches.get(position)
         return None if record is None or record.complete else record
 
-    def asked_for(self, place: EntryPosition) -> None:
+    def asked_for(self, position: EntryPosition) -> None:
         """Keep the entry's record until the broker redelivers the entry, which was requested."""
-        record = self._batches.get(place)
+        record = self._batches.get(position)
         if record is not None:
             record.past().asked = True
 
@@ -167,44 +167,46 @@ class AckTracker:
         if not isinstance(record, BatchAcknowledgement):
             return False
         past = record.past_deliveries
-        return past is not None and past.count != entry.delivery and self._batches.get(entry.place) is record
+        return (
+            past is not None and past.count != entry.delivery and self._batches.get(entry.position) is record
+        )
 
-    def message_in_chunks(self, places: list[EntryPosition]) -> None:
+    def message_in_chunks(self, positions: list[EntryPosition]) -> None:
         """Record a message in chunks that has just been delivered."""
-        self._chunked.pop(places[-1], None)
-        self._chunked[places[-1]] = places
+        self._chunked.pop(positions[-1], None)
+        self._chunked[positions[-1]] = positions
         if len(self._chunked) > MAX_OPEN_BATCHES:
             self._chunked.popitem(last=False)
 
-    def places(self, place: EntryPosition) -> list[EntryPosition]:
-        """Return the positions of the message whose last chunk is at `place`."""
-        return self._chunked.get(place) or [place]
+    def positions(self, position: EntryPosition) -> list[EntryPosition]:
+        """Return the positions of the message whose last chunk is at `position`."""
+        return self._chunked.get(position) or [position]
 
-    def in_chunks(self, place: EntryPosition) -> bool:
-        """True when the message whose last chunk is at `place` is known and not acknowledged."""
-        return place in self._chunked
+    def in_chunks(self, position: EntryPosition) -> bool:
+        """True when the message whose last chunk is at `position` is known and not acknowledged."""
+        return position in self._chunked
 
-    def is_duplicate(self, place: EntryPosition) -> bool:
+    def is_duplicate(self, position: EntryPosition) -> bool:
         """True when the whole entry is acknowledged and the broker was not told yet (ACK-18).
 
         Acknowledgements that were sent do not count: if one is lost, its messages must be redelivered.
         """
-        return place in self.entries or self.covers(place)
+        return position in self.entries or self.covers(position)
 
-    def covers(self, place: EntryPosition) -> bool:
+    def covers(self, position: EntryPosition) -> bool:
         """True when the waiting cumulative acknowledgement covers the whole entry."""
-        position = self._position
-        return position is not None and (*place, WHOLE_ENTRY) <= position
+        cumulative = self._position
+        return cumulative is not None and (*position, WHOLE_ENTRY) <= cumulative
 
     # --- acknowledging ---------------------------------------------------------------------------
 
-    def entry(self, place: EntryPosition) -> bool:
+    def entry(self, position: EntryPosition) -> bool:
         """Acknowledge the whole entry, with the other chunks of its message."""
-        self._batches.pop(place, None)
-        self._parts.pop(place, None)
-        if place in self.entries:
+        self._batches.pop(position, None)
+        self._parts.pop(position, None)
+        if position in self.entries:
             return False
-        for each in self._chunked.pop(place, None) or [place]:
+        for each in self._chunked.pop(position, None) or [position]:
             self.entries[each] = None
         return True
 
@@ -212,15 +214,15 @@ class AckTracker:
         """Acknowledge message `index` of that batch."""
         if not record.acknowledge(index):
             return False
-        waiting = self._parts.get(record.place)
+        waiting = self._parts.get(record.position)
         if waiting is not None and waiting is not record:
             record.take_over(waiting)
         if record.complete:
             self._complete(record)
-            self.entries[record.place] = None
+            self.entries[record.position] = None
             return True
         if self.index_acknowledgement:
-            self._parts[record.place] = record
+            self._parts[record.position] = record
         record.count_alone()
         return self.index_acknowledgement
 
@@ -228,10 +230,10 @@ class AckTracker:
         """Acknowledge message `index` of that batch because its copy is stored. Return the record that
         counts, and whether something waits. A complete batch waits to be sent in any case: the
         acknowledgement of an earlier delivery may be lost."""
-        record = self._batches.get(record.place, record)
+        record = self._batches.get(record.position, record)
         waits = self.member(record, index)
         if record.complete and not waits:
-            self.entries[record.place] = None
+            self.entries[record.position] = None
         return record, waits or record.complete
 
     def check(self, message_id: MessageId) -> None:
@@ -252,13 +254,13 @@ class AckTracker:
 
     def individual(self, message_id: MessageId) -> bool:
         """Acknowledge the message, or the whole entry, with that id."""
-        place = message_id[:2]
+        position = message_id[:2]
         if (
-            place in self.entries and place not in self._batches
+            position in self.entries and position not in self._batches
         ):  # otherwise the id counts for a later delivery
             return False
         if message_id.batch_index < 0:
-            return self.entry(place)
+            return self.entry(position)
         return self.member(self.record(message_id), message_id.batch_index)
 
     def cumulative(self, record: BatchAcknowledgement | None, message_id: MessageId) -> bool:
@@ -293,15 +295,15 @@ class AckTracker:
     def drain(self) -> list[Ack]:
         """Take all that waits, as ACKs: first the cumulative one, then the others in order (ACK-10)."""
         drained: list[Ack] = []
-        position, record = self._position, self._position_record
-        if position is not None:
+        cumulative, record = self._position, self._position_record
+        if cumulative is not None:
             self._position = self._position_record = None
-            self._sent = position
-            self._forget_through(position)
+            self._sent = cumulative
+            self._forget_through(cumulative)
             bits = (
                 None if record is None else record.open_bits or None
             )  # an empty set would stand for no whole entry
-            drained.append(Ack(position, [(*position[:2], bits)], [] if record is None else [record]))
+            drained.append(Ack(cumulative, [(*cumulative[:2], bits)], [] if record is None else [record]))
         entries, parts = self.entries.copy(), self._parts
         self.entries.clear()
         self._parts = {}
@@ -313,15 +315,15 @@ class AckTracker:
         ids: list[AckId] = []
         records: list[BatchAcknowledgement] = []
         size = 0
-        for place in sorted({**entries, **parts}):
-            record = None if place in entries else parts.get(place)
+        for position in sorted({**entries, **parts}):
+            record = None if position in entries else parts.get(position)
             if record is None:
-                ids.append((*place, None))
+                ids.append((*position, None))
                 size += 24
             else:
                 bits = record.open_bits
                 record.checkpoint = record.in_order
-                ids.append((*place, bits))
+                ids.append((*position, bits))
                 records.append(record)
                 size += 24 + 11 * (bits.bit_length() // 64 + 1)
             if len(ids) == MAX_IDS_IN_ACK or size >= MAX_ACK_BYTES:
@@ -341,17 +343,17 @@ class AckTracker:
             if bits is None:
                 self.entries[ledger_id, entry_id] = None
         for record in ack.records:
-            waiting = self._parts.get(record.place)
+            waiting = self._parts.get(record.position)
             if record.complete or waiting is record:
                 continue
             if waiting is None:
                 record.count_alone()
-                self._parts[record.place] = record
+                self._parts[record.position] = record
                 continue
             waiting.take_over(record)
             if waiting.complete:
                 self._complete(waiting)
-                self.entries[record.place] = None
+                self.entries[record.position] = None
 
     def forget_sent(self) -> None:
         """Allow positions to be sent again: those that were sent may be lost, or were refused."""
@@ -399,7 +401,7 @@ class AckTracker:
         return record
 
     def _register(self, record: BatchAcknowledgement) -> None:
-        self._batches[record.place] = record
+        self._batches[record.position] = record
         if len(self._batches) > MAX_OPEN_BATCHES:
             self._forget_oldest()
 
@@ -409,22 +411,24 @@ class AckTracker:
 
     def _complete(self, record: BatchAcknowledgement) -> None:
         """Forget a complete batch, unless the broker was asked to redeliver it."""
-        place = record.place
+        position = record.position
         self.messages_beyond_ids += record.size - 1
         past = record.past_deliveries
-        if self._batches.get(place) is record and (past is None or not past.asked):
-            del self._batches[place]
-        if self._parts.get(place) is record:
-            del self._parts[place]
+        if self._batches.get(position) is record and (past is None or not past.asked):
+            del self._batches[position]
+        if self._parts.get(position) is record:
+            del self._parts[position]
 
-    def _forget_through(self, position: Position) -> None:
+    def _forget_through(self, cumulative: Position) -> None:
         """Drop acknowledgements and records that the cumulative acknowledgement covers."""
         last = (
-            position[:2] if position.messages == WHOLE_ENTRY else (position.ledger_id, position.entry_id - 1)
+            cumulative[:2]
+            if cumulative.messages == WHOLE_ENTRY
+            else (cumulative.ledger_id, cumulative.entry_id - 1)
         )
-        for place in [place for place in self.entries if place <= last]:
-            del self.entries[place]
-        self._parts = {place: record for place, record in self._parts.items() if place > last}
+        for position in [position for position in self.entries if position <= last]:
+            del self.entries[position]
+        self._parts = {position: record for position, record in self._parts.items() if position > last}
         batches = self._batches
         while batches and next(iter(batches)) <= last:
             batches.popitem(last=False)

@@ -30,7 +30,7 @@ its messages may take longer than a short delay."""
 class HeldBack:
     """Held-back entries of one consumer. `ask` is called with entries whose wait is over."""
 
-    __slots__ = ("_ask", "_context", "_looks", "_queue", "_seen", "_slot", "_tracker", "places")
+    __slots__ = ("_ask", "_context", "_looks", "_queue", "_seen", "_slot", "_tracker", "positions")
 
     def __init__(
         self,
@@ -48,55 +48,55 @@ class HeldBack:
         self._seen: dict[EntryPosition, tuple[int, int, int]] = {}
         """The patience of each entry, and the result of the last look: its messages in the queue, and its
         messages that are not settled, as bits."""
-        self.places = self._seen.keys()
+        self.positions = self._seen.keys()
         """The waiting entries: always the same object."""
 
-    def sort(self, places: Sequence[EntryPosition], delay: int) -> list[EntryPosition]:
+    def sort(self, positions: Sequence[EntryPosition], delay: int) -> list[EntryPosition]:
         """Return the entries to request now, and hold back the others. Entries that were redelivered
         meanwhile and wait in the queue are not requested. `delay`: the delay of negative acknowledgements, in
         nanoseconds."""
-        queued = self._queue.waiting_of(places)
+        queued = self._queue.waiting_of(positions)
         ready: list[EntryPosition] = []
         back: set[EntryPosition] = set()
         patience = max(delay * DELAYS_OF_PATIENCE, LEAST_PATIENCE)
-        for place in places:
-            record, in_queue = self._tracker.open_batch(place), queued.get(place, 0)
+        for position in positions:
+            record, in_queue = self._tracker.open_batch(position), queued.get(position, 0)
             if record is None:
                 if in_queue:  # the entry was redelivered already
-                    back.update(self._tracker.places(place))
+                    back.update(self._tracker.positions(position))
                 else:
-                    ready.append(place)
+                    ready.append(position)
             elif record.unsettled and record.refused:
-                self._seen[place] = patience, in_queue, record.unsettled
-                self._looks.move(place, self._context.now + patience)
+                self._seen[position] = patience, in_queue, record.unsettled
+                self._looks.move(position, self._context.now + patience)
             elif record.refused:
-                ready.append(place)
+                ready.append(position)
         self._schedule()
-        return [place for place in ready if place not in back] if back else ready
+        return [position for position in ready if position not in back] if back else ready
 
-    def silent(self, places: Sequence[EntryPosition]) -> list[EntryPosition]:
+    def silent(self, positions: Sequence[EntryPosition]) -> list[EntryPosition]:
         """Return the entries whose messages the application holds and has not settled."""
-        queued = self._queue.waiting_of(places)
+        queued = self._queue.waiting_of(positions)
         found: list[EntryPosition] = []
-        for place in places:
-            record, in_queue = self._tracker.open_batch(place), queued.get(place, 0)
+        for position in positions:
+            record, in_queue = self._tracker.open_batch(position), queued.get(position, 0)
             if record.unsettled & ~in_queue if record is not None else not in_queue:
-                found.append(place)
+                found.append(position)
         return found
 
-    def settled(self, place: EntryPosition) -> None:
+    def settled(self, position: EntryPosition) -> None:
         """A message of that entry was acknowledged or negatively acknowledged: request the entry if no other
         is open."""
-        record = self._tracker.open_batch(place)
-        if place in self._seen and record is not None and not (record.unsettled and record.refused):
-            self.discard(place)
+        record = self._tracker.open_batch(position)
+        if position in self._seen and record is not None and not (record.unsettled and record.refused):
+            self.discard(position)
             if record.refused:
-                self._ask([place])
+                self._ask([position])
 
-    def discard(self, place: EntryPosition) -> None:
+    def discard(self, position: EntryPosition) -> None:
         """Stop holding back an entry that is acknowledged, or was requested."""
-        if self._seen.pop(place, None) is not None:
-            self._looks.discard(place)
+        if self._seen.pop(position, None) is not None:
+            self._looks.discard(position)
 
     def clear(self) -> None:
         """Forget all entries: the broker redelivers them unasked."""
@@ -106,19 +106,19 @@ class HeldBack:
 
     def _look(self) -> None:
         now = self._context.now
-        places = self._looks.take(now)
-        queued = self._queue.waiting_of(places)
+        positions = self._looks.take(now)
+        queued = self._queue.waiting_of(positions)
         due: list[EntryPosition] = []
-        for place in places:
-            patience, before, unsettled_before = self._seen[place]
-            record, in_queue = self._tracker.open_batch(place), queued.get(place, 0)
+        for position in positions:
+            patience, before, unsettled_before = self._seen[position]
+            record, in_queue = self._tracker.open_batch(position), queued.get(position, 0)
             unsettled = 0 if record is None else record.unsettled
             if (in_queue, unsettled) == (before, unsettled_before) or record is None:
-                del self._seen[place]
-                due.append(place)
+                del self._seen[position]
+                due.append(position)
             else:
-                self._seen[place] = patience, in_queue, unsettled
-                self._looks.add(place, now + patience)
+                self._seen[position] = patience, in_queue, unsettled
+                self._looks.add(position, now + patience)
         self._schedule()
         if due:
             self._ask(due)

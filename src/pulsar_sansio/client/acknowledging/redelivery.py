@@ -45,7 +45,7 @@ _UINT64 = 2**64 - 1
 _REDELIVER = proto.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES
 
 
-def _nobody(_places: Sequence[EntryPosition]) -> None:
+def _nobody(_positions: Sequence[EntryPosition]) -> None:
     """Ignore the entries: no interceptor is set."""
 
 
@@ -68,16 +68,18 @@ class NegativeAcknowledgements(RedeliverySchedule):
         self._delays = [(delay, max(1, min(delay // 10, MAX_TICK))) for delay in delays]
         """By redelivery count: the delay, and the tick that due times are multiples of."""
 
-    def add_after_delay(self, place: EntryPosition, redelivery_count: int, now: int, least: int = 0) -> None:
+    def add_after_delay(
+        self, position: EntryPosition, redelivery_count: int, now: int, least: int = 0
+    ) -> None:
         """Add an entry; the earlier moment counts for an entry added twice. `least`: a minimum delay, in
         nanoseconds."""
-        self.add(place, self._moment(redelivery_count, now, least))
+        self.add(position, self._moment(redelivery_count, now, least))
 
-    def add_message(self, place: EntryPosition, redelivery_count: int, now: int) -> None:
+    def add_message(self, position: EntryPosition, redelivery_count: int, now: int) -> None:
         """Add one more message of a batch: its delay is never shortened."""
         when = self._moment(redelivery_count, now, 0)
-        if (self.when(place) or 0) < when:
-            self.move(place, when)
+        if (self.when(position) or 0) < when:
+            self.move(position, when)
 
     def _moment(self, redelivery_count: int, now: int, least: int) -> int:
         delays = self._delays
@@ -183,106 +185,106 @@ class Redelivery:
     # --- asking ----------------------------------------------------------------------------------
 
     def negative_acknowledge(
-        self, places: Mapping[EntryPosition, int], batches: Mapping[BatchAcknowledgement, tuple[int, int]]
+        self, positions: Mapping[EntryPosition, int], batches: Mapping[BatchAcknowledgement, tuple[int, int]]
     ) -> None:
         """Request these entries and batches when their delay is over; do nothing while detached.
 
-        `places`: entries with their redelivery counts. `batches`: each with the messages to redeliver, as
+        `positions`: entries with their redelivery counts. `batches`: each with the messages to redeliver, as
         bits, and its redelivery count; acknowledged messages are left out.
         """
         if self._connection is None or not self._wanted:
             return
         now = self._context.now
-        for place, redelivery_count in places.items():
-            self._refuse_entry(place, redelivery_count, now)
+        for position, redelivery_count in positions.items():
+            self._refuse_entry(position, redelivery_count, now)
         for record, (bits, redelivery_count) in batches.items():
             self._refuse_messages(record, bits, redelivery_count, now)
         self._schedule()
 
-    def _refuse_entry(self, place: EntryPosition, redelivery_count: int, now: int) -> None:
+    def _refuse_entry(self, position: EntryPosition, redelivery_count: int, now: int) -> None:
         if self._timeout is not None:  # a negatively acknowledged entry cannot time out
-            self._timeout.discard(place)
-        if not self._tracker.is_duplicate(place):
-            for each in self._tracker.places(place):
+            self._timeout.discard(position)
+        if not self._tracker.is_duplicate(position):
+            for each in self._tracker.positions(position):
                 self.negative.add_after_delay(each, redelivery_count, now)
 
     def _refuse_messages(
         self, record: BatchAcknowledgement, bits: int, redelivery_count: int, now: int
     ) -> None:
-        place = record.place
-        if self._tracker.open_batch(place) is not record:
+        position = record.position
+        if self._tracker.open_batch(position) is not record:
             if record.open_bits & bits:
-                self._refuse_entry(place, redelivery_count, now)
+                self._refuse_entry(position, redelivery_count, now)
             return
         is_new = record.refuse(bits)
-        if self._timeout is not None and not self._held.silent((place,)):
-            self._timeout.discard(place)
+        if self._timeout is not None and not self._held.silent((position,)):
+            self._timeout.discard(position)
         if not self._single_entries:
             if record.open_bits & bits:
-                self.negative.add_after_delay(place, redelivery_count, now)
+                self.negative.add_after_delay(position, redelivery_count, now)
         elif is_new:
-            self._held.discard(place)
-            self.negative.add_message(place, redelivery_count, now)
+            self._held.discard(position)
+            self.negative.add_message(position, redelivery_count, now)
 
-    def settled(self, place: EntryPosition) -> None:
+    def settled(self, position: EntryPosition) -> None:
         """A message of that batch was acknowledged, and others are not."""
-        if self._held.places:
-            self._held.settled(place)
+        if self._held.positions:
+            self._held.settled(position)
 
-    def not_copied(self, places: Mapping[EntryPosition, int]) -> None:
+    def not_copied(self, positions: Mapping[EntryPosition, int]) -> None:
         """Request these entries, given with the messages, as bits, that could not be copied. Call only while
         attached."""
-        for place, bits in places.items():
-            record = self._tracker.open_batch(place)
+        for position, bits in positions.items():
+            record = self._tracker.open_batch(position)
             if record is not None:
                 record.refuse(bits)
-        every = [each for place in places for each in self._tracker.places(place)]
+        every = [each for position in positions for each in self._tracker.positions(position)]
         self._ask_for(self._held.sort(every, self.negative.longest) if self._single_entries else every)
 
     def take_back(self, entry: Entry, index: int) -> None:
         """Remove a message from the queue that the application has acknowledged through an earlier
         delivery."""
         if self._tracker.may_be_back(entry):
-            self.take_back_id(entry.place, index)
+            self.take_back_id(entry.position, index)
 
-    def take_back_id(self, place: EntryPosition, index: int) -> None:
+    def take_back_id(self, position: EntryPosition, index: int) -> None:
         """Act as `take_back` for a message of an unknown delivery."""
-        self._counters.duplicates += self._queue.withdraw(place, index)
+        self._counters.duplicates += self._queue.withdraw(position, index)
 
     def take_back_through(self, entry: Entry, index: int) -> None:
         """Act as `take_back` for this message and all before it."""
         if not self._tracker.may_be_back(entry):
             return
-        place, queue = entry.place, self._queue
-        removed = queue.remove({each for each in queue.places() if each < place})
-        waiting = queue.waiting_of((place,)).get(place, 0)
+        position, queue = entry.position, self._queue
+        removed = queue.remove({each for each in queue.positions() if each < position})
+        waiting = queue.waiting_of((position,)).get(position, 0)
         for each in range(max(index, 0) + 1):
             if waiting >> each & 1:
-                removed += queue.withdraw(place, each if index >= 0 else -1)
+                removed += queue.withdraw(position, each if index >= 0 else -1)
         self._counters.duplicates += removed
 
-    def acknowledged(self, place: EntryPosition) -> None:
+    def acknowledged(self, position: EntryPosition) -> None:
         """Cancel the requests for an entry that is wholly acknowledged."""
         if self.negative:
-            self.negative.discard(place)
-        if self._held.places:
-            self._held.discard(place)
+            self.negative.discard(position)
+        if self._held.positions:
+            self._held.discard(position)
         if self._timeout is not None:
-            self._timeout.discard(place)
-            if place in self._expired:
-                del self._expired[place]
-                self._counters.duplicates += self._queue.remove((place,))
+            self._timeout.discard(position)
+            if position in self._expired:
+                del self._expired[position]
+                self._counters.duplicates += self._queue.remove((position,))
         if self.on_acknowledged is not None:
-            self.on_acknowledged(place)
+            self.on_acknowledged(position)
 
-    def acknowledged_through(self, place: EntryPosition) -> None:
+    def acknowledged_through(self, position: EntryPosition) -> None:
         """Cancel the requests for this entry and all before it."""
         if self.negative:
-            self.negative.discard_through(place)
+            self.negative.discard_through(position)
         if self._timeout is not None:
-            self._timeout.discard_through(place)
+            self._timeout.discard_through(position)
         if self.on_acknowledged_through is not None:
-            self.on_acknowledged_through(place)
+            self.on_acknowledged_through(position)
 
     def redeliver_all(self) -> None:
         """Request everything that is not acknowledged, including the queued messages (rule REDEL-01).
@@ -337,59 +339,59 @@ class Redelivery:
             self._slot.set(when)
 
     def _negative_due(self) -> None:
-        places = self.negative.take(self._context.now)
-        if places and self._single_entries:
-            places = self._held.sort(places, self.negative.longest)
-        if places:
-            self.on_negative(places)
-            self._ask_for(places)
+        positions = self.negative.take(self._context.now)
+        if positions and self._single_entries:
+            positions = self._held.sort(positions, self.negative.longest)
+        if positions:
+            self.on_negative(positions)
+            self._ask_for(positions)
         self._schedule()
 
-    def _held_long_enough(self, places: Sequence[EntryPosition]) -> None:
-        self.on_negative(places)
-        self._ask_for(list(places))
+    def _held_long_enough(self, positions: Sequence[EntryPosition]) -> None:
+        self.on_negative(positions)
+        self._ask_for(list(positions))
 
-    def _timed_out(self, places: Sequence[EntryPosition]) -> None:
+    def _timed_out(self, positions: Sequence[EntryPosition]) -> None:
         """Request expired entries (UNACK-04). Their messages that still wait in the queue are taken back.
         Entries without messages at the application are not requested."""
-        places = self._held.silent(places)
-        if not places:
+        positions = self._held.silent(positions)
+        if not positions:
             return
-        self.on_timeout(places)
-        every = [each for place in places for each in self._tracker.places(place)]
+        self.on_timeout(positions)
+        every = [each for position in positions for each in self._tracker.positions(position)]
         if self._single_entries:
             self._expired.update(dict.fromkeys(every))
             while len(self._expired) > MAX_EXPIRED:
                 del self._expired[next(iter(self._expired))]
         self._ask_for(every)
 
-    def _ask_for(self, places: list[EntryPosition]) -> None:
+    def _ask_for(self, positions: list[EntryPosition]) -> None:
         connection = self._connection
         assert connection is not None
-        if places:
+        if positions:
             if self._single_entries:
-                self._request(connection, places)
+                self._request(connection, positions)
             else:
                 self.redeliver_all()
 
-    def _request(self, connection: Connection, places: list[EntryPosition]) -> None:
-        for place in places:  # one request for an entry replaces all others that wait
-            self._tracker.asked_for(place)
-            self.negative.discard(place)
-            self._held.discard(place)
+    def _request(self, connection: Connection, positions: list[EntryPosition]) -> None:
+        for position in positions:  # one request for an entry replaces all others that wait
+            self._tracker.asked_for(position)
+            self.negative.discard(position)
+            self._held.discard(position)
             if self._timeout is not None:
-                self._timeout.discard(place)
+                self._timeout.discard(position)
         # Acknowledged messages of a batch must reach the broker before the rest is requested.
         self._ack_grouping.flush()
         if self._leave_if_too_old(connection):
             return
-        remaining = iter(places)
+        remaining = iter(positions)
         while part := list(islice(remaining, MAX_IDS_IN_REQUEST)):
             command = proto.CommandRedeliverUnacknowledgedMessages(consumer_id=self._wire_id)
             for ledger_id, entry_id in part:
                 command.message_ids.add(ledgerId=ledger_id & _UINT64, entryId=entry_id & _UINT64)
             connection.write(encode_command(_REDELIVER, command))
-        self._queue.remove(set(places))
+        self._queue.remove(set(positions))
 
     def _request_all(self, connection: Connection) -> None:
         if self._leave_if_too_old(connection):

@@ -27,47 +27,47 @@ class RedeliverySchedule:
         return len(self._when)
 
     @property
-    def places(self) -> Collection[EntryPosition]:
+    def positions(self) -> Collection[EntryPosition]:
         """The entries: always the same object, so that per-message code may keep a reference."""
         return self._when.keys()
 
-    def when(self, place: EntryPosition) -> int | None:
+    def when(self, position: EntryPosition) -> int | None:
         """Return the moment when the entry is due, or None when it is not scheduled."""
-        return self._when.get(place)
+        return self._when.get(position)
 
-    def add(self, place: EntryPosition, when: int) -> None:
+    def add(self, position: EntryPosition, when: int) -> None:
         """Schedule the entry; the earlier moment counts for an entry that is scheduled already."""
-        if self._when.setdefault(place, when) > when:
-            self.discard(place)
-            self._when[place] = when
-        self._insert(place, self._when[place])
+        if self._when.setdefault(position, when) > when:
+            self.discard(position)
+            self._when[position] = when
+        self._insert(position, self._when[position])
 
-    def move(self, place: EntryPosition, when: int) -> None:
+    def move(self, position: EntryPosition, when: int) -> None:
         """Schedule the entry, in place of any moment set before (rule UNACK-03)."""
-        before = self._when.get(place)
+        before = self._when.get(position)
         if before != when:
             if before is not None:
-                del self._at[before][place]
-            self._when[place] = when
-            self._insert(place, when)
+                del self._at[before][position]
+            self._when[position] = when
+            self._insert(position, when)
 
-    def _insert(self, place: EntryPosition, when: int) -> None:
+    def _insert(self, position: EntryPosition, when: int) -> None:
         at = self._at.get(when)
         if at is None:
             at = self._at[when] = {}
             heappush(self._moments, when)
-        at[place] = None
+        at[position] = None
 
-    def discard(self, place: EntryPosition) -> None:
+    def discard(self, position: EntryPosition) -> None:
         """Remove the entry from the schedule."""
-        when = self._when.pop(place, None)
+        when = self._when.pop(position, None)
         if when is not None:
-            del self._at[when][place]
+            del self._at[when][position]
 
     def discard_through(self, last: EntryPosition) -> None:
         """Remove this entry and all before it."""
-        for place in [place for place in self._when if place <= last]:
-            self.discard(place)
+        for position in [position for position in self._when if position <= last]:
+            self.discard(position)
 
     def next(self) -> int | None:
         """Return the moment when the first entry is due."""
@@ -82,8 +82,8 @@ class RedeliverySchedule:
         moments = self._moments
         while moments and moments[0] <= now:
             due += self._at.pop(heappop(moments))
-        for place in due:
-            del self._when[place]
+        for position in due:
+            del self._when[position]
         return due
 
     def clear(self) -> None:

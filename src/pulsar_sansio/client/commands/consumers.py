@@ -10,7 +10,7 @@ from ...model.config import ConsumerSpec
 from ...model.errors import InvalidConfiguration, LocalProtocolError
 from ..connecting.services import Services
 from ..counters import ArrivalCounters
-from ..letter_topics.letter_topics import later, never, with_retry_topic
+from ..letter_topics.letter_topics import dead_letter_request, reconsume_request, with_retry_topic
 from ..multi_topics.open_consumer import AnyConsumer, open_consumer
 from ..outputs import Deliverable
 from ..statistics import ConsumerStatistics
@@ -143,7 +143,7 @@ class ConsumerCommands:
         machine = self._consumer(now, consumer)
         machine.check_batch_receive()
         request = self._context.new_id()
-        machine.collect(request)
+        machine.batch_receive(request)
         return request
 
     def available(self, consumer: int) -> int:
@@ -224,7 +224,7 @@ class ConsumerCommands:
         below 0.
         """
         machine = self._consumer(now, consumer)
-        what = later(message, delay, publish_time, properties, cumulative)
+        what = reconsume_request(message, delay, publish_time, properties, cumulative)
         self._services.record_wall_time(publish_time)
         request = self._context.new_id()
         machine.reconsume_later(request, what)
@@ -247,7 +247,7 @@ class ConsumerCommands:
         anything but a message of this consumer; `InvalidConfiguration` for properties that are no text.
         """
         machine = self._consumer(now, consumer)
-        what = never(message, publish_time, properties)
+        what = dead_letter_request(message, publish_time, properties)
         self._services.record_wall_time(publish_time)
         request = self._context.new_id()
         machine.reconsume_later(request, what)

@@ -192,13 +192,13 @@ class Arrival:
         Raises `PermitsExceeded` when the broker has sent far too much.
         """
         _, ledger_id, entry_id, _, _, redelivery_count, bits, sent_in_epoch, stored, _, _ = command
-        place = (ledger_id, entry_id)
+        position = (ledger_id, entry_id)
         try:
             stamp, _, metadata, start = open_payload(stored, decoder)
         except (ChecksumMismatch, FrameError):
             cost = _probable_cost(stored, bits)
             self._permits.charge(cost, len(stored))
-            self._discard(place, cost, _Validation.ChecksumMismatch, counted=1)
+            self._discard(position, cost, _Validation.ChecksumMismatch, counted=1)
             return
         self.bytes_arrived += len(stored) - start
         size = metadata.num_messages_in_batch
@@ -210,11 +210,11 @@ class Arrival:
             promised = min(metadata.uncompressed_size, max_message_size) if metadata.compression else 0
             self._permits.charge(cost, max(promised, len(stored)))
         outdated = sent_in_epoch is not None and sent_in_epoch < epoch
-        if not self._is_for_the_application(place, metadata, cost, outdated):
+        if not self._is_for_the_application(position, metadata, cost, outdated):
             self._permits.give_back(cost)
             return
         if size is None and (metadata.num_chunks_from_msg or 0) > 1:
-            self._chunk(place, metadata, stamp, stored[start:], redelivery_count)
+            self._chunk(position, metadata, stamp, stored[start:], redelivery_count)
             return
         payload: bytes | Compressed = stored
         # A raw batch with unwanted messages has to be split.
@@ -227,26 +227,26 @@ class Arrival:
                     metadata.compression, stored[start:], metadata.uncompressed_size, max_message_size
                 )
             except UncompressedSizeCorrupted:
-                self._discard(place, cost, _Validation.UncompressedSizeCorruption)
+                self._discard(position, cost, _Validation.UncompressedSizeCorruption)
                 return
             except DecompressionFailed:
-                self._discard(place, cost, _Validation.DecompressionError)
+                self._discard(position, cost, _Validation.DecompressionError)
                 return
             start = 0
         if size is None:
             whole = payload[start:] if isinstance(payload, bytes) else payload
-            self._single(place, metadata, stamp, whole, redelivery_count)
+            self._single(position, metadata, stamp, whole, redelivery_count)
             return
         try:
             split: Callable[..., Batch | RawBatch] = RawBatch if raw_batches else split_batch
             batch = split(payload, size, start)
         except FrameError:
-            self._discard(place, cost, _Validation.BatchDeSerializeError)
+            self._discard(position, cost, _Validation.BatchDeSerializeError)
             return
-        self._batch(place, metadata, stamp, batch, redelivery_count, size, bits, cost)
+        self._batch(position, metadata, stamp, batch, redelivery_count, size, bits, cost)
 
     def _is_for_the_application(
-        self, place: EntryPosition, metadata: MessageMetadata, cost: int, outdated: bool
+        self, position: EntryPosition, metadata: MessageMetadata, cost: int, outdated: bool
     ) -> bool:
         """True when the entry is to be opened; otherwise the entry is counted here, and the caller returns
         its permits."""
@@ -254,53 +254,53 @@ class Arrival:
         if outdated:
             counters.outdated += cost
             return False
-        if place in self._tracker.entries or self._tracker.covers(place):
+        if position in self._tracker.entries or self._tracker.covers(position):
             counters.duplicates += cost
         elif metadata.marker_type is not None:
             counters.markers += cost
-            self._finished(place)
+            self._finished(position)
         elif self._filtering and self.since is not None and metadata.publish_time < self.since:
             counters.before_start += cost
         elif metadata.encryption_keys:
             # Failure action FAIL. The permits come back, or the consumer would stall (CRYPTO-07).
             if counters.undecryptable == 0:
-                message_id = MessageId(*place, self._source.partition)
+                message_id = MessageId(*position, self._source.partition)
                 keys = [key.key for key in metadata.encryption_keys]
                 self._services.emit(Undecryptable(self._services.handle, message_id, keys))
             counters.undecryptable += max(cost, 1)
-            counters.note_unreadable(place)
+            counters.note_unreadable(position)
         else:
             return True
-        self._pass(place)
+        self._pass(position)
         return False
 
-    def _pass(self, place: EntryPosition) -> None:
+    def _pass(self, position: EntryPosition) -> None:
         """Record that an entry has no messages for the application."""
-        if self.passed is None or place > self.passed:
-            self.passed = place
+        if self.passed is None or position > self.passed:
+            self.passed = position
 
-    def _skip(self, place: EntryPosition) -> None:
+    def _skip(self, position: EntryPosition) -> None:
         """Skip a message before the start, in one entry or in chunks. A durable subscription acknowledges it,
         because the broker would redeliver it for ever."""
         self.counters.before_start += 1
-        self._pass(place)
+        self._pass(position)
         if self._durable:
-            self._finished(place)
+            self._finished(position)
         self._permits.give_back(1)
 
     def _single(
         self,
-        place: EntryPosition,
+        position: EntryPosition,
         metadata: MessageMetadata,
         stamp: BrokerStamp,
         payload: bytes | Compressed,
         redelivery_count: int,
     ) -> None:
-        if self._filtering and self._is_before_start(place):
-            self._skip(place)
+        if self._filtering and self._is_before_start(position):
+            self._skip(position)
             return
         make = Entry if stamp is None else partial(_stamped_entry, stamp)
-        entry = make(self._source, place, metadata, redelivery_count, self._tracker.single)
+        entry = make(self._source, position, metadata, redelivery_count, self._tracker.single)
         self._add_single(entry, payload)
 
     def _add_single(self, entry: Entry, payload: bytes | Compressed) -> None:
@@ -311,7 +311,7 @@ class Arrival:
 
     def _chunk(
         self,
-        place: EntryPosition,
+        position: EntryPosition,
         metadata: MessageMetadata,
         stamp: BrokerStamp,
         payload: bytes,
@@ -320,11 +320,11 @@ class Arrival:
         """A message in chunks costs one permit: the permits of all chunks but the last are returned at
         once."""
         start = self.start
-        if start is not None and start.first_chunk is None and self._is_before_start(place):
+        if start is not None and start.first_chunk is None and self._is_before_start(position):
             # The last chunk of a delivered message arrives without the chunks before it.
-            self._skip(place)
+            self._skip(position)
             return
-        complete = self._chunks.take(place, metadata, payload)
+        complete = self._chunks.take(position, metadata, payload)
         if complete is None:
             self._permits.give_back(1)
             return
@@ -338,18 +338,18 @@ class Arrival:
             except (UncompressedSizeCorrupted, DecompressionFailed):
                 self._permits.give_back(1)
                 self.counters.discarded += 1
-                self.counters.note_unreadable(place)
-                for each in complete.places:
+                self.counters.note_unreadable(position)
+                for each in complete.positions:
                     self._ack_grouping.discard(each, _Validation.DecompressionError)
                 return
         tracker = self._tracker
-        tracker.message_in_chunks(complete.places)
-        if self._is_before_start(place):
-            self._skip(place)
+        tracker.message_in_chunks(complete.positions)
+        if self._is_before_start(position):
+            self._skip(position)
             return
-        entry = ChunkedEntry(self._source, place, metadata, redelivery_count, tracker.chunked)
+        entry = ChunkedEntry(self._source, position, metadata, redelivery_count, tracker.chunked)
         entry.stamp(*_values(stamp))
-        entry.first_chunk = complete.places[0]
+        entry.first_chunk = complete.positions[0]
         self._add_single(entry, data)
 
     def receive_uniform(self, entries: UniformMessages, epoch: int, decoder: MetadataDecoder) -> bool:
@@ -362,12 +362,12 @@ class Arrival:
         tracker = self._tracker
         permits = self._permits
         count = len(entry_ids)
-        places = list(zip(repeat(ledger_id), entry_ids))
+        positions = list(zip(repeat(ledger_id), entry_ids))
         if (
             permits.at_broker < count
             or self._filtering
             or (sent_in_epoch is not None and sent_in_epoch < epoch)
-            or not tracker.entries.keys().isdisjoint(places)
+            or not tracker.entries.keys().isdisjoint(positions)
             or tracker.covers((ledger_id, min(entry_ids)))
         ):
             return False
@@ -375,12 +375,12 @@ class Arrival:
         self.bytes_arrived += sum(map(len, payloads))
         self._queue.add_singles(
             ReceivedSingles(
-                self._source, places, headers, redelivery_count, tracker.single, payloads, decoder
+                self._source, positions, headers, redelivery_count, tracker.single, payloads, decoder
             )
         )
         return True
 
-    def _is_before_start(self, place: EntryPosition) -> bool:
+    def _is_before_start(self, position: EntryPosition) -> bool:
         """True when delivery begins after that entry of one message, or that last chunk.
 
         For a message in chunks the broker may begin further back (`MessageId.first_chunk`). An entry before
@@ -390,16 +390,16 @@ class Arrival:
         start = self.start if self._filtering else None
         if start is None:
             return False
-        if start[:2] == place:
+        if start[:2] == position:
             return start.batch_index < 0 and not self.inclusive
-        if start[:2] > place and start.first_chunk is not None and start.first_chunk <= place:
+        if start[:2] > position and start.first_chunk is not None and start.first_chunk <= position:
             return True
         self._filtering = False
         return False
 
     def _batch(
         self,
-        place: EntryPosition,
+        position: EntryPosition,
         metadata: MessageMetadata,
         stamp: BrokerStamp,
         batch: Batch | RawBatch,
@@ -408,17 +408,17 @@ class Arrival:
         bits: int | None,
         cost: int,
     ) -> None:
-        wanted = self._without_skipped(batch, place, size, (1 << size) - 1 if bits is None else bits)
+        wanted = self._without_skipped(batch, position, size, (1 << size) - 1 if bits is None else bits)
         identity = metadata.publish_time << 24 ^ metadata.sequence_id
-        record = self._tracker.batch(place, size, wanted, identity)
+        record = self._tracker.batch(position, size, wanted, identity)
         past = record.past_deliveries
         if past is not None:
             entry: Entry = _redelivered_entry(
-                past.count, stamp, self._source, place, metadata, redelivery_count, record, batch, size
+                past.count, stamp, self._source, position, metadata, redelivery_count, record, batch, size
             )
         else:
             make = Entry if stamp is None else partial(_stamped_entry, stamp)
-            entry = make(self._source, place, metadata, redelivery_count, record, batch, size)
+            entry = make(self._source, position, metadata, redelivery_count, record, batch, size)
         if record.in_order == 0:
             self._queue.add_batch(ReceivedBatch(entry, batch.payloads, range(size)))
             return
@@ -429,16 +429,16 @@ class Arrival:
             payloads = batch.payloads
             self._queue.add_batch(ReceivedBatch(entry, [payloads[index] for index in indexes], indexes))
         else:
-            self._finished(place)
+            self._finished(position)
         self._permits.give_back(cost - len(indexes))
 
-    def _without_skipped(self, batch: Batch | RawBatch, place: EntryPosition, size: int, bits: int) -> int:
+    def _without_skipped(self, batch: Batch | RawBatch, position: EntryPosition, size: int, bits: int) -> int:
         """Return `bits` without the messages that are not for the application (CONS-33)."""
         start = self.start if self._filtering else None
         if start is None:
             skipped = 0
-        elif start[:2] != place:
-            skipped = size if self._is_before_start(place) else 0
+        elif start[:2] != position:
+            skipped = size if self._is_before_start(position) else 0
         elif start.batch_index < 0:
             skipped = size if self.resumed else 0
         else:
@@ -455,19 +455,19 @@ class Arrival:
                     bits ^= 1 << index
         return bits
 
-    def _finished(self, place: EntryPosition) -> None:
+    def _finished(self, position: EntryPosition) -> None:
         """Acknowledge an entry without messages for the application, together with others."""
-        self._pass(place)
-        if self._tracker.entry(place):
+        self._pass(position)
+        if self._tracker.entry(position):
             self._ack_grouping.something_waits()
 
     def _discard(
-        self, place: EntryPosition, cost: int, validation_error: int, *, counted: int | None = None
+        self, position: EntryPosition, cost: int, validation_error: int, *, counted: int | None = None
     ) -> None:
         self.counters.discarded += max(cost, 1) if counted is None else counted
-        self.counters.note_unreadable(place)
-        self._pass(place)
-        self._ack_grouping.discard(place, validation_error)
+        self.counters.note_unreadable(position)
+        self._pass(position)
+        self._ack_grouping.discard(position, validation_error)
         self._permits.give_back(cost)
 
 

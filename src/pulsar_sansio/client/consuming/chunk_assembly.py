@@ -32,7 +32,7 @@ class _Incomplete:
     since: int
     others: dict[EntryPosition, None]
     """Unusable chunks of the message, acknowledged with it."""
-    places: dict[EntryPosition, None] = field(default_factory=dict)
+    positions: dict[EntryPosition, None] = field(default_factory=dict)
     payloads: list[bytes] = field(default_factory=list)
     received: int = 0
     broken: bool = False
@@ -42,12 +42,12 @@ class _Incomplete:
 class Complete:
     """All chunks of a message: their positions, and their payloads joined, still compressed."""
 
-    places: list[EntryPosition]
+    positions: list[EntryPosition]
     payload: bytes
 
 
 class ChunkAssembly:
-    """The incomplete messages of one consumer. `done_with(places)`: acknowledge these entries."""
+    """The incomplete messages of one consumer. `done_with(positions)`: acknowledge these entries."""
 
     __slots__ = (
         "_acknowledge_dropped",
@@ -78,35 +78,35 @@ class ChunkAssembly:
         """Incomplete messages; the oldest is first."""
         self._slot = context.deadlines.slot(self._expire)
 
-    def take(self, place: EntryPosition, metadata: MessageMetadata, payload: bytes) -> Complete | None:
+    def take(self, position: EntryPosition, metadata: MessageMetadata, payload: bytes) -> Complete | None:
         """Take one chunk; return the message if that was its last missing chunk. A chunk with impossible
         numbers counts as a missing one."""
         uuid = (metadata.producer_name, metadata.uuid or "")
         chunk_id = metadata.chunk_id or 0
         total, size = metadata.num_chunks_from_msg or 1, metadata.total_chunk_msg_size or 0
-        self._counters.last_chunk = place
+        self._counters.last_chunk = position
         if size > self.max_message_size:
             self._counters.chunks_oversized += 1
-            self._counters.note_unreadable(place)
+            self._counters.note_unreadable(position)
             return None
         message = self._incomplete.get(uuid)
         if chunk_id == 0:
-            message = self._begin(uuid, message, place, total, size)
+            message = self._begin(uuid, message, position, total, size)
         elif message is None:
-            places = {place: None}
-            message = self._add(uuid, _Incomplete(total, size, self._context.now, {}, places, broken=True))
-        elif not message.broken and chunk_id < len(message.places):
+            positions = {position: None}
+            message = self._add(uuid, _Incomplete(total, size, self._context.now, {}, positions, broken=True))
+        elif not message.broken and chunk_id < len(message.positions):
             self._counters.chunk_duplicates += 1
-            if place not in message.places:
-                self._done_with([place])
+            if position not in message.positions:
+                self._done_with([position])
             return None
-        if len(message.places) < MAX_CHUNKS:
-            message.places[place] = None
+        if len(message.positions) < MAX_CHUNKS:
+            message.positions[position] = None
         if message.broken or not self._fits(message, chunk_id, total, size, len(payload)):
             message.broken = True
             message.payloads.clear()
             self._counters.chunk_orphans += 1
-            self._counters.last_orphan = place
+            self._counters.last_orphan = position
             return None
         message.received += len(payload)
         message.payloads.append(payload)
@@ -114,8 +114,8 @@ class ChunkAssembly:
             return None
         self._forget(uuid)
         if message.others:
-            self._done_with(message.others.keys() - message.places.keys())
-        return Complete(list(message.places), b"".join(message.payloads))
+            self._done_with(message.others.keys() - message.positions.keys())
+        return Complete(list(message.positions), b"".join(message.payloads))
 
     @property
     def waiting(self) -> bool:
@@ -127,11 +127,11 @@ class ChunkAssembly:
         self._incomplete.clear()
         self._slot.clear()
 
-    def clear_behind(self, place: EntryPosition) -> None:
+    def clear_behind(self, position: EntryPosition) -> None:
         """Forget chunks behind that position, which the broker redelivers; messages that began there or
         before stay."""
         for uuid, message in list(self._incomplete.items()):
-            if next(iter(message.places)) > place:
+            if next(iter(message.positions)) > position:
                 del self._incomplete[uuid]
         self._schedule()
 
@@ -150,7 +150,7 @@ class ChunkAssembly:
         )
 
     def _begin(
-        self, uuid: _Uuid, before: _Incomplete | None, place: EntryPosition, total: int, size: int
+        self, uuid: _Uuid, before: _Incomplete | None, position: EntryPosition, total: int, size: int
     ) -> _Incomplete:
         """Take the first chunk of a message, perhaps again. A producer that reconnects between chunks sends
         all of them once more, in other entries; a redelivery brings the original entries. Chunks in front of
@@ -158,11 +158,11 @@ class ChunkAssembly:
         others: dict[EntryPosition, None] = {}
         if before is not None:
             self._forget(uuid)
-            if place not in before.places:
-                self._counters.chunk_duplicates += len(before.places)
+            if position not in before.positions:
+                self._counters.chunk_duplicates += len(before.positions)
             others = before.others
             if len(others) < MAX_CHUNKS:
-                others.update(before.places)
+                others.update(before.positions)
         return self._add(uuid, _Incomplete(total, size, self._context.now, others))
 
     def _add(self, uuid: _Uuid, message: _Incomplete) -> _Incomplete:
@@ -183,11 +183,11 @@ class ChunkAssembly:
         return message
 
     def _drop(self, message: _Incomplete) -> None:
-        self._counters.chunks_dropped += len(message.places)
+        self._counters.chunks_dropped += len(message.positions)
         if not message.broken:
-            self._counters.note_unreadable(next(iter(message.places)))
+            self._counters.note_unreadable(next(iter(message.positions)))
         if self._acknowledge_dropped:
-            self._done_with({**message.others, **message.places})
+            self._done_with({**message.others, **message.positions})
 
     def _forget(self, uuid: _Uuid) -> None:
         del self._incomplete[uuid]
@@ -207,6 +207,6 @@ class ChunkAssembly:
             if oldest.since + self._expiry > now:
                 break
             del self._incomplete[uuid]
-            self._counters.chunks_expired += len(oldest.places)
-            self._done_with({**oldest.others, **oldest.places})
+            self._counters.chunks_expired += len(oldest.positions)
+            self._done_with({**oldest.others, **oldest.positions})
         self._schedule()

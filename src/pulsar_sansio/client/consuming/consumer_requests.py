@@ -23,7 +23,7 @@ from ..delivery.batch_receive import BatchReceive, BatchReceiveQueue
 from ..delivery.consumer_services import ConsumerServices
 from ..delivery.permits import Permits
 from ..delivery.receiver_queue import ReceiverQueue
-from ..letter_topics.letter_topics import Later, LetterTopics
+from ..letter_topics.letter_topics import CopyRequest, LetterTopics
 from ..outputs import Output, RequestFailed
 from .blocked_watch import BlockedWatch
 from .positions import Positions
@@ -88,7 +88,7 @@ class ConsumerRequests(ABC):
             lines.append(line)
         if self._letters is not None and (copies := self._letters.waiting):
             lines.append(f"{copies} entries wait until their copies are safe in the dead-letter topic")
-        if again := len(self._redelivery.negative.places):
+        if again := len(self._redelivery.negative.positions):
             lines.append(f"{again} entries are negatively acknowledged, and asked for after their delay")
         if waiting := self._acknowledgements.tracker.waiting:
             lines.append(f"{waiting} acknowledgements wait to be sent")
@@ -107,7 +107,7 @@ class ConsumerRequests(ABC):
         if self._batch_receive is None:
             raise LocalProtocolError(f"the consumer on {self.topic} has no batch_receive policy")
 
-    def collect(self, request: int) -> None:
+    def batch_receive(self, request: int) -> None:
         """Emit `RequestDone(request)` when `take` would return as many messages as the policy asks for
         (CONS-41)."""
         assert self._batch_receive is not None
@@ -118,7 +118,7 @@ class ConsumerRequests(ABC):
         assert isinstance(self._queue, BatchReceiveQueue)
         self._queue.count_for(whole)
 
-    def give_way(self) -> list[int]:
+    def hand_over(self) -> list[int]:
         """Return the open batch-receive requests: a consumer of the topic's partitions replaces this one.
         Position requests fail, because the partitions have to answer them."""
         self._queue.leave()
@@ -150,7 +150,7 @@ class ConsumerRequests(ABC):
         self._ack_commands.check_open()
         self._acknowledgements.grouping.flush_confirmed(request)
 
-    def reconsume_later(self, request: int, what: Later) -> None:
+    def reconsume_later(self, request: int, what: CopyRequest) -> None:
         """See `Client.reconsume_later`, and `Client.dead_letter` for a message without a delay."""
         self._ack_commands.check_open()
         letters = self._letters
@@ -164,17 +164,17 @@ class ConsumerRequests(ABC):
         if what.cumulative:
             self._ack_commands.check_cumulative()
         self._ack_commands.check_message(message)
-        ledger_id, entry_id = message.entry.place
+        ledger_id, entry_id = message.entry.position
         in_part = message.batch_index >= 0
         if is_left(message.entry):
             pass
         elif what.cumulative:  # cumulative: all before it are acknowledged too
             self._redelivery.acknowledged_through((ledger_id, entry_id - in_part))
         elif not in_part:
-            self._redelivery.acknowledged(message.entry.place)
+            self._redelivery.acknowledged(message.entry.position)
         letters.reconsume_later(request, what, partial(self._reconsumed_later, what))
 
-    def _reconsumed_later(self, what: Later, error: PulsarError | None) -> None:
+    def _reconsumed_later(self, what: CopyRequest, error: PulsarError | None) -> None:
         """Acknowledge the message when its copy is stored; request the message again when the copy failed."""
         if error is not None:
             self.negative_acknowledge(what.message)

@@ -59,26 +59,26 @@ class Interception:
             except Exception as failure:
                 self._failed(interceptor, failure)
 
-    def negatively_acknowledged(self, places: Collection[EntryPosition]) -> None:
+    def negatively_acknowledged(self, positions: Collection[EntryPosition]) -> None:
         """Report entries that are requested now because the application negatively acknowledged them."""
-        message_ids = self._ids(places)
+        message_ids = self._ids(positions)
         for interceptor in self._interceptors:
             try:
                 interceptor.on_negative_acknowledgements_send(self._topic, message_ids)
             except Exception as failure:
                 self._failed(interceptor, failure)
 
-    def timed_out(self, places: Collection[EntryPosition]) -> None:
+    def timed_out(self, positions: Collection[EntryPosition]) -> None:
         """Report entries that are requested now because the application did not acknowledge them in time."""
-        message_ids = self._ids(places)
+        message_ids = self._ids(positions)
         for interceptor in self._interceptors:
             try:
                 interceptor.on_acknowledgement_timeout_send(self._topic, message_ids)
             except Exception as failure:
                 self._failed(interceptor, failure)
 
-    def _ids(self, places: Collection[EntryPosition]) -> tuple[MessageId, ...]:
-        return tuple(MessageId(*place, self._source.partition) for place in places)
+    def _ids(self, positions: Collection[EntryPosition]) -> tuple[MessageId, ...]:
+        return tuple(MessageId(*position, self._source.partition) for position in positions)
 
     def _failed(self, interceptor: ConsumerInterceptor, error: Exception) -> None:
         self._emit(ConsumerInterceptorFailed(self._handle, interceptor, error))
@@ -125,8 +125,8 @@ class InterceptedAckCommands:
 
     __slots__ = ("_interception", "_ack_commands")
 
-    def __init__(self, verdicts: AckCommands, interception: Interception) -> None:
-        self._ack_commands = verdicts
+    def __init__(self, ack_commands: AckCommands, interception: Interception) -> None:
+        self._ack_commands = ack_commands
         self._interception = interception
 
     def acknowledge(self, what: Acknowledgeable) -> bool:

@@ -63,8 +63,8 @@ class Reader(Consumer):
         if last is None:
             return
         entry, index = last
-        if (entry.place, index) != self._acknowledged:
-            self._acknowledged = entry.place, index
+        if (entry.position, index) != self._acknowledged:
+            self._acknowledged = entry.position, index
             self.acknowledge_cumulative(Message.of(b"", entry, index))
 
     def on_moved(self) -> None:

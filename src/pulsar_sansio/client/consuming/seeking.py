@@ -82,11 +82,11 @@ def check_target(target: SeekTarget, source: Source) -> Target:
     return target
 
 
-def _asked(place_of: Callable[[str], Target | Message], topic: str) -> Target | Message:
+def _asked(position_of: Callable[[str], Target | Message], topic: str) -> Target | Message:
     """Return the target from the application's function; an exception becomes the cause of a
     `LocalProtocolError`."""
     try:
-        return place_of(topic)
+        return position_of(topic)
     except LocalProtocolError:
         raise
     except Exception as error:

@@ -57,14 +57,23 @@ class BatchAcknowledgement:
     records. Below the checkpoint counting is enough, and the consumer counts by itself.
     """
 
-    __slots__ = ("_open", "checkpoint", "deliveries", "in_order", "past_deliveries", "place", "size", "stamp")
+    __slots__ = (
+        "_open",
+        "checkpoint",
+        "deliveries",
+        "in_order",
+        "past_deliveries",
+        "position",
+        "size",
+        "stamp",
+    )
 
     def __init__(
-        self, deliveries: Deliveries, place: EntryPosition, size: int, open_bits: int, stamp: int | None
+        self, deliveries: Deliveries, position: EntryPosition, size: int, open_bits: int, stamp: int | None
     ) -> None:
         """`stamp`: identifies the batch at its position; None when unknown."""
         self.deliveries: Deliveries = deliveries
-        self.place = place
+        self.position = position
         self.size = size
         self.stamp = stamp
         self._open = open_bits

@@ -52,11 +52,11 @@ class MeteredQueue(ReceiverQueue):
         super().clear()
         self.weigh(-self.bytes_waiting)
 
-    def _drop(self, places: Container[EntryPosition], index: int | None) -> int:
+    def _drop(self, positions: Container[EntryPosition], index: int | None) -> int:
         """Messages that stay are weighed when they are added again."""
         current = 0 if self._current is None else _bytes_of(self._current)
         self.weigh(current - self.bytes_waiting)
-        return super()._drop(places, index)
+        return super()._drop(positions, index)
 
     def fitting(self, limit: int, max_bytes: int) -> int:
         """Return how many of the next `limit` messages have at most `max_bytes` bytes together: at least one,

@@ -64,7 +64,7 @@ class PlainEntry(Entry):
     @staticmethod
     def of(
         source: Source,
-        place: EntryPosition,
+        position: EntryPosition,
         header: bytes | MessageMetadata,
         redelivery_count: int,
         acknowledgement: EntryAcknowledgement,
@@ -74,7 +74,7 @@ class PlainEntry(Entry):
         # `Entry.__init__` is skipped because it sets more: this happens once per message.
         entry = PlainEntry.__new__(PlainEntry)
         entry.source = source
-        entry.place = place
+        entry.position = position
         entry._undecoded = header
         entry._decoder = decoder
         entry.redelivery_count = redelivery_count
@@ -94,7 +94,7 @@ class ReceivedSingles(NamedTuple):
     each."""
 
     source: Source
-    places: Sequence[EntryPosition]
+    positions: Sequence[EntryPosition]
     headers: Sequence[bytes | MessageMetadata]
     redelivery_count: int
     acknowledgement: EntryAcknowledgement
@@ -104,14 +104,14 @@ class ReceivedSingles(NamedTuple):
     """The decoder for headers that are still bytes: that of the connection which brought them."""
 
     def entry(self, index: int) -> PlainEntry:
-        place, header = self.places[index], self.headers[index]
+        position, header = self.positions[index], self.headers[index]
         return PlainEntry.of(
-            self.source, place, header, self.redelivery_count, self.acknowledgement, self.decoder
+            self.source, position, header, self.redelivery_count, self.acknowledgement, self.decoder
         )
 
     def without_first(self, count: int) -> "ReceivedSingles":
         return self._replace(
-            places=self.places[count:], headers=self.headers[count:], payloads=self.payloads[count:]
+            positions=self.positions[count:], headers=self.headers[count:], payloads=self.payloads[count:]
         )
 
 
@@ -152,11 +152,11 @@ def _batch_messages(item: ReceivedBatch, payloads: Iterator[bytes]) -> Iterator[
 
 def _single_messages(item: ReceivedSingles, payloads: Iterator[bytes]) -> Iterator[Message]:
     entry_of = PlainEntry.of
-    source, places, headers, redelivery_count, acknowledgement, _, decoder = item
-    for payload, place, header in zip(payloads, places, headers, strict=False):
+    source, positions, headers, redelivery_count, acknowledgement, _, decoder = item
+    for payload, position, header in zip(payloads, positions, headers, strict=False):
         message = Message()
         message.data = payload
-        message.entry = entry_of(source, place, header, redelivery_count, acknowledgement, decoder)
+        message.entry = entry_of(source, position, header, redelivery_count, acknowledgement, decoder)
         message.batch_index = -1
         yield message
 

@@ -236,17 +236,17 @@ class ReceiverQueue:
     def leave(self) -> None:
         """Unregister from the other objects that know this queue; the consumer has ended."""
 
-    def remove(self, places: Collection[EntryPosition]) -> int:
+    def remove(self, positions: Collection[EntryPosition]) -> int:
         """Drop all messages of these entries and nothing else (rules REDEL-04, REDEL-06); return their
         number."""
-        return self._drop(places, None) if self.waiting_of(places) else 0
+        return self._drop(positions, None) if self.waiting_of(positions) else 0
 
-    def withdraw(self, place: EntryPosition, index: int) -> int:
+    def withdraw(self, position: EntryPosition, index: int) -> int:
         """Drop one message of that entry as `remove` does."""
-        waits = self.waiting_of((place,)).get(place, 0) >> max(index, 0) & 1
-        return self._drop((place,), index) if waits else 0
+        waits = self.waiting_of((position,)).get(position, 0) >> max(index, 0) & 1
+        return self._drop((position,), index) if waits else 0
 
-    def _drop(self, places: Container[EntryPosition], index: int | None) -> int:
+    def _drop(self, positions: Container[EntryPosition], index: int | None) -> int:
         """Drop all messages of these entries; with `index`, only their messages with that index."""
         rest = self._rest_of_current()
         permits = self._drop_current() - sum(map(size_of, rest))
@@ -257,7 +257,7 @@ class ReceiverQueue:
         dropped: list[Item] = []
         for item in items:
             if isinstance(item, ReceivedBatch):
-                if item.entry.place not in places:
+                if item.entry.position not in positions:
                     self.add_batch(item)
                 elif index is None or tuple(item.indexes) == (index,):
                     dropped.append(item)
@@ -269,11 +269,13 @@ class ReceiverQueue:
                     dropped.append(ReceivedBatch(item.entry, (b"",), (index,)))
                     parts = [payloads[each] for each in kept], [indexes[each] for each in kept]
                     self.add_batch(ReceivedBatch(item.entry, *parts))
-            elif isinstance(item, ReceivedSingles) and not any(place in places for place in item.places):
+            elif isinstance(item, ReceivedSingles) and not any(
+                position in positions for position in item.positions
+            ):
                 self.add_singles(item)
             else:
                 for message in messages_of(item):
-                    if message.entry.place in places:
+                    if message.entry.position in positions:
                         dropped.append([message])
                     else:
                         self.add(message)
@@ -313,46 +315,46 @@ class ReceiverQueue:
         """The number of messages that `take` would return."""
         return self._waiting + length_hint(self._left)
 
-    def places(self) -> set[EntryPosition]:
+    def positions(self) -> set[EntryPosition]:
         """Return the entries that have messages in the queue."""
         found: set[EntryPosition] = set()
         for item in [*self._rest_of_current(), *self._items]:
             if isinstance(item, ReceivedBatch):
-                found.add(item.entry.place)
+                found.add(item.entry.position)
             elif isinstance(item, ReceivedSingles):
-                found.update(item.places)
+                found.update(item.positions)
             else:
-                found.update(message.entry.place for message in item)
+                found.update(message.entry.position for message in item)
         return found
 
-    def waiting_of(self, places: Collection[EntryPosition]) -> dict[EntryPosition, int]:
+    def waiting_of(self, positions: Collection[EntryPosition]) -> dict[EntryPosition, int]:
         """Return the messages of these entries that wait, as bits; entries without a waiting message are left
         out."""
         found: dict[EntryPosition, int] = {}
-        if not places or not self.available:
+        if not positions or not self.available:
             return found
-        wanted = set(places)
+        wanted = set(positions)
         for item in [*self._rest_of_current(), *self._items]:
             if isinstance(item, ReceivedBatch):
-                place = item.entry.place
-                if place in wanted:
-                    found[place] = found.get(place, 0) | bits_of(item.indexes)
+                position = item.entry.position
+                if position in wanted:
+                    found[position] = found.get(position, 0) | bits_of(item.indexes)
             elif isinstance(item, ReceivedSingles):
-                found.update(dict.fromkeys(wanted.intersection(item.places), 1))
+                found.update(dict.fromkeys(wanted.intersection(item.positions), 1))
             else:
-                found.update((each.entry.place, 1) for each in item if each.entry.place in wanted)
+                found.update((each.entry.position, 1) for each in item if each.entry.position in wanted)
         return found
 
-    def copies_of(self, place: EntryPosition, index: int) -> int:
+    def copies_of(self, position: EntryPosition, index: int) -> int:
         """Return how many copies of that message wait: one for each delivery of its entry."""
         count = 0
         for item in [*self._rest_of_current(), *self._items]:
             if isinstance(item, ReceivedBatch):
-                count += item.entry.place == place and index in item.indexes
+                count += item.entry.position == position and index in item.indexes
             elif isinstance(item, ReceivedSingles):
-                count += item.places.count(place)
+                count += item.positions.count(position)
             else:
-                count += sum(message.entry.place == place for message in item)
+                count += sum(message.entry.position == position for message in item)
         return count
 
     @property
@@ -371,7 +373,7 @@ class ReceiverQueue:
         message delivered last, or the entry before it. None when nothing was delivered, or after `forget`."""
         if self._last_entry is None:
             return None
-        ledger_id, entry_id = self._last_entry.place
+        ledger_id, entry_id = self._last_entry.position
         return ledger_id, entry_id - self._partly
 
     def forget(self) -> None:
@@ -436,7 +438,7 @@ def bits_of(indexes: Sequence[int]) -> int:
 def message_id_of(entry: Entry, index: int) -> MessageId:
     """Return the id of that message, without its first chunk."""
     size = entry.size if index >= 0 else 0
-    return MessageId(*entry.place, entry.source.partition, index, size)
+    return MessageId(*entry.position, entry.source.partition, index, size)
 
 
 def before(message_id: MessageId) -> MessageId:
@@ -453,5 +455,5 @@ def _predecessor(entry: Entry, index: int) -> MessageId:
     it."""
     if index > 0:
         return message_id_of(entry, index - 1)
-    ledger_id, entry_id = entry.place
+    ledger_id, entry_id = entry.position
     return MessageId(ledger_id, entry_id - 1, entry.source.partition)

@@ -34,7 +34,7 @@ MAX_IN_FLIGHT = 100
 class CopyProducer:
     """The producer of one topic. `spec` is called for each producer that is opened."""
 
-    __slots__ = ("_context", "_posted", "_producer", "_services", "_spec", "_tell", "_waiting")
+    __slots__ = ("_context", "_in_flight", "_producer", "_services", "_spec", "_tell", "_waiting")
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class CopyProducer:
         self._services = services.within(self._context, self._ended)
         self._spec = spec
         self._producer: Producer | PartitionedProducer | None = None
-        self._posted: dict[tuple[int, int], Settled] = {}
+        self._in_flight: dict[tuple[int, int], Settled] = {}
         """Outcome callbacks by the producer's handle and the ticket."""
         self._waiting: deque[Copy] = deque()
         """Copies that found no room in the producer."""
@@ -69,7 +69,7 @@ class CopyProducer:
         except PulsarError as error:
             settled(error)
         else:
-            self._posted[producer.handle, ticket] = settled
+            self._in_flight[producer.handle, ticket] = settled
         return True
 
     def _send_waiting(self) -> None:
@@ -85,7 +85,7 @@ class CopyProducer:
     def close(self) -> None:
         """Close the producer; the outcome of copies under way is not reported."""
         self._context.close()
-        self._posted.clear()
+        self._in_flight.clear()
         self._waiting.clear()
         if self._producer is not None:
             self._producer.close()
@@ -126,7 +126,7 @@ class CopyProducer:
                     self._fail_waiting(error or ClosedError("the producer of copies was closed"))
 
     def _settle(self, handle: int, ticket: int, error: PulsarError | None) -> None:
-        settled = self._posted.pop((handle, ticket), None)
+        settled = self._in_flight.pop((handle, ticket), None)
         if settled is not None:
             settled(error)
 

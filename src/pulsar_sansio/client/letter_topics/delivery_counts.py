@@ -38,16 +38,16 @@ class DeliveryCounts:
         """Record items that left the receiver queue without reaching the application."""
         for item in items:
             if isinstance(item, ReceivedBatch):
-                self._note(item.entry.place, item.entry.redelivery_count, item.indexes)
+                self._note(item.entry.position, item.entry.redelivery_count, item.indexes)
             elif isinstance(item, ReceivedSingles):
-                for place in item.places:
-                    self._note(place, item.redelivery_count, (-1,))
+                for position in item.positions:
+                    self._note(position, item.redelivery_count, (-1,))
             else:
                 for message in item:
-                    self._note(message.entry.place, message.entry.redelivery_count, (-1,))
+                    self._note(message.entry.position, message.entry.redelivery_count, (-1,))
 
-    def _note(self, place: EntryPosition, count: int, indexes: Sequence[int]) -> None:
-        known = self._entries.setdefault(place, {}).setdefault(count, set())
+    def _note(self, position: EntryPosition, count: int, indexes: Sequence[int]) -> None:
+        known = self._entries.setdefault(position, {}).setdefault(count, set())
         self._messages -= len(known)
         known.update(indexes)
         self._messages += len(known)
@@ -58,21 +58,21 @@ class DeliveryCounts:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def arrived(self, place: EntryPosition, redelivery_count: int) -> None:
+    def arrived(self, position: EntryPosition, redelivery_count: int) -> None:
         """Record a redelivery of the entry: deliveries that the broker has not counted no longer matter."""
-        known = self._entries.get(place)
+        known = self._entries.get(position)
         if known is not None:
             for count in [count for count in known if count >= redelivery_count]:
                 self._messages -= len(known.pop(count))
 
     def of(self, entry: Entry, index: int) -> int:
         """Return how often the application received the message before this delivery of its entry."""
-        known = self._entries.get(entry.place, {})
+        known = self._entries.get(entry.position, {})
         return entry.redelivery_count - sum(index in untried for untried in known.values())
 
-    def discard(self, place: EntryPosition) -> None:
+    def discard(self, position: EntryPosition) -> None:
         """Forget an entry that has no messages left."""
-        known = self._entries.pop(place, None)
+        known = self._entries.pop(position, None)
         if known is not None:
             self._messages -= sum(map(len, known.values()))
 

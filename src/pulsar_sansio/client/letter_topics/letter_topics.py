@@ -118,7 +118,7 @@ def times_reconsumed(properties: Mapping[str, str]) -> int:
     return int(text) if len(text) < 10 and text.isascii() and text.isdecimal() else 0
 
 
-class Later(NamedTuple):
+class CopyRequest(NamedTuple):
     """A message to be reconsumed later, or to be dead-lettered at once."""
 
     message: Message
@@ -131,21 +131,25 @@ class Later(NamedTuple):
     """True when all messages before it are acknowledged once the copy is stored."""
 
 
-def later(
+def reconsume_request(
     message: Message, delay: float, publish_time: int, properties: Mapping[str, str] | None, cumulative: bool
-) -> Later:
+) -> CopyRequest:
     """Return the request of an application. Raises `InvalidConfiguration` for a delay that is not a number of
     seconds from 0, and for properties that are not text."""
     duration("delay", delay)
     properties_of_message("properties", properties or {})
-    return Later(message, nanoseconds_of(delay) // 1_000_000, publish_time, properties or {}, cumulative)
+    return CopyRequest(
+        message, nanoseconds_of(delay) // 1_000_000, publish_time, properties or {}, cumulative
+    )
 
 
-def never(message: Message, publish_time: int, properties: Mapping[str, str] | None) -> Later:
+def dead_letter_request(
+    message: Message, publish_time: int, properties: Mapping[str, str] | None
+) -> CopyRequest:
     """Return an application's request for a dead letter. Raises `InvalidConfiguration` for properties that
     are not text."""
     properties_of_message("properties", properties or {})
-    return Later(message, None, publish_time, properties or {}, cumulative=False)
+    return CopyRequest(message, None, publish_time, properties or {}, cumulative=False)
 
 
 class PendingCopy:
@@ -240,9 +244,9 @@ class LetterTopics:
         (DLQ-03, DLQ-04)."""
         entry = messages[0].entry
         self._services.counters.dead_letters += len(messages)
-        pending = self._pending_copies.get(entry.place)
+        pending = self._pending_copies.get(entry.position)
         if pending is None:
-            self._pending_copies[entry.place] = pending = PendingCopy(entry.redelivery_count)
+            self._pending_copies[entry.position] = pending = PendingCopy(entry.redelivery_count)
             self._acknowledgements.commands.watch(True)
         elif not pending.left:  # its copies have failed, and the entry waits to be requested
             pending.permits += len(messages)
@@ -265,8 +269,8 @@ class LetterTopics:
 
     def _copied(self, pending: PendingCopy, message: Message, error: PulsarError | None) -> None:
         """Record the outcome of one copy; the last outcome settles the entry (DLQ-05)."""
-        place = message.entry.place
-        if self._pending_copies.get(place) is not pending:
+        position = message.entry.position
+        if self._pending_copies.get(position) is not pending:
             return
         pending.left.discard(message.batch_index)
         if error is not None:
@@ -278,7 +282,7 @@ class LetterTopics:
             self._emit(LetterSent(self._services.handle, message.message_id, self.policy.topic))
         if error is None and (pending.left or pending.failed):
             self._acknowledgements.commands.copied(message)
-            if self._pending_copies.get(place) is not pending:  # the entry was settled before
+            if self._pending_copies.get(position) is not pending:  # the entry was settled before
                 return
         if pending.left:
             return
@@ -291,41 +295,41 @@ class LetterTopics:
         self._emit(LetterFailed(self._services.handle, message_id, self.policy.topic, why))
         if pending.permits:
             now = self._context.now
-            self._failed.add_after_delay(place, pending.redelivery_count, now, LEAST_WAIT)
+            self._failed.add_after_delay(position, pending.redelivery_count, now, LEAST_WAIT)
             self._schedule()
         else:  # the broker redelivers an entry of an earlier connection unasked
-            self._forget(place)
+            self._forget(position)
 
     def _finish(self, pending: PendingCopy, last: Message) -> None:
         """Finish an entry: all copies are stored, or the application has acknowledged the entry."""
-        self._forget(last.entry.place)
+        self._forget(last.entry.position)
         if not pending.acknowledged:
             self._acknowledgements.commands.copied(last)
         self._permits.give_back(pending.permits)
 
-    def _forget(self, place: EntryPosition) -> PendingCopy:
+    def _forget(self, position: EntryPosition) -> PendingCopy:
         """Forget the entry and cancel its request."""
-        pending = self._pending_copies.pop(place)
+        pending = self._pending_copies.pop(position)
         self._acknowledgements.commands.watch(bool(self._pending_copies))
         return pending
 
-    def acknowledged(self, place: EntryPosition) -> None:
+    def acknowledged(self, position: EntryPosition) -> None:
         """Record that the application has acknowledged the entry, so that it is not requested."""
-        self.tries.discard(place)
-        pending = self._pending_copies.get(place)
+        self.tries.discard(position)
+        pending = self._pending_copies.get(position)
         if pending is None:
             return
         if pending.left:
             pending.acknowledged = True
             return
-        self._failed.discard(place)
+        self._failed.discard(position)
         self._schedule()
-        self._permits.give_back(self._forget(place).permits)
+        self._permits.give_back(self._forget(position).permits)
 
     def acknowledged_through(self, last: EntryPosition) -> None:
         """Record that the application has acknowledged this entry and all before it."""
-        for place in [place for place in self._pending_copies if place <= last]:
-            self.acknowledged(place)
+        for position in [position for position in self._pending_copies if position <= last]:
+            self.acknowledged(position)
 
     def _schedule(self) -> None:
         when = self._failed.next()
@@ -335,9 +339,11 @@ class LetterTopics:
             self._slot.set(max(when, self._context.now))
 
     def _ask_again(self) -> None:
-        pending_copies = {place: self._forget(place) for place in self._failed.take(self._context.now)}
+        pending_copies = {
+            position: self._forget(position) for position in self._failed.take(self._context.now)
+        }
         self._acknowledgements.redelivery.not_copied(
-            {place: pending.failed for place, pending in pending_copies.items()}
+            {position: pending.failed for position, pending in pending_copies.items()}
         )
         self._permits.give_back(sum(pending.permits for pending in pending_copies.values()))
         self._schedule()
@@ -347,7 +353,7 @@ class LetterTopics:
     def reconsume_later(
         self,
         request: int,
-        what: Later,
+        what: CopyRequest,
         on_outcome: Callable[[PulsarError | None], None],
     ) -> None:
         """Copy the message to the retry topic, which delivers it after its delay. Copy it to the dead-letter
@@ -361,13 +367,13 @@ class LetterTopics:
             write, what.publish_time, partial(self._reconsumed_later, request, on_outcome, self._moves, dead)
         )
 
-    def _dead_letter_of(self, what: Later) -> tuple[CopyProducer, Callable[[], OutgoingMessage]]:
+    def _dead_letter_of(self, what: CopyRequest) -> tuple[CopyProducer, Callable[[], OutgoingMessage]]:
         """Give the copy the properties of a message that exceeded the redelivery limit."""
         message = what.message
         told = {**origin(message, message.topic, self._subscription), **what.properties}
         return self._dead, partial(copy_of, message, told)
 
-    def _retry_of(self, what: Later, delay: int) -> tuple[CopyProducer, Callable[[], OutgoingMessage]]:
+    def _retry_of(self, what: CopyRequest, delay: int) -> tuple[CopyProducer, Callable[[], OutgoingMessage]]:
         message = what.message
         told = {**origin(message, str(self._topic.base), self._subscription), **what.properties}
         times = times_reconsumed(told) + 1
@@ -414,8 +420,8 @@ class LetterTopics:
     def _forget_failed(self) -> None:
         """Drop the entries to request again: the broker redelivers them unasked."""
         self._slot.clear()
-        for place in self._failed.places:
-            self._forget(place)
+        for position in self._failed.positions:
+            self._forget(position)
         self._failed.clear()
 
     def drop(self) -> None:
@@ -451,7 +457,7 @@ class DeadLetterSorter:
     def add(self, message: Message) -> None:
         """See `ReceiverQueue`."""
         if self._tries:
-            self._tries.arrived(message.entry.place, message.entry.redelivery_count)
+            self._tries.arrived(message.entry.position, message.entry.redelivery_count)
         if message.entry.redelivery_count > self._maximum and self._is_dead(message):
             self._bury([message])
         else:
@@ -460,7 +466,7 @@ class DeadLetterSorter:
     def add_batch(self, batch: ReceivedBatch) -> None:
         """See `ReceiverQueue`."""
         if self._tries:
-            self._tries.arrived(batch.entry.place, batch.entry.redelivery_count)
+            self._tries.arrived(batch.entry.position, batch.entry.redelivery_count)
         if batch.entry.redelivery_count <= self._maximum:
             self._queue.add_batch(batch)
             return
@@ -474,8 +480,8 @@ class DeadLetterSorter:
         """See `ReceiverQueue`."""
         if singles.redelivery_count <= self._maximum:
             if self._tries:
-                for place in singles.places:
-                    self._tries.arrived(place, singles.redelivery_count)
+                for position in singles.positions:
+                    self._tries.arrived(position, singles.redelivery_count)
             self._queue.add_singles(singles)
             return
         for message in messages_of(singles):
@@ -489,7 +495,7 @@ class DeadLetterSorter:
         tries = self._tries.of(message.entry, message.batch_index)
         if tries <= self._maximum:
             return False
-        return tries - self._queue.copies_of(message.entry.place, message.batch_index) > self._maximum
+        return tries - self._queue.copies_of(message.entry.position, message.batch_index) > self._maximum
 
 
 def _without(batch: ReceivedBatch, indexes: Container[int]) -> ReceivedBatch:

@@ -11,7 +11,7 @@ from ..consuming.consumer import Consumer
 from ..consuming.seeking import SeekTarget
 from ..delivery.batch_receive import BatchReceive
 from ..gathered_requests import GatheredRequests, nothing
-from ..letter_topics.letter_topics import Later
+from ..letter_topics.letter_topics import CopyRequest
 from ..outputs import RequestFailed
 from .ack_commands import MultiTopicsAckCommands
 from .members import Members
@@ -53,7 +53,7 @@ class MultiTopicsCommands:
         """`RequestDone` when the acknowledgements of all topics are confirmed."""
         self._ask_all(request, lambda consumer: consumer.flush_acknowledgements(request))
 
-    def reconsume_later(self, request: int, what: Later) -> None:
+    def reconsume_later(self, request: int, what: CopyRequest) -> None:
         """See `Consumer`. A cumulative request acknowledges in the message's topic or partition only
         (ACK-25)."""
         for consumer, _ in self._ack_commands.spread_one(what.message):

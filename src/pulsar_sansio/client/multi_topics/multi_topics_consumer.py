@@ -251,7 +251,7 @@ class MultiTopicsConsumer:
         if self._batch_receive is None:
             raise LocalProtocolError(f"the consumer on {self._topics_in_words()} has no batch_receive policy")
 
-    def collect(self, request: int) -> None:
+    def batch_receive(self, request: int) -> None:
         """See `Consumer`. Messages of all topics count together."""
         assert self._batch_receive is not None
         self._batch_receive.ask(request)

@@ -39,8 +39,8 @@ def open_consumer(
         )
         register(several)
         several.start()
-        for request in consumer.give_way():
-            several.collect(request)
+        for request in consumer.hand_over():
+            several.batch_receive(request)
 
     register(consumer)
     consumer.attachment.on_partitioned = partitioned

@@ -116,7 +116,7 @@ class PartitionGrowth:
     def _partitioned(self, topic: MemberTopic, member: Member, partitions: int) -> None:
         """A topic has partitions: their consumers replace its consumer."""
         self._members.discard(member)
-        member.consumer.give_way()
+        member.consumer.hand_over()
         if not self._members.has_room(partitions):
             self.on_too_many(topic)
             return

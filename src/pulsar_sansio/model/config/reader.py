@@ -107,7 +107,7 @@ class ReaderSpec:
         """Return the spec of the reader's consumer; `made_up`: letters for the name of its subscription.
         Raises `InvalidConfiguration`."""
         start = self.start
-        place = start if isinstance(start, MessageId) else EARLIEST
+        position = start if isinstance(start, MessageId) else EARLIEST
         return ReadingSpec(
             self.topic,
             self.subscription or f"{self.subscription_prefix}-{made_up}",
@@ -116,7 +116,7 @@ class ReaderSpec:
             receiver_queue_size=self.receiver_queue_size,
             acknowledgement_group_time=0.0,
             durable=False,
-            start_message_id=None if self.start_rollback else place,
+            start_message_id=None if self.start_rollback else position,
             start_message_id_inclusive=self.start_inclusive,
             start_message_rollback=self.start_rollback,
             read_compacted=self.read_compacted,

@@ -48,7 +48,7 @@ def one_message_acknowledges_its_batch(patches: Patches) -> None:
 
     def member(self: Any, record: Any, index: int) -> bool:
         record.acknowledge(index)
-        return bool(self.entry(record.place))
+        return bool(self.entry(record.position))
 
     patches.replace(AckTracker, "member", member)
 
@@ -100,8 +100,8 @@ def parts_of_a_batch_lost_when_it_comes_again(patches: Patches) -> None:
     """When a batch is delivered again, the client counts messages that the broker left out as not
     acknowledged."""
 
-    def batch(original: Any, self: Any, place: Any, *arguments: Any) -> Any:
-        record = original(self, place, *arguments)
+    def batch(original: Any, self: Any, position: Any, *arguments: Any) -> Any:
+        record = original(self, position, *arguments)
         if record.in_order < 0 and record._open:
             record._open |= 1
         return record
@@ -113,8 +113,8 @@ def parts_of_a_batch_lost_when_it_comes_again(patches: Patches) -> None:
 def unread_messages_taken_for_duplicates(patches: Patches) -> None:
     """A message that follows one whose acknowledgement waits is taken for acknowledged, too."""
 
-    def covers(original: Any, self: Any, place: Any) -> bool:
-        return original(self, place) or (place[0], place[1] - 1) in self.entries
+    def covers(original: Any, self: Any, position: Any) -> bool:
+        return original(self, position) or (position[0], position[1] - 1) in self.entries
 
     patches.around(AckTracker, "covers", covers)
 
@@ -124,9 +124,9 @@ def unread_parts_taken_for_duplicates(patches: Patches) -> None:
     """When a batch whose acknowledgements wait is redelivered, the client takes the whole batch for
     acknowledged."""
 
-    def batch(original: Any, self: Any, place: Any, *arguments: Any) -> Any:
-        waits = place in self._parts
-        record = original(self, place, *arguments)
+    def batch(original: Any, self: Any, position: Any, *arguments: Any) -> Any:
+        waits = position in self._parts
+        record = original(self, position, *arguments)
         if waits:
             record.in_order, record._open = -2, 0
         return record
@@ -149,9 +149,9 @@ def cumulative_mark_survives_its_connection(patches: Patches) -> None:
             self._sent = self._position
             self._position = self._position_record = None
 
-    def covers(original: Any, self: Any, place: Any) -> bool:
+    def covers(original: Any, self: Any, position: Any) -> bool:
         sent = self._sent
-        return original(self, place) or (sent is not None and place < sent[:2])
+        return original(self, position) or (sent is not None and position < sent[:2])
 
     patches.replace(AckTracker, "forget_sent", forget_sent)
     patches.around(AckTracker, "covers", covers)
@@ -162,9 +162,9 @@ def what_is_below_the_cumulative_mark_is_a_duplicate(patches: Patches) -> None:
     """The client drops messages redelivered below the last cumulative acknowledgement, whatever became of
     that acknowledgement."""
 
-    def covers(original: Any, self: Any, place: Any) -> bool:
+    def covers(original: Any, self: Any, position: Any) -> bool:
         sent = self._sent
-        return original(self, place) or (sent is not None and place <= (sent[0], sent[1] + 1))
+        return original(self, position) or (sent is not None and position <= (sent[0], sent[1] + 1))
 
     patches.around(AckTracker, "covers", covers)
 

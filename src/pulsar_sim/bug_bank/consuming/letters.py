@@ -69,7 +69,7 @@ def permits_of_dead_letters_lost(patches: Patches) -> None:
 
     def dead_letter(original: Any, self: Any, messages: Any) -> None:
         original(self, messages)
-        pending = self._pending_copies.get(messages[0].entry.place)
+        pending = self._pending_copies.get(messages[0].entry.position)
         if pending is not None:
             pending.permits = 0
 
@@ -149,7 +149,7 @@ def only_the_last_chunk_of_a_dead_letter_is_acknowledged(patches: Patches) -> No
     chunk of the original is acknowledged."""
 
     def copied(original: Any, self: Any, message: Any) -> None:
-        self._tracker._chunked.pop(message.entry.place, None)
+        self._tracker._chunked.pop(message.entry.position, None)
         original(self, message)
 
     patches.around(AckCommands, "copied", copied)

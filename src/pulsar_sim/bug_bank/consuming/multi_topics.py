@@ -319,10 +319,10 @@ def a_cumulative_acknowledgement_goes_to_all(patches: Patches) -> None:
 
     def acknowledge_cumulative(self: Any, what: Any) -> None:
         for _, part in self.spread_one(what):
-            place = part.message_id if isinstance(part, Message) else part
+            position = part.message_id if isinstance(part, Message) else part
             for member in self._members.values():
                 member.consumer.acknowledge_cumulative(
-                    place._replace(partition=member.consumer.topic.partition)
+                    position._replace(partition=member.consumer.topic.partition)
                 )
 
     patches.replace(MultiTopicsAckCommands, "acknowledge_cumulative", acknowledge_cumulative)
@@ -397,12 +397,12 @@ def a_seek_moves_the_first_topic_only(patches: Patches) -> None:
     """A seek to a position that has a meaning in every topic is passed on to one topic only."""
     from pulsar_sansio.client.multi_topics import commands as topics_commands
 
-    def places(original: Any, *arguments: Any) -> Any:
+    def positions(original: Any, *arguments: Any) -> Any:
         found = original(*arguments)
         first = min(found, default=None)
-        return {name: place for name, place in found.items() if name == first}
+        return {name: position for name, position in found.items() if name == first}
 
-    patches.around(topics_commands, "seek_positions", places)
+    patches.around(topics_commands, "seek_positions", positions)
 
 
 @bug("own", caught_by=("INV-C7", "INV-C4", "INV-C15", "INV-C3"), needs=[group_needs.tours])

@@ -19,9 +19,9 @@ from ..preconditions import reading as reading_needs
 def acknowledged_neighbours_are_delivered_again(patches: Patches) -> None:
     """The client forgets what is acknowledged of a batch when the batch is redelivered."""
 
-    def batch(original: Any, self: Any, place: Any, *arguments: Any) -> Any:
-        self._batches.pop(place, None)
-        return original(self, place, *arguments)
+    def batch(original: Any, self: Any, position: Any, *arguments: Any) -> Any:
+        self._batches.pop(position, None)
+        return original(self, position, *arguments)
 
     patches.around(AckTracker, "batch", batch)
 
@@ -42,7 +42,7 @@ def acknowledged_neighbours_are_copied(patches: Patches) -> None:
 @bug("own", caught_by=("INV-C9",), needs=[needs.bad_messages])
 def asked_for_while_neighbours_wait(patches: Patches) -> None:
     """A batch is asked for when the delay of one message is over, whatever the others are doing."""
-    patches.replace(HeldBack, "sort", lambda self, places, delay: list(places))
+    patches.replace(HeldBack, "sort", lambda self, positions, delay: list(positions))
 
 
 @bug("own", caught_by=("INV-C9", "INV-N5"), needs=[needs.bad_messages])
@@ -68,7 +68,7 @@ def a_copy_acknowledges_the_whole_batch(patches: Patches) -> None:
     """One message of a batch is copied, and all of the batch is acknowledged."""
 
     def copied(self: Any, record: Any, index: int) -> Any:
-        return record, self.entry(record.place)
+        return record, self.entry(record.position)
 
     patches.replace(AckTracker, "copied", copied)
 
@@ -84,8 +84,8 @@ def acknowledged_in_the_queue_and_delivered(patches: Patches) -> None:
 def a_delay_is_cut_short_by_a_neighbour(patches: Patches) -> None:
     """A batch is asked for when the delay of the first message is over, not of the last."""
 
-    def add_message(self: Any, place: Any, redelivery_count: int, now: int) -> None:
-        self.add_after_delay(place, redelivery_count, now)
+    def add_message(self: Any, position: Any, redelivery_count: int, now: int) -> None:
+        self.add_after_delay(position, redelivery_count, now)
 
     patches.replace(NegativeAcknowledgements, "add_message", add_message)
 

@@ -165,11 +165,11 @@ def seeks_overtake_each_other(patches: Patches) -> None:
 def messages_before_the_start_keep_their_permits(patches: Patches) -> None:
     """A message that is dropped because it lies before the place that was sought gives no permits back."""
 
-    def skip(self: Any, place: Any) -> None:
+    def skip(self: Any, position: Any) -> None:
         self.counters.before_start += 1
-        self._pass(place)
+        self._pass(position)
         if self._durable:
-            self._finished(place)
+            self._finished(position)
 
     patches.replace(Arrival, "_skip", skip)
 
@@ -257,7 +257,7 @@ def a_reader_acknowledges_what_it_was_not_asked_for(patches: Patches) -> None:
     def read(original: Any, self: Any) -> None:
         last = self._queue.last
         if last is not None:
-            ledger, entry = last[0].place
+            ledger, entry = last[0].position
             self.acknowledge_cumulative(MessageId(ledger, entry + 1))
 
     patches.around(Reader, "_acknowledge_read", read)

@@ -19,17 +19,17 @@ def refused_messages_time_out_as_well(patches: Patches) -> None:
     again."""
     refusing = False
 
-    def negative_acknowledge(original: Any, self: Any, places: Any, batches: Any) -> None:
+    def negative_acknowledge(original: Any, self: Any, positions: Any, batches: Any) -> None:
         nonlocal refusing
         refusing = True
         try:
-            original(self, places, batches)
+            original(self, positions, batches)
         finally:
             refusing = False
 
-    def discard(original: Any, self: Any, place: Any) -> None:
+    def discard(original: Any, self: Any, position: Any) -> None:
         if not refusing:
-            original(self, place)
+            original(self, position)
 
     patches.around(Redelivery, "negative_acknowledge", negative_acknowledge)
     patches.around(AcknowledgementTimeout, "discard", discard)
@@ -52,8 +52,8 @@ def tracked_after_it_was_acknowledged(patches: Patches) -> None:
         before = dict(tracked._due._when) if tracked is not None else {}
         result = original(self, what)
         if tracked is not None:
-            for place, when in before.items():
-                tracked._due.move(place, when)
+            for position, when in before.items():
+                tracked._due.move(position, when)
         return result
 
     patches.around(AckCommands, "acknowledge", acknowledge)
@@ -94,7 +94,7 @@ def one_message_takes_its_batch_off_the_tracker(patches: Patches) -> None:
     def acknowledge(original: Any, self: Any, what: Any) -> Any:
         result = original(self, what)
         if isinstance(what, Message):
-            self._redelivery.acknowledged(what.entry.place)
+            self._redelivery.acknowledged(what.entry.position)
         return result
 
     patches.around(AckCommands, "acknowledge", acknowledge)
@@ -115,8 +115,8 @@ def refusals_do_not_grow(patches: Patches) -> None:
     """The client asks for a message negatively acknowledged many times as soon as for one negatively
     acknowledged once."""
 
-    def add(original: Any, self: Any, place: Any, redelivery_count: int, now: int) -> None:
-        original(self, place, 0, now)
+    def add(original: Any, self: Any, position: Any, redelivery_count: int, now: int) -> None:
+        original(self, position, 0, now)
 
     patches.around(NegativeAcknowledgements, "add_after_delay", add)
 
@@ -131,9 +131,9 @@ def passed_over_means_judged(patches: Patches) -> None:
 def refusals_are_asked_for_much_too_late(patches: Patches) -> None:
     """A negatively acknowledged message is redelivered after thirty times its delay."""
 
-    def add(original: Any, self: Any, place: Any, redelivery_count: int, now: int) -> None:
+    def add(original: Any, self: Any, position: Any, redelivery_count: int, now: int) -> None:
         delay, _ = self._delays[min(redelivery_count, len(self._delays) - 1)]
-        original(self, place, redelivery_count, now, 30 * delay + 3_000_000_000)
+        original(self, position, redelivery_count, now, 30 * delay + 3_000_000_000)
 
     patches.around(NegativeAcknowledgements, "add_after_delay", add)
 

@@ -90,7 +90,7 @@ Admission: _unsealed=empty waits_for_memory=False was_full=False
 Interception: _messages=empty
 KeyBatches: _batches=empty _extra=0 count=0 highest=-1 size=0
 LastMessage: _open=empty _slot=unset
-CopyProducer: _posted=empty _waiting=empty
+CopyProducer: _in_flight=empty _waiting=empty
 LetterTopics: _pending_copies=empty _moves=0 _requests=empty _slot=unset
 MemoryLimit: _borrowers=empty _untold=empty blocked=False turn=0
 MergedQueue: _has_turn=empty _turns=empty announced=False run_length=0

@@ -113,7 +113,7 @@ async def test_head_is_get_without_the_body(admin: EmbeddedBroker) -> None:
         assert (await read_answer(stream))[2] == b'["public","pulsar"]', "nothing was left between"
 
 
-async def test_who_waits_for_100_continue_gets_it(admin: EmbeddedBroker) -> None:
+async def test_a_client_that_waits_for_100_continue_gets_it(admin: EmbeddedBroker) -> None:
     async with connected(admin) as stream:
         head = b"Content-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
         await stream.send_all(b"PUT " + TOPICS + b"/t" + HOST + head)
@@ -122,7 +122,7 @@ async def test_who_waits_for_100_continue_gets_it(admin: EmbeddedBroker) -> None
         assert (await read_answer(stream))[0] == 204
 
 
-async def test_who_would_send_too_much_is_told_before(admin: EmbeddedBroker) -> None:
+async def test_a_client_that_would_send_too_much_is_told_before(admin: EmbeddedBroker) -> None:
     async with connected(admin) as stream:
         head = b"Content-Length: 999999999\r\nExpect: 100-continue\r\n\r\n"
         await stream.send_all(b"PUT " + TOPICS + b"/t" + HOST + head)
@@ -250,7 +250,9 @@ async def test_slow_clients_are_let_go_in_time(autojump_clock: trio.testing.Mock
             assert trio.current_time() < listener.REQUEST_TIME + 10
 
 
-async def test_who_does_not_read_the_answers_is_let_go(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_client_that_does_not_read_the_answers_is_disconnected(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async with open_broker(http_port=0) as admin:
         for number in range(200):
             admin.create_topic(f"{'long' * 500}-{number}")
@@ -318,14 +320,14 @@ async def test_one_request_at_a_time_and_others_between(
 
     monkeypatch.setattr(listener, "TABLE", Table([("GET", "/slow", slow)], no_such_path))
 
-    async def somebody_else() -> None:
+    async def another_client() -> None:
         while True:
             happened.append("turn")
             await trio.lowlevel.checkpoint()
 
     async with trio.open_nursery() as nursery:
         streams = [await trio.open_tcp_stream("127.0.0.1", admin.http_port or 0) for _ in range(30)]
-        nursery.start_soon(somebody_else)
+        nursery.start_soon(another_client)
         for stream in streams:
             await stream.send_all(b"GET /slow" + HOST + b"\r\n")
         for stream in streams:
@@ -338,9 +340,7 @@ async def test_one_request_at_a_time_and_others_between(
 
 
 @pytest.mark.slow
-async def test_answers_that_nobody_reads_have_a_limit(
-    admin: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_unread_answers_have_a_limit(admin: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     def much(broker: Administrator, request: Request) -> Answer:
         return Answer(200, b"x" * 16_000_000)
 

@@ -65,7 +65,7 @@ async def test_it_reads_our_dead_letters(broker: OurBroker, topic: str) -> None:
     assert properties.keys() >= ORIGIN
 
 
-async def test_it_reads_what_we_put_off(broker: OurBroker, topic: str) -> None:
+async def test_it_reads_what_we_reconsume_later(broker: OurBroker, topic: str) -> None:
     """From our retry topic: a broker that looks once a second gives it out at once."""
 
     def read(consumer: Any) -> Any:

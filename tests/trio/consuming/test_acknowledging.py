@@ -75,7 +75,7 @@ async def test_only_a_consumer_with_retry_can_consume_later(client: Client) -> N
         consumer.acknowledge(message)
 
 
-async def test_of_several_put_off_each_is_tried(client: Client) -> None:
+async def test_each_of_several_reconsumed_later_is_tried(client: Client) -> None:
     """A message of another consumer is refused, and the others are copied all the same."""
     async with (
         client.subscribe("t", "s", kind="shared", retry=True) as consumer,
@@ -96,7 +96,7 @@ async def test_of_several_put_off_each_is_tried(client: Client) -> None:
 
 
 @pytest.mark.parametrize("cumulative", [False, True])
-async def test_a_copy_that_nobody_waits_for_is_made_all_the_same(client: Client, cumulative: bool) -> None:
+async def test_the_copy_of_a_cancelled_call_is_made(client: Client, cumulative: bool) -> None:
     async with (
         client.subscribe("t", "s", kind="exclusive", retry=True) as consumer,
         client.create_producer("t") as producer,

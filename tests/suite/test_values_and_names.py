@@ -25,6 +25,7 @@ STAMPING = {
 
 @pytest.mark.parametrize("batching", [True, False], ids=["batched", "unbatched"])
 async def test_payloads_of_every_kind(client: Client, topic: str, batching: bool) -> None:
+    """Rule SCHEMA-01."""
     options = {} if batching else {"batching": None}
     async with (
         client.subscribe(topic, "sub") as consumer,

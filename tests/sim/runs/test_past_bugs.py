@@ -26,7 +26,7 @@ def test_a_refused_cumulative_acknowledgement_can_be_repeated() -> None:
         )
 
 
-def test_who_waits_for_a_producer_or_consumer_hears_that_the_client_is_closed() -> None:
+def test_opening_a_producer_or_consumer_fails_when_the_client_is_closed() -> None:
     """One that was never ready was closed without a word."""
     script = Script()
     script.answers_lookups = False
