@@ -183,7 +183,39 @@ _NAMES = (
     "pulsar://٣:٣",
     "pulsar://xn--nxasmq6b:1",
     "http://host",
+    "https://host:8443/path?a=b#c",
+    "//other/path",
+    "../../up",
+    "/a b",
 )
+
+
+_BODIES = (
+    b'{"partitions": 3, "deleted": false}',
+    b'{"partitions": 1000000}',
+    b'{"partitions": -1}',
+    b'["persistent://public/default/t-partition-0", "x", "kafka://a/b/c"]',
+    b'{"reason": "no"}',
+    b"[" * 200,
+    b"",
+    b"\xff\xfe",
+)
+
+
+def _http_answers(draws: Draws) -> Iterator[bytes]:
+    for body in _BODIES:
+        length = b"Content-Length: %d\r\n\r\n" % len(body)
+        chunks = b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+        for rest in (length + body, b"\r\n" + body, chunks):
+            for kind in (b"\0", b"\1"):
+                yield draws.blob(1) + kind + b"HTTP/1.1 200 OK\r\n" + rest
+    for status in (204, 307, 401, 404, 429, 503, 999):
+        for location in (b"/x", b"http://other/", b"https://web/", b"http://[", b"\xff"):
+            head = b"HTTP/1.1 %d x\r\nLocation: %b\r\nContent-Length: 0\r\n\r\n" % (status, location)
+            yield draws.blob(1) + b"\0" + head
+    yield b"\7\0HTTP/1.1 103 Early\r\n\r\nHTTP/1.0 200 OK\r\n\r\n" + _BODIES[0]
+    yield b"\7\0SSH-2.0\r\n\r\n"
+    yield b"\7\0HTTP/1.1 101 x\r\nUpgrade: y\r\n\r\n"
 
 
 def _texts(draws: Draws) -> Iterator[bytes]:
@@ -209,5 +241,6 @@ _SEEDS: dict[str, Callable[[Draws], Iterator[bytes]]] = {
     "ack_sets": _sets,
     "message_id": _headers(proto.MessageIdData.DESCRIPTOR, 40),
     "names": _texts,
+    "http_answer": _http_answers,
     **dict.fromkeys(MACHINES, _decisions),
 }

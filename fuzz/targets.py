@@ -7,7 +7,7 @@ reading of the same bytes.
 
 from collections.abc import Callable
 
-from fuzz import reference
+from fuzz import reference, web_server
 from fuzz.broker_side import BrokerRound
 from fuzz.client_side import ClientRound
 from fuzz.draws import Draws
@@ -24,6 +24,7 @@ from pulsar_sansio import (
 )
 from pulsar_sansio.core.buffers import ReceiveBuffer
 from pulsar_sansio.model.errors import DecompressionFailed, FrameError, RemoteProtocolError
+from pulsar_sansio.model.http_url import HttpUrl
 from pulsar_sansio.wire import (
     MESSAGE_TAG,
     Ack,
@@ -308,6 +309,18 @@ def names(data: bytes) -> None:
         for address in url.addresses:
             assert address.host
             assert 1 <= address.port <= 65535
+    try:
+        target = HttpUrl.parse("http://host/a").joined(text)
+    except InvalidServiceUrl as error:
+        str(error)
+    else:
+        assert HttpUrl.parse(str(target)) == target
+        assert target.target.isascii()
+
+
+def http_answer(data: bytes) -> None:
+    """The answer of a web server to a lookup."""
+    web_server.answer(data)
 
 
 def scenario(data: bytes) -> None:
@@ -334,6 +347,7 @@ TARGETS: dict[str, Target] = {
         ack_sets,
         message_id,
         names,
+        http_answer,
         scenario,
         broker,
     )

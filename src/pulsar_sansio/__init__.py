@@ -48,11 +48,13 @@ from .client.statistics import ConsumerStatistics, ProducerStatistics, SendLaten
 from .model.checkpoint import decode_checkpoint, encode_checkpoint
 from .model.config import (
     NO_REPLICATION,
+    AutoFailover,
     BatchingPolicy,
     BatchReceivePolicy,
     ClientConfig,
     CompressionType,
     ConsumerSpec,
+    ControlledFailover,
     CustomRouter,
     DeadLetterPolicy,
     HashingScheme,
@@ -170,10 +172,12 @@ __all__ = [
     "ArrivalCounters",
     # what people ask for
     "NO_REPLICATION",
+    "AutoFailover",
     "BatchingPolicy",
     "BatchReceivePolicy",
     "ClientConfig",
     "CompressionType",
+    "ControlledFailover",
     "ConsumerSpec",
     "ConsumerStatistics",
     "DeadLetterPolicy",

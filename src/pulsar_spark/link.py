@@ -73,7 +73,7 @@ class Link:
         client_config.setdefault("create_topics", False)
         config = ClientConfig(service_url, **access.client_config(), **client_config)
         self._access = access
-        encrypts = ServiceUrl.parse(service_url).tls
+        encrypts = ServiceUrl.of_broker(service_url).tls
         self._context = ReloadedContext(access.tls_config()) if encrypts else None
         self.service_url = service_url
         self.closed = False

@@ -12,9 +12,6 @@ from pulsar_sansio import WrongArguments, did_you_mean
 
 _NO_SCHEMAS = "schemas are not supported yet, values are bytes"
 _NO_ENCRYPTION = "encryption is not supported yet"
-_NO_FAILOVER = (
-    "failover between clusters is not supported yet, client.update_service_url(url) moves to another"
-)
 _HANDLER = "await consumer.run(handler) calls an async function for each message"
 _SECONDS_HERE = "in seconds here"
 
@@ -169,8 +166,11 @@ MODULE = {
     "AuthenticationOauth2": "OAuth2 is not supported yet, Token(function) asks a function for each token",
     "AuthenticationTLS": "MutualTls",
     "AuthenticationToken": "Token",
-    "AutoClusterFailover": _NO_FAILOVER,
-    "ServiceInfoProvider": _NO_FAILOVER,
+    "AutoClusterFailover": "AutoFailover",
+    "ServiceInfoProvider": (
+        "providers of an application's own are not supported yet, there are ControlledFailover and "
+        "client.update_service_url(url)"
+    ),
     "CryptoKeyReader": _NO_ENCRYPTION,
     "EncryptionKey": _NO_ENCRYPTION,
     "schema": _NO_SCHEMAS,

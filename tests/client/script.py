@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from pulsar_sansio.client.client import Client
+from pulsar_sansio.client.connecting.connection import Connection
 from pulsar_sansio.client.outputs import (
     NOTICES,
     Connect,
@@ -124,6 +125,12 @@ class Script:
             self.client.handle_deadline(self.now)
             self.drain()
         self.now = end
+
+    def connection(self, link: int) -> Connection:
+        """Return the connection to a broker over this link."""
+        found = self.client._links.open[link]
+        assert isinstance(found, Connection)
+        return found
 
     # --- the broker's side ---
 

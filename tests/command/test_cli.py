@@ -221,7 +221,7 @@ def test_the_url_may_come_from_the_environment(
         (["broker", "--http-port", "x"], 2, "a port from 0 to 65535, not 'x'"),
         (["produce", "t", "--count", "x"], 2, "not 'x'"),
         (["produce", "t", "--rate", "0"], 2, "more than 0, not '0'"),
-        (["produce", "t", "--count", "1", "--url", "http://localhost"], 2, "begins with pulsar://"),
+        (["produce", "t", "--count", "1", "--url", "ftp://localhost"], 2, "begins with pulsar://"),
         (["broker", "--tls-port", "x"], 2, "a whole number from 0 to 65535, not 'x'"),
         (["broker", "--tls-port", "0"], 2, "needs tlsCertificateFilePath (--tls-certificate)"),
         (["broker", "--tls-certificate", "/no/file", "--tls-port", "0"], 2, "'/no/file': No such file"),

@@ -25,6 +25,8 @@ def listen(hear: Hear, is_on: Callable[[], bool]) -> None:
 
 def _listen_at(machine: type[Any], me: Side, one_peer: bool, hear: Hear, is_on: Callable[[], bool]) -> None:
     sessions: WeakKeyDictionary[Any, dict[int, Session]] = WeakKeyDictionary()
+    over_http: WeakKeyDictionary[Any, set[int]] = WeakKeyDictionary()
+    """The links of each client over which it has sent an HTTP request."""
     receive_data, data_to_send = machine.receive_data, machine.data_to_send
 
     def session(root: Any, link: int) -> Session:
@@ -37,14 +39,17 @@ def _listen_at(machine: type[Any], me: Side, one_peer: bool, hear: Hear, is_on: 
             hear(me, violation)
 
     def received(self: Any, now: int, link: int, data: bytes) -> None:
-        if is_on():
+        if is_on() and link not in over_http.get(self, ()):
             feed(self, link, me.other, bytes(data))
         receive_data(self, now, link, data)
 
     def to_send(self: Any, link: int) -> Sequence[bytes]:
         chunks: Sequence[bytes] = data_to_send(self, link)
         if is_on() and chunks:
-            feed(self, link, me, b"".join(chunks))
+            if chunks[0].startswith(b"GET "):  # no frame begins so: its size would be beyond any limit
+                over_http.setdefault(self, set()).add(link)
+            else:
+                feed(self, link, me, b"".join(chunks))
         return chunks
 
     machine.receive_data, machine.data_to_send = received, to_send

@@ -34,7 +34,7 @@ def test_what_a_client_writes_is_judged() -> None:
         script = Script()
         _, link = script.ready_producer()
         assert broken() == []
-        script.client._services.pool.links[link].write(encode_flow(0, 0))
+        script.connection(link).write(encode_flow(0, 0))
         script.pull(link)
         assert "FLOW-08" in broken()
         assert "FLOW-08" not in broken("FLOW-08")
@@ -70,7 +70,7 @@ from pulsar_sansio.wire import encode_flow
 from tests.client.script import Script
 script = Script()
 _, link = script.ready_producer()
-script.client._services.pool.links[link].write(encode_flow(0, 0))
+script.connection(link).write(encode_flow(0, 0))
 script.pull(link)
 """
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -176,7 +176,7 @@ CANARIES: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None], str]] = {
         lambda patch: patch.setattr(
             Connection,
             "_on_topic_migrated",
-            lambda self, _: self._services.pool.close_all(RuntimeError("all")),
+            lambda self, _: self._services.links.close_all(RuntimeError("all")),
         ),
         "which is on another link",
     ),

@@ -8,6 +8,8 @@ from pulsar_sansio.model.service_url import Address, ServiceUrl
 URLS = [
     ("pulsar://localhost", False, [Address("localhost", 6650)]),
     ("pulsar+ssl://localhost/", True, [Address("localhost", 6651)]),
+    ("http://localhost", False, [Address("localhost", 80)]),
+    ("https://a,b:8443", True, [Address("a", 443), Address("b", 8443)]),
     ("PULSAR://a:1,b,[::1]:65535", False, [Address("a", 1), Address("b", 6650), Address("::1", 65535)]),
 ]
 
@@ -16,12 +18,14 @@ URLS = [
 def test_service_urls(text: str, tls: bool, addresses: list[Address]) -> None:
     url = ServiceUrl.parse(text)
     assert (url.tls, list(url.addresses)) == (tls, addresses)
+    assert url.http == text.startswith("http")
     assert ServiceUrl.parse(str(url)) == url
 
 
 REFUSED_URLS = [
     ("localhost:6650", "no scheme"),
-    ("http://localhost", "found 'http'"),
+    ("ftp://localhost", "found 'ftp'"),
+    ("http://localhost/admin", "nothing may follow"),
     ("pulsar://", "no host"),
     ("pulsar://a:0", "port 0"),
     ("pulsar://a:65536", "1 to 65535"),
@@ -54,3 +58,9 @@ def test_a_secret_in_a_url_is_not_repeated(text: str) -> None:
 def test_a_url_is_text(value: object) -> None:
     with pytest.raises(InvalidConfiguration):
         ServiceUrl.parse(value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["http://localhost", "https://localhost:6651", "localhost"])
+def test_a_broker_is_not_asked_over_http(text: str) -> None:
+    with pytest.raises(InvalidServiceUrl):
+        ServiceUrl.of_broker(text)

@@ -71,8 +71,7 @@ def test_attributes(theirs: type, ours: type, told: dict[str, str]) -> None:
     [
         ("AuthenticationAthenz", "AthenZ"),
         ("AuthenticationOauth2", "OAuth2"),
-        ("AutoClusterFailover", "failover between clusters"),
-        ("ServiceInfoProvider", "failover between clusters"),
+        ("ServiceInfoProvider", "providers of an application's own"),
         ("CryptoKeyReader", "encryption"),
         ("EncryptionKey", "encryption"),
         ("schema", "schemas"),
@@ -86,9 +85,14 @@ def test_the_error_for_a_missing_feature_names_it(name: str, missing: str) -> No
 
 @pytest.mark.parametrize(
     ("name", "ours"),
-    [("AuthenticationToken", "Token"), ("AuthenticationTLS", "MutualTls"), ("AuthenticationBasic", "Basic")],
+    [
+        ("AuthenticationToken", "Token"),
+        ("AuthenticationTLS", "MutualTls"),
+        ("AuthenticationBasic", "Basic"),
+        ("AutoClusterFailover", "AutoFailover"),
+    ],
 )
-def test_the_error_for_the_official_name_of_an_identity_has_ours(name: str, ours: str) -> None:
+def test_the_error_for_the_official_name_has_ours(name: str, ours: str) -> None:
     assert hasattr(pulsar, name)
     with pytest.raises(UnknownName, match=f"did you mean '{ours}'"):
         getattr(pulsar_trio, name)

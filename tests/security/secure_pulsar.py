@@ -38,6 +38,7 @@ class SecurePulsar:
     pulsar: RealPulsar
     authority: Authority
     tls_port: int
+    web_port_tls: int
 
     @property
     def url(self) -> str:
@@ -46,6 +47,10 @@ class SecurePulsar:
     @property
     def tls_url(self) -> str:
         return f"pulsar+ssl://localhost:{self.tls_port}"
+
+    @property
+    def https_url(self) -> str:
+        return f"https://localhost:{self.web_port_tls}"
 
 
 @contextmanager
@@ -79,4 +84,4 @@ def secure_pulsar(folder: Path) -> Iterator[SecurePulsar]:
             pulsar.admin.request(
                 "POST", f"/admin/v2/namespaces/public/default/permissions/{role}", ["produce", "consume"]
             )
-        yield SecurePulsar(pulsar, authority, tls_port)
+        yield SecurePulsar(pulsar, authority, tls_port, web_port_tls)

@@ -105,6 +105,43 @@ async def test_a_client_certificate_is_the_identity(secure: SecurePulsar) -> Non
 
 
 @pytest.mark.parametrize(
+    "identity", [Token(token_of("worker")), Basic("worker", PASSWORD), MutualTls()], ids=repr
+)
+async def test_each_identity_finds_the_broker_by_https(
+    secure: SecurePulsar, identity: Authentication
+) -> None:
+    """The broker asks HTTP and the binary protocol for the same credentials."""
+    own = secure.authority.issue(common_name="worker")
+    shown: dict[str, Any] = (
+        {"certificate": own.certificate, "key": own.key} if isinstance(identity, MutualTls) else {}
+    )
+    tls = TlsConfig(trust=secure.authority.file, **shown)
+    await exchange(secure.https_url, tls=tls, authentication=identity)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [None, Token(token_of("worker", key=b"another key of the same length!!")), Basic("worker", "wrong")],
+    ids=["none", "another key", "wrong password"],
+)
+async def test_wrong_credentials_by_https(secure: SecurePulsar, wrong: Authentication | None) -> None:
+    tls = TlsConfig(trust=secure.authority.file)
+    with pytest.raises(AuthenticationError), trio.fail_after(20):
+        async with open_client(secure.https_url, tls=tls, authentication=wrong) as client:
+            async with client.create_producer(new_topic()):
+                pass
+
+
+async def test_a_role_without_permission_by_https(secure: SecurePulsar) -> None:
+    tls = TlsConfig(trust=secure.authority.file)
+    guest = Token(token_of("guest"))
+    with pytest.raises(AuthorizationError), trio.fail_after(20):
+        async with open_client(secure.https_url, tls=tls, authentication=guest) as client:
+            async with client.create_producer(new_topic()):
+                pass
+
+
+@pytest.mark.parametrize(
     "wrong",
     [
         Token(token_of("worker", key=b"another key of the same length!!")),

@@ -10,6 +10,7 @@ from contextlib import closing, suppress
 import pytest
 
 from pulsar_sansio import LATEST, ConsumerBusy, PulsarError, TopicNotFound
+from pulsar_sansio.client.connecting.connection import Connection
 from pulsar_spark import link as link_module
 from pulsar_spark.errors import LinkTimeout
 from pulsar_spark.link import Link, last_of, open_link, wall_time
@@ -201,7 +202,8 @@ def test_a_peer_that_reads_slowly() -> None:
         with pytest.raises(LinkTimeout):
             link.partitions("t", timeout=0.1)
         (number,) = link._sockets
-        connection = link.client._services.pool.links[number]
+        connection = link.client._links.open[number]
+        assert isinstance(connection, Connection)
         connection.write([bytes(1 << 20) for _ in range(20)])
         link.serve()
         assert link._unwritten

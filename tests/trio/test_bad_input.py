@@ -41,7 +41,8 @@ HASTY = {"operation_timeout": 0.3, "initial_backoff": 0.02, "connect_timeout": 0
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("http://localhost:6650", "begins with pulsar://.*'http'; lookup over HTTP is not supported yet"),
+        ("ftp://localhost:6650", "begins with pulsar://.*'ftp'"),
+        ("http://localhost:8080/admin", "nothing may follow"),
         ("localhost:6650", "no scheme"),
         ("pulsar://localhost:0", "port 0 is out of range"),
         ("pulsar://localhost:65536", "port of 1 to 65535"),

@@ -70,7 +70,7 @@ async def test_another_service_url(nursery: trio.Nursery) -> None:
             assert (await first_value(client)).value == b"latter"
             wrong: Any = client
             with pytest.raises(InvalidServiceUrl, match="begins with pulsar://"):
-                client.update_service_url("http://localhost")
+                client.update_service_url("ftp://localhost")
             with pytest.raises(NotAwaitable, match=r"^update_service_url is a plain call"):
                 await wrong.update_service_url(latter.url)
         with pytest.raises(ResourceClosed):

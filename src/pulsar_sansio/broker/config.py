@@ -149,9 +149,9 @@ class BrokerConfig:
         )
 
     def __post_init__(self) -> None:
-        ServiceUrl.parse(self.service_url)
+        ServiceUrl.of_broker(self.service_url)
         if self.service_url_tls is not None:
-            ServiceUrl.parse(self.service_url_tls)
+            ServiceUrl.of_broker(self.service_url_tls)
         web = self.web_service_url
         if web is not None and not (isinstance(web, str) and web.startswith("http://")):
             raise InvalidConfiguration(f"web_service_url: http://host:port or None, not {web!r}")

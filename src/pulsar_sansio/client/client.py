@@ -37,12 +37,21 @@ from .commands.positions import PositionCommands
 from .commands.producers import ProducerCommands
 from .commands.table_views import TableCommands
 from .commands.topic_queries import TopicQueries
-from .connecting.lookup import Lookup
+from .connecting.broker_addresses import BrokerAddresses
+from .connecting.links import Links
 from .connecting.pool import Pool
 from .connecting.requests import Requests
 from .connecting.services import ClientContext, Services
 from .explanation import under
-from .outputs import ConsumerInterceptorFailed, InterceptorFailed, Output, RequestDone
+from .failover import failover_of
+from .lookup.lookup import Lookup
+from .outputs import (
+    ConsumerInterceptorFailed,
+    InterceptorFailed,
+    Output,
+    RequestDone,
+    ServiceUrlSwitched,
+)
 
 
 class Client:
@@ -64,8 +73,11 @@ class Client:
         empty."""
         self._services = services = Services(context, config, self._ended)
         services.requests = Requests(services)
-        services.lookup = Lookup(services, ServiceUrl.parse(config.service_url))
+        services.addresses = BrokerAddresses(services, ServiceUrl.parse(config.service_url))
+        services.links = self._links = Links()
         services.pool = Pool(services)
+        services.lookup = Lookup(services)
+        self._failover = failover_of(services, self._switch)
         if wall_time is not None:
             services.record_wall_time(wall_time)
         self._handles = handles = OpenHandles(context)
@@ -137,54 +149,49 @@ class Client:
     def connected(self, now: int, link: int) -> None:
         """The link asked for by `Connect(link, …)` is open."""
         self._context.now = now
-        connection = self._services.pool.links.get(link)
-        if connection is not None:
-            connection.opened()
+        owner = self._links.open.get(link)
+        if owner is not None:
+            owner.opened()
 
     def receive_data(self, now: int, link: int, data: bytes | bytearray | memoryview) -> None:
         """Bytes came over the link."""
         self._context.now = now
-        connection = self._services.pool.links.get(link)
-        if connection is not None:
-            connection.receive(data if type(data) is bytes else bytes(data))
+        owner = self._links.open.get(link)
+        if owner is not None:
+            owner.receive(data if type(data) is bytes else bytes(data))
 
     def receive_eof(self, now: int, link: int) -> None:
         """The peer will send nothing more, so the client gives the link up."""
-        connection = self._services.pool.links.get(link)
-        unanswered = connection is not None and connection.unanswered
-        hint = " without an answer to CONNECT (a port for pulsar+ssl:// does that)" if unanswered else ""
-        self._lost(now, link, f"the peer closed the connection{hint}", already_gone=False)
+        self._context.now = now
+        owner = self._links.open.get(link)
+        if owner is not None:
+            owner.receive_eof()
 
     def disconnected(self, now: int, link: int, reason: str | TlsError) -> None:
         """The link is gone for good, or could not be opened. `reason`: a `TlsError` when the TLS handshake
         failed, which then is the error of everything that waits for the link."""
-        self._lost(now, link, reason, already_gone=True)
+        self._context.now = now
+        owner = self._links.open.get(link)
+        if owner is None:
+            self._links.left.pop(link, None)
+            return
+        cause = reason if isinstance(reason, TlsError) else ConnectionLost(f"{owner.physical}: {reason}")
+        owner.close(cause, already_gone=True)
 
     def provide_credentials(self, now: int, link: int, credentials: Secret) -> None:
         """Answer `CredentialsWanted`: these are the credentials. An answer for a link that is gone is
         ignored."""
         self._context.now = now
-        connection = self._services.pool.links.get(link)
-        if connection is not None:
-            connection.credentials.provided(credentials)
+        owner = self._links.open.get(link)
+        if owner is not None:
+            owner.credentials.provided(credentials)
 
     def refuse_credentials(self, now: int, link: int, error: CredentialsFailed) -> None:
         """Answer `CredentialsWanted`: there are no credentials, because of `error`. The link ends."""
         self._context.now = now
-        connection = self._services.pool.links.get(link)
-        if connection is not None:
-            connection.close(error)
-
-    def _lost(self, now: int, link: int, reason: str | TlsError, *, already_gone: bool) -> None:
-        self._context.now = now
-        connection = self._services.pool.links.get(link)
-        if connection is not None:
-            cause = (
-                reason if isinstance(reason, TlsError) else ConnectionLost(f"{connection.physical}: {reason}")
-            )
-            connection.close(cause, already_gone=already_gone)
-        elif already_gone:
-            self._services.pool.left.pop(link, None)
+        owner = self._links.open.get(link)
+        if owner is not None:
+            owner.close(error)
 
     def handle_deadline(self, now: int) -> None:
         """Run the timers that are due. The call is harmless when none is."""
@@ -204,11 +211,10 @@ class Client:
 
     def data_to_send(self, link: int) -> list[bytes]:
         """Return chunks to write to the link, in order, each once; an empty list for a link that is gone."""
-        pool = self._services.pool
-        connection = pool.links.get(link)
-        if connection is not None:
-            return connection.data_to_send()
-        return pool.left.pop(link, [])
+        owner = self._links.open.get(link)
+        if owner is not None:
+            return owner.data_to_send()
+        return self._links.left.pop(link, [])
 
     def next_deadline(self) -> int | None:
         """Return the latest moment for the next `handle_deadline`; None means never."""
@@ -217,7 +223,7 @@ class Client:
     @property
     def links(self) -> Sequence[int]:
         """The links that are open or being opened."""
-        return tuple(self._services.pool.links)
+        return tuple(self._links.open)
 
     @property
     def memory_held(self) -> int:
@@ -252,16 +258,31 @@ class Client:
 
     def update_service_url(self, now: int, url: str) -> None:
         """Find brokers by this URL from now on (rule CLIENT-21). Every connection is ended; producers and
-        consumers reconnect by the new URL. Raises `InvalidServiceUrl`, `ClosedError`."""
+        consumers reconnect by the new URL. Raises `InvalidServiceUrl`, `ClosedError`, and
+        `LocalProtocolError` for a client with a `failover`, which chooses the URL itself."""
         self._handles.check_open()
+        if self._failover is not None:
+            raise LocalProtocolError("the failover of this client chooses the service URL")
         service_url = ServiceUrl.parse(url)
-        if self._services.config.sni_proxy is not None and not service_url.tls:
+        if self._services.config.sni_proxy is not None and service_url.scheme != "pulsar+ssl":
             raise InvalidServiceUrl(
                 f"service URL {url!r}: a client with an sni_proxy connects by pulsar+ssl://"
             )
         self._context.now = now
-        self._services.lookup.set_service_url(service_url)
-        self._services.pool.close_all(ConnectionLost("the service URL was changed"))
+        self._use_service_url(service_url)
+
+    def _switch(self, service_url: ServiceUrl, reason: str) -> None:
+        old = self._services.addresses.service_url
+        self._context.emit(ServiceUrlSwitched(str(old), str(service_url), reason))
+        self._use_service_url(service_url)
+
+    def _use_service_url(self, service_url: ServiceUrl) -> None:
+        self._services.addresses.set_service_url(service_url)
+        self._end_links(ConnectionLost("the service URL was changed"))
+
+    def _end_links(self, cause: PulsarError) -> None:
+        self._services.lookup.fail_waiting(cause)
+        self._links.close_all(cause)
 
     def close(self, now: int, identifier: int | None = None) -> int:
         """Close a producer or a consumer, or the whole client (None); `RequestDone` follows.
@@ -342,7 +363,9 @@ class Client:
         if not handles.closing or handles.closed_client or handles.producers or handles.consumers:
             return
         handles.closed_client = True
-        self._services.pool.close_all(ConnectionLost("the client is closed"))
+        if self._failover is not None:
+            self._failover.close()
+        self._end_links(ConnectionLost("the client is closed"))
         for request in self._client_close_requests:
             self._context.emit(RequestDone(request, None))
         self._client_close_requests = []

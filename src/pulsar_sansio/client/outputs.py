@@ -352,6 +352,28 @@ class ConsumerBlocked:
 
 
 @dataclass(slots=True)
+class ServiceUrlSwitched:
+    """The client's `failover` changed the service URL from `old` to `new`; every connection ends.
+
+    `reason`: why, in words.
+    """
+
+    old: str
+    new: str
+    reason: str
+
+
+@dataclass(slots=True)
+class FailoverFailed:
+    """The client's `failover` could choose no cluster, because of `error`; the service URL stays.
+
+    No other cluster is available, or the web service did not answer with one that the client may use.
+    """
+
+    error: PulsarError
+
+
+@dataclass(slots=True)
 class RequestSent:
     """A request was written. Emitted only while `Client.report_requests` is on, like `RequestAnswered`.
 
@@ -378,11 +400,29 @@ class RequestAnswered:
 
 
 Notice = (
-    Retrying | LetterSent | PartitionsAdded | PartitionEnded | ConsumerBlocked | RequestSent | RequestAnswered
+    Retrying
+    | LetterSent
+    | PartitionsAdded
+    | PartitionEnded
+    | ConsumerBlocked
+    | ServiceUrlSwitched
+    | FailoverFailed
+    | RequestSent
+    | RequestAnswered
 )
 
 NOTICES = frozenset(
-    {Retrying, LetterSent, PartitionsAdded, PartitionEnded, ConsumerBlocked, RequestSent, RequestAnswered}
+    {
+        Retrying,
+        LetterSent,
+        PartitionsAdded,
+        PartitionEnded,
+        ConsumerBlocked,
+        ServiceUrlSwitched,
+        FailoverFailed,
+        RequestSent,
+        RequestAnswered,
+    }
 )
 """The types of all notices."""
 

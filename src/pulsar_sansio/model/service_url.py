@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from .errors import InvalidServiceUrl
 
-_DEFAULT_PORTS = {"pulsar": 6650, "pulsar+ssl": 6651}
+_DEFAULT_PORTS = {"pulsar": 6650, "pulsar+ssl": 6651, "http": 80, "https": 443}
 
 _KEPT = 64
 """URLs remembered: a client is sent to the same few brokers again and again."""
@@ -28,11 +28,14 @@ class Address(NamedTuple):
 class ServiceUrl:
     """`pulsar://host[:port][,host[:port]…]`, or `pulsar+ssl://…` for TLS.
 
-    Default ports are 6650 and 6651. Several hosts are tried in turn.
+    `http://…` and `https://…` are for lookups over HTTP. Default ports are 6650, 6651, 80 and 443, as in the
+    Java client. Several hosts are tried in turn.
     """
 
     tls: bool
     addresses: tuple[Address, ...]
+    http: bool = False
+    """True for a URL whose hosts are asked over HTTP; the brokers that they name are not."""
 
     @classmethod
     def parse(cls, text: str) -> "ServiceUrl":
@@ -41,9 +44,23 @@ class ServiceUrl:
             raise InvalidServiceUrl(f"a service URL is text, not {type(text).__name__}")
         return _parse(text)
 
+    @classmethod
+    def of_broker(cls, text: str) -> "ServiceUrl":
+        """Parse the URL of a broker, which is not one of HTTP. Raises `InvalidServiceUrl`."""
+        url = cls.parse(text)
+        if url.http:
+            raise InvalidServiceUrl(f"URL {text!r}: a broker's begins with pulsar:// or pulsar+ssl://")
+        return url
+
+    @property
+    def scheme(self) -> str:
+        """The part before `://`."""
+        if self.http:
+            return "https" if self.tls else "http"
+        return "pulsar+ssl" if self.tls else "pulsar"
+
     def __str__(self) -> str:
-        scheme = "pulsar+ssl" if self.tls else "pulsar"
-        return f"{scheme}://{','.join(map(str, self.addresses))}"
+        return f"{self.scheme}://{','.join(map(str, self.addresses))}"
 
 
 @lru_cache(_KEPT)
@@ -52,10 +69,9 @@ def _parse(text: str) -> ServiceUrl:
     scheme = scheme.lower()
     if not separator or scheme not in _DEFAULT_PORTS:
         named = repr(scheme) if separator else "no scheme"
-        if scheme in ("http", "https"):
-            named += "; lookup over HTTP is not supported yet"
         raise InvalidServiceUrl(
-            f"service URL {_without_user(text)!r}: it begins with pulsar:// or pulsar+ssl://, found {named}"
+            f"service URL {_without_user(text)!r}: it begins with pulsar://, pulsar+ssl://, http:// or "
+            f"https://, found {named}"
         )
     if "@" in rest:
         raise InvalidServiceUrl(f"service URL of scheme {scheme}: credentials do not belong in the URL")
@@ -63,7 +79,7 @@ def _parse(text: str) -> ServiceUrl:
     if "/" in rest or "?" in rest or "#" in rest:
         raise InvalidServiceUrl(f"service URL {text!r}: nothing may follow the hosts and ports")
     addresses = tuple(_parse_address(text, scheme, part) for part in rest.split(","))
-    return ServiceUrl(scheme == "pulsar+ssl", addresses)
+    return ServiceUrl(scheme in ("pulsar+ssl", "https"), addresses, scheme.startswith("http"))
 
 
 def _without_user(text: str) -> str:

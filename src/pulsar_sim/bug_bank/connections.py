@@ -5,10 +5,12 @@ from typing import Any
 from pulsar_sansio.client.connecting import attachment as attachment_module
 from pulsar_sansio.client.connecting.attachment import Attached, Attachment, Closing, Opening
 from pulsar_sansio.client.connecting.connection import Connection
-from pulsar_sansio.client.connecting.lookup import Lookup, LookupQueue
+from pulsar_sansio.client.connecting.links import Links
+from pulsar_sansio.client.connecting.lookup_queue import LookupQueue
 from pulsar_sansio.client.connecting.pool import Pool
 from pulsar_sansio.client.connecting.refusal_policy import Decision
 from pulsar_sansio.client.connecting.requests import Requests
+from pulsar_sansio.client.lookup.binary_lookup import BinaryLookup
 from pulsar_sansio.core.backoff import Backoff
 from pulsar_sansio.core.buffers import ReceiveBuffer
 from pulsar_sansio.model.errors import BrokerError, ConnectionLost
@@ -122,7 +124,7 @@ def connection_used_before_connected(patches: Patches) -> None:
 @bug("own", caught_by=("INV-N11",))
 def links_left_open_by_the_close(patches: Patches) -> None:
     """Closing the client does not close its connections."""
-    patches.replace(Pool, "close_all", nothing)
+    patches.replace(Links, "close_all", nothing)
 
 
 @bug("own", caught_by=("INV-N9", "INV-N5", "INV-C5", "INV-N7", "INV-C3"))
@@ -212,7 +214,7 @@ def authoritative_not_carried_over(patches: Patches) -> None:
         question.authoritative = False
         original(self, question, address)
 
-    patches.around(Lookup, "_step", step)
+    patches.around(BinaryLookup, "_step", step)
 
 
 @bug("BUG-101", caught_by=("INV-N8",), needs=[needs.fault("lookup_redirected_for_ever")])
@@ -223,7 +225,7 @@ def redirects_followed_for_ever(patches: Patches) -> None:
         question.redirects = 0
         original(self, question, address)
 
-    patches.around(Lookup, "_step", step)
+    patches.around(BinaryLookup, "_step", step)
 
 
 @bug("own", caught_by=("INV-N5", "INV-P1"))
@@ -395,7 +397,7 @@ def attached_a_second_time_while_attached(patches: Patches) -> None:
 
     def ended(original: Any, self: Any, connection: Any, cause: Any, *, already_gone: bool) -> None:
         original(self, connection, cause, already_gone=already_gone)
-        for other in list(self.links.values()):
+        for other in list(self._connections.values()):
             for owner in [*other.producers.values(), *other.consumers.values()]:
                 owner.attachment.lost(connection, cause)
 

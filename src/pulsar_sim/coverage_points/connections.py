@@ -6,29 +6,30 @@ from pulsar_sansio.broker.serving.connection import Connection as BrokerConnecti
 from pulsar_sansio.client.connecting import attachment as attaching
 from pulsar_sansio.client.connecting.attachment import Attachment
 from pulsar_sansio.client.connecting.connection import MAX_IDLE, Connection
-from pulsar_sansio.client.connecting.lookup import Lookup, LookupResponse
 from pulsar_sansio.client.connecting.requests import Requests
+from pulsar_sansio.client.lookup.binary_lookup import BinaryLookup, LookupResponse
+from pulsar_sansio.client.lookup.lookup import Lookup
 from pulsar_sansio.core.buffers import ReceiveBuffer
 from pulsar_sansio.model.errors import BrokerError, ConnectionLost, FrameError, TimedOut
 
 from .coverage_point import coverage_point
 
 
-@coverage_point(Lookup, "_answered")
+@coverage_point(BinaryLookup, "_answered")
 def redirect_followed(lookup: Any, question: Any, _connection: Any, answer: Any) -> object:
     """A lookup was sent on to another broker."""
     limit = lookup._services.config.max_lookup_redirects
     return bool(answer.response == LookupResponse.Redirect and question.redirects < limit)
 
 
-@coverage_point(Lookup, "_answered")
+@coverage_point(BinaryLookup, "_answered")
 def redirect_limit_hit(lookup: Any, question: Any, _connection: Any, answer: Any) -> object:
     """Brokers sent a lookup to each other until the client had enough."""
     limit = lookup._services.config.max_lookup_redirects
     return bool(answer.response == LookupResponse.Redirect and question.redirects >= limit)
 
 
-@coverage_point(Lookup, "_refusal")
+@coverage_point(BinaryLookup, "_refusal")
 def lookup_refused(*_: Any) -> object:
     """A broker refused a lookup."""
     return True

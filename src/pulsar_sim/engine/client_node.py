@@ -114,7 +114,7 @@ class Client(ClientMachine):
 
     def connection(self, link: int) -> Any:
         """Return the connection over a link; None when it has ended."""
-        return self._services.pool.links.get(link)
+        return self._links.open.get(link)
 
 
 class ClientNode:

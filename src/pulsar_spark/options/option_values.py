@@ -73,7 +73,7 @@ def milliseconds(least: int, most: int) -> Callable[[str], float]:
 
 def service_url(value: str) -> str:
     try:
-        url = ServiceUrl.parse(value.strip())
+        url = ServiceUrl.of_broker(value.strip())
     except InvalidServiceUrl as error:
         raise InvalidOption(f"option service.url: {error}") from None
     if not value.strip().startswith(("pulsar://", "pulsar+ssl://")):

@@ -80,9 +80,10 @@ async def open_client(
     **options: Unpack[ClientOptions],
 ) -> AsyncIterator["Client"]:
     """A client of the Pulsar at `url`, `pulsar://host[:port][,host[:port]…]`, closed when the block ends.
+    By `http://` or `https://` it finds brokers over HTTP.
 
     It connects when something needs it, so a wrong host is reported by the first producer or consumer.
-    By `pulsar+ssl://` it encrypts, and verifies the broker's certificate: see `TlsConfig` for `tls`.
+    By `pulsar+ssl://` and `https://` it encrypts, and verifies certificates: see `TlsConfig` for `tls`.
     `authentication` is a `Token`, `Basic`, `MutualTls` or a subclass of `Authentication`. The other `options`
     are those of `ClientConfig`; `seed` fixes the randomness of backoff and generated names. Every
     `statistics_interval` seconds (None: never) what producers and consumers count is logged at INFO. Raises
@@ -94,6 +95,7 @@ async def open_client(
     client = Client(driver)
     interval = checked_interval(statistics_interval)
     async with background(driver, client.aclose):
+        driver.fact(driver.machine.handle_deadline)  # a failover has timers from the beginning
         if interval is not None:
             driver.start_task(partial(log_statistics, driver.endpoints, interval), "pulsar statistics")
         yield client

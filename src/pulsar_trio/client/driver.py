@@ -84,6 +84,8 @@ class Driver(Pump):
             outputs.ConsumerBlocked: self._news.on_blocked,
             outputs.PartitionsAdded: self._news.on_partitions_added,
             outputs.PartitionEnded: self._news.on_partition_ended,
+            outputs.ServiceUrlSwitched: self._news.on_switched,
+            outputs.FailoverFailed: self._news.on_failover_failed,
             outputs.RequestSent: self._news.on_request_sent,
             outputs.RequestAnswered: self._news.on_request_answered,
         }

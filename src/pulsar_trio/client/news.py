@@ -79,6 +79,16 @@ class News:
             f"{endpoint!r}: connected after {seconds:.1f} s",
         )
 
+    def on_switched(self, output: outputs.ServiceUrlSwitched) -> None:
+        """The client uses another cluster from now on."""
+        _connection.warning("changed from %s to %s: %s", output.old, output.new, output.reason)
+
+    def on_failover_failed(self, output: outputs.FailoverFailed) -> None:
+        """The client would change to another cluster, and cannot. The same reason is written rarely."""
+        key = f"failover {type(output.error).__name__}"
+        text = f"no other cluster was chosen: {output.error}"
+        self._write(self._troubles, key, _connection, WARNING, text)
+
     # --- producers and consumers --------------------------------------------------------------------------
 
     def on_letter_sent(self, output: outputs.LetterSent) -> None:

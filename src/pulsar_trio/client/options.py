@@ -11,6 +11,7 @@ from secrets import randbits
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
 
 from pulsar_sansio import (
+    AutoFailover,
     BatchingPolicy,
     BatchReceivePolicy,
     BrokerConfig,
@@ -18,6 +19,7 @@ from pulsar_sansio import (
     CompressionType,
     ConsumerInterceptor,
     ConsumerSpec,
+    ControlledFailover,
     CustomRouter,
     DeadLetterPolicy,
     HashingScheme,
@@ -75,6 +77,7 @@ class ClientOptions(TypedDict, total=False):
     broker_hosts: tuple[str, ...] | None
     create_topics: bool
     sni_proxy: str | None
+    failover: AutoFailover | ControlledFailover | None
     tls: TlsConfig
     authentication: Authentication | None
 
@@ -197,7 +200,8 @@ def client_identity(config: ClientConfig, options: Mapping[str, Any]) -> Identit
         raise InvalidConfiguration(f"tls: a TlsConfig, not {type(tls).__name__}")
     if isinstance(authentication, MutualTls) and not (encrypts and _shows_certificate(tls)):
         raise InvalidConfiguration(
-            "MutualTls needs a service URL of pulsar+ssl:// and tls=TlsConfig(certificate=…, key=…)"
+            "MutualTls needs a service URL of pulsar+ssl:// or https://, and "
+            "tls=TlsConfig(certificate=…, key=…)"
         )
     if tls is None and encrypts:
         tls = TlsConfig()

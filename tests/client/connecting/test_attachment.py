@@ -512,7 +512,7 @@ def test_close_is_legal_in_every_state(state: type) -> None:
         assert script.said() == []
         script.feed(1, frame_success(close.request_id))
     elif state is module.Closing:
-        close_id = script.client._services.pool.links[1].pending.copy().popitem()[0]
+        close_id = script.connection(1).pending.copy().popitem()[0]
         script.feed(1, frame_success(close_id))
     outputs = script.said()
     assert outputs[-1] == RequestDone(request, None)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_sansio.client.connecting import connection as module
-from pulsar_sansio.client.connecting.connection import COMMANDS, TRANSITIONS, Connection
+from pulsar_sansio.client.connecting.connection import COMMANDS, TRANSITIONS
 from pulsar_sansio.client.outputs import Connect, Detached, Disconnect, ProducerFailed
 from pulsar_sansio.core.transitions import IllegalMove
 from pulsar_sansio.model.config import ProducerSpec
@@ -86,12 +86,12 @@ def test_nothing_is_asked_before_connected_has_come() -> None:
 def test_the_lower_protocol_version_and_the_brokers_limit_count() -> None:
     script, link = opened()
     script.feed(link, frame_connected(version=15, max_message_size=4096))
-    connection = script.client._services.pool.links[link]
+    connection = script.connection(link)
     assert connection.protocol_version == 15
     assert connection.max_message_size == 4096
     newer, link = opened()
     newer.feed(link, frame_connected(version=99, max_message_size=0))
-    connection = newer.client._services.pool.links[link]
+    connection = newer.connection(link)
     assert connection.protocol_version == 21
     assert connection.max_message_size == 5 * 1024 * 1024
 
@@ -408,7 +408,7 @@ def test_how_much_came_behind_what_ended_the_link_is_known() -> None:
     ):
         script = Script()
         _, link = script.ready_producer()
-        connection = script.client._services.pool.links[link]
+        connection = script.connection(link)
         script.feed(link, alive)
         assert connection.unread == 0
         script.feed(link, alive + ends + alive)
@@ -443,9 +443,8 @@ def test_random_bytes_never_raise_and_memory_is_bounded(pieces: list[bytes], rea
         script.feed(link, frame_connected())
     for piece in pieces:
         script.feed(link, piece)
-    links = script.client._services.pool.links
-    if link in links:
-        assert len(links[link]._received) <= max_frame_size(5 * 1024 * 1024) + 60
+    if link in script.client.links:
+        assert len(script.connection(link)._received) <= max_frame_size(5 * 1024 * 1024) + 60
 
 
 @settings(max_examples=150)
@@ -561,7 +560,7 @@ def test_the_table_is_exhaustive() -> None:
 def test_closing_twice_is_closing_once() -> None:
     script = Script()
     _, link = script.ready_producer()
-    connection: Connection = script.client._services.pool.links[link]
+    connection = script.connection(link)
     connection.close(LocalProtocolError("first"))
     assert len(script.said()) == 2
     connection.close(LocalProtocolError("second"))

@@ -18,6 +18,7 @@ class Requests:
     def __init__(self, **config: Any) -> None:
         self.script = Script(**config)
         self.pool: Pool = self.script.client._services.pool
+        self.all = self.script.client._services.links
         self.ready: list[Connection] = []
         self.failed: list[PulsarError] = []
 
@@ -59,9 +60,9 @@ def test_a_broker_behind_a_proxy_has_a_connection_of_its_own() -> None:
     first, second = requests.links()
     requests.accept(second)
     assert [(each.logical, each.physical) for each in requests.ready] == [(THERE, HERE)]
-    assert requests.pool.is_ready(HERE)
-    assert not requests.pool.is_ready(THERE), "that address is not connected to"
-    assert set(requests.pool.links) == {first, second}
+    assert requests.all.is_ready(HERE)
+    assert not requests.all.is_ready(THERE), "that address is not connected to"
+    assert set(requests.all.open) == {first, second}
 
 
 def test_a_failed_attempt_fails_every_waiter_and_the_next_request_makes_a_new_one() -> None:
@@ -71,7 +72,7 @@ def test_a_failed_attempt_fails_every_waiter_and_the_next_request_makes_a_new_on
     (link,) = requests.links()
     requests.script.lose(link, "refused")
     assert len(requests.failed) == 2
-    assert requests.pool.links == {}
+    assert requests.all.open == {}
     requests.get()
     (other,) = requests.links()
     assert other != link
@@ -85,7 +86,7 @@ def test_a_cancelled_request_has_no_outcome_and_the_connection_stays() -> None:
     waiter.cancel()
     requests.accept(link)
     assert len(requests.ready) == 1
-    assert requests.pool.links[link].ready
+    assert requests.all.open[link].ready
 
 
 def test_several_connections_per_broker_are_used() -> None:
@@ -101,6 +102,6 @@ def test_closing_ends_every_connection() -> None:
     requests.get(THERE, THERE)
     requests.accept(requests.links()[0])
     cause = PulsarError("over")
-    requests.pool.close_all(cause)
-    assert requests.pool.links == {}
+    requests.all.close_all(cause)
+    assert requests.all.open == {}
     assert requests.failed == [cause], "the connection that was ready had no waiter"

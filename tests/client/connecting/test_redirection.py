@@ -17,7 +17,7 @@ def redirected(**config: Any) -> tuple[Redirection, Connection]:
     """The redirections of a producer, and the connection on which brokers name others."""
     script = Script(**config)
     _, link = script.ready_producer()
-    return Redirection(script.client._services), script.client._services.pool.links[link]
+    return Redirection(script.client._services), script.connection(link)
 
 
 def test_a_named_broker_is_followed() -> None:

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.client.connecting.connection import Connection
 from pulsar_sansio.model.errors import BrokerError, ConnectionLost, PulsarError, TimedOut
 from pulsar_sansio.wire import encode_command, proto
 from tests.client.script import Command, Script, frame_error, frame_success
@@ -18,7 +17,7 @@ class Asker:
     def __init__(self) -> None:
         self.script = Script(operation_timeout=10.0, keepalive_interval=1000.0)
         _, self.link = self.script.ready_producer()
-        self.connection: Connection = self.script.client._services.pool.links[self.link]
+        self.connection = self.script.connection(self.link)
         self.requests = self.script.client._services.requests
         self.done: list[Any] = []
         self.failed: list[PulsarError] = []

@@ -17,7 +17,7 @@ from pulsar_sim.world import world as worlds
     ("machine", "method", "world", "text"),
     [
         (Permits, "detach", "produce-single", "has ended, and Permits._grant is a function"),
-        (Pool, "ended", "produce-single", "is closed, and Pool._connections is a dict of 1"),
+        (Pool, "ended", "produce-single", "is closed, and Links.open is a dict of 1"),
         (BlockedWatch, "detach", "consume-shared", "has ended, and BlockedWatch._connection is a Connection"),
         (
             Positions,

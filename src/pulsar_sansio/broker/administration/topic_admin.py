@@ -233,7 +233,7 @@ class TopicAdministration:
             raise InvalidConfiguration("service_url, service_url_tls: one of them at least")
         for url in (service_url, service_url_tls):
             if url is not None:
-                ServiceUrl.parse(url)
+                ServiceUrl.of_broker(url)
         topics = [each for each in self._parts.topics_of(topic) if isinstance(each, Topic)]
         if not topics:
             raise NotApplicable(f"{topic} is not persistent")

@@ -7,10 +7,10 @@ from typing import Any
 from ...model.config import TopicDomain
 from ...model.errors import PulsarError
 from ...model.topic_name import TopicName
-from ..connecting.lookup import Query
-from ..connecting.retried_lookup import RetriedLookup
 from ..connecting.services import Services
-from ..connecting.topic_list import TopicList, named_topics
+from ..lookup.questions import Query
+from ..lookup.retried_lookup import RetriedLookup
+from ..lookup.topic_list import TopicList, named_topics
 from ..outputs import RequestDone, RequestFailed
 from .open_handles import OpenHandles
 

@@ -9,6 +9,8 @@ receives them. Two rules hold for every address that a broker names:
   None, every host is allowed to a client without credentials: a client knows one address of a cluster, and
   brokers name the others. A client with credentials then connects to the hosts of the service URL alone.
 
+A service URL of http:// counts as plain, and one of https:// as TLS. Redirects over HTTP obey both rules.
+
 Neither rule applies to a broker behind a proxy. The client connects to the proxy, and a proxy names its
 brokers by the scheme that the proxy itself uses (LOOKUP-07).
 
@@ -30,7 +32,7 @@ def named_broker(url: str) -> tuple[bool, Address]:
     Raises `RemoteProtocolError` for a URL that cannot be parsed.
     """
     try:
-        parsed = ServiceUrl.parse(url)
+        parsed = ServiceUrl.of_broker(url)
     except InvalidServiceUrl as error:
         raise RemoteProtocolError(f"no usable broker URL, but {url[:MAX_SHOWN]!r}") from error
     return parsed.tls, parsed.addresses[0]
@@ -45,6 +47,11 @@ def check_destination(
         raise BrokerAddressRefused(
             f"broker {address} by {schemes[0]}://, but this client connects by {schemes[1]}:// only"
         )
+    check_host(address, service_url, broker_hosts)
+
+
+def check_host(address: Address, service_url: ServiceUrl, broker_hosts: Sequence[str] | None) -> None:
+    """Raise `BrokerAddressRefused` for a host that is neither in the service URL nor in `broker_hosts`."""
     if broker_hosts is None:
         return
     host = _plain(address.host)

@@ -17,7 +17,7 @@ attempt to become attached and positioned has a deadline (rule PROD-07); later a
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.backoff import Backoff
 from ...core.transitions import Transitions
@@ -27,11 +27,13 @@ from ...model.topic_name import TopicName
 from ..outputs import Retrying
 from .attachment_owner import AttachmentOwner
 from .connection import Connection
-from .lookup import Query
 from .pool import Waiter
 from .redirection import Redirection
 from .refusal_policy import Decision, decide, not_ready
 from .services import Services
+
+if TYPE_CHECKING:
+    from ..lookup.questions import Query
 
 
 @dataclass(slots=True)
@@ -41,12 +43,12 @@ class Idle:
 
 @dataclass(slots=True)
 class CheckingPartitions:
-    query: Query | None = None
+    query: "Query | None" = None
 
 
 @dataclass(slots=True)
 class LookingUp:
-    query: Query | None = None
+    query: "Query | None" = None
 
 
 @dataclass(slots=True)
@@ -255,8 +257,8 @@ class Attachment:
     @property
     def asked(self) -> Address | None:
         """The address to ask for the topic; None when a connection to that address is ready."""
-        address = self.redirection.cluster or self._services.lookup.service_address
-        return None if self._services.pool.is_ready(address) else address
+        address = self.redirection.cluster or self._services.addresses.service_address
+        return None if self._services.links.is_ready(address) else address
 
     @property
     def next_attempt_at(self) -> int | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...core.buffers import ReceiveBuffer
 from ...core.transitions import Transitions
@@ -38,12 +38,12 @@ from ...wire import (
 )
 from ..outputs import Disconnect, Transmit
 from ..security.credential_exchange import CredentialExchange
+from .lookup_queue import LookupQueue
 from .services import Services
 
 if TYPE_CHECKING:
     from .attachment_owner import AttachmentOwner
     from .connection_users import ConnectedConsumer, ConnectedProducer, ConnectionWatcher
-    from .lookup import LookupQueue
     from .requests import Pending
 
 PROTOCOL_VERSION = 21
@@ -161,10 +161,22 @@ def _legal_in(state: type) -> tuple[tuple[int, str], ...]:
     return tuple((kind, name) for (legal, kind), name in COMMANDS.items() if legal is state)
 
 
-class Connection:
-    """One link. The pool makes connections and learns when each becomes ready or ends."""
+class ConnectionMaker(Protocol):
+    """The maker of a connection, which learns when the connection becomes ready or ends."""
 
-    def __init__(self, services: Services, link: int, logical: Address, physical: Address) -> None:
+    def became_ready(self, connection: "Connection") -> None:
+        """The handshake is complete."""
+
+    def ended(self, connection: "Connection", cause: PulsarError, *, already_gone: bool) -> None:
+        """The connection has ended. `already_gone`: see `Connection.close`."""
+
+
+class Connection:
+    """One link to a broker. `maker`: the pool, or a probe of a service URL."""
+
+    def __init__(
+        self, services: Services, link: int, logical: Address, physical: Address, maker: ConnectionMaker
+    ) -> None:
         context = services.context
         self.link = link
         self.logical = logical
@@ -184,10 +196,11 @@ class Connection:
         self.asks_without_creation = False
         """True when the broker can report a topic's partitions without creating the topic (CHECK-11)."""
         self.pending: dict[int, Pending] = {}
-        self.lookups: LookupQueue = services.lookup.new_queue()
+        self.lookups = LookupQueue(services.config.max_pending_lookups)
         self.unwritten: list[bytes] = []
         """Chunks for the driver to write, in order."""
         self._services = services
+        self._maker = maker
         self._context = context
         self._received = ReceiveBuffer()
         self._reader = FrameReader(max_frame_size(services.config.max_message_size))
@@ -268,7 +281,7 @@ class Connection:
             lost.__cause__ = cause
         hidden = isinstance(cause, RemoteProtocolError) and not isinstance(cause, SecurityError)
         reported = lost if hidden else cause
-        services.pool.ended(self, reported, already_gone=already_gone)
+        self._maker.ended(self, reported, already_gone=already_gone)
         self.lookups.fail(lost)
         services.requests.fail_all(self, lost)
         for owner in [*self.producers.values(), *self.consumers.values()]:
@@ -279,10 +292,15 @@ class Connection:
     @property
     def unanswered(self) -> bool:
         """True while no frame has answered a CONNECT over a connection without TLS."""
-        plain = not self._services.lookup.service_url.tls
+        plain = not self._services.addresses.service_url.tls
         return plain and isinstance(self.state, Handshaking) and not self._heard
 
     # --- facts from the driver ---
+
+    def receive_eof(self) -> None:
+        """The peer will send nothing more, so the client gives the link up."""
+        hint = " without an answer to CONNECT (a port for pulsar+ssl:// does that)" if self.unanswered else ""
+        self.close(ConnectionLost(f"{self.physical}: the peer closed the connection{hint}"))
 
     def opened(self) -> None:
         """The link is open, and verified where it is encrypted: send CONNECT (CONN-01).
@@ -408,7 +426,7 @@ class Connection:
         self._timer.clear()
         self._timer = self._context.deadlines.slot(self._keepalive)
         self._timer.set(self._context.now + self._services.durations.keepalive_interval)
-        self._services.pool.became_ready(self)
+        self._maker.became_ready(self)
 
     def _on_handshake_refused(self, command: Any) -> None:
         self.close(broker_error(command.error, command.message))
@@ -490,7 +508,7 @@ class Connection:
             return
         assigned = (
             command.assignedBrokerServiceUrlTls
-            if self._services.lookup.service_url.tls
+            if self._services.addresses.service_url.tls
             else command.assignedBrokerServiceUrl
         )
         cause = ConnectionLost(f"the broker closed the {owner.kind}")
@@ -517,7 +535,7 @@ class Connection:
         owner = (self.producers if producers else self.consumers).get(command.resource_id)
         if owner is None:
             return
-        tls = self._services.lookup.service_url.tls
+        tls = self._services.addresses.service_url.tls
         owner.attachment.migrated(command.brokerServiceUrlTls if tls else command.brokerServiceUrl)
 
     def _on_reply(self, command: Any) -> None:

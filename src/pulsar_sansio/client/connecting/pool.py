@@ -43,10 +43,6 @@ class Pool:
         self._keys: dict[int, Key] = {}
         """The key of each link's connection."""
         self._waiters: dict[int, list[Waiter]] = {}
-        self.links: dict[int, Connection] = {}
-        """Every link that the driver was asked for and that has not ended."""
-        self.left: dict[int, list[bytes]] = {}
-        """Chunks that were still unwritten when the client ended a link, by link."""
 
     def get(
         self,
@@ -78,17 +74,15 @@ class Pool:
         services = self._services
         logical, physical, _ = key
         link = services.context.new_link()
-        connection = Connection(services, link, logical, physical)
+        connection = Connection(services, link, logical, physical, self)
         self._connections[key] = connection
         self._keys[link] = key
-        self.links[link] = connection
+        services.links.open[link] = connection
         self._waiters[link] = []
-        services.context.emit(Connect(link, physical, services.lookup.tls_name(logical, physical)))
+        addresses = services.addresses
+        tls_name = addresses.tls_name(addresses.service_url, logical, physical)
+        services.context.emit(Connect(link, physical, tls_name))
         return connection
-
-    def is_ready(self, address: Address) -> bool:
-        """Tell whether a connection to that address can be used now."""
-        return any(each.ready and each.physical == address for each in self.links.values())
 
     def became_ready(self, connection: Connection) -> None:
         """The handshake is complete: pass the connection to every waiter (rule POOL-09)."""
@@ -101,17 +95,10 @@ class Pool:
     def ended(self, connection: Connection, cause: PulsarError, *, already_gone: bool) -> None:
         """Discard an ended connection (rules POOL-06, POOL-10). `already_gone`: see `Connection.close`."""
         link = connection.link
-        del self.links[link]
         del self._connections[self._keys.pop(link)]
-        if not already_gone and (chunks := connection.data_to_send()):
-            self.left[link] = chunks
+        self._services.links.ended(connection, already_gone=already_gone)
         if not connection.was_ready:
-            self._services.lookup.could_not_connect(connection.logical, connection.physical)
+            self._services.addresses.could_not_connect(connection.logical, connection.physical)
         for waiter in self._waiters.pop(link):
             if not waiter.cancelled:
                 waiter.on_failed(cause)
-
-    def close_all(self, cause: PulsarError) -> None:
-        """End every connection (rule POOL-12)."""
-        for connection in list(self.links.values()):
-            connection.close(cause)

@@ -32,7 +32,7 @@ class Redirection:
         that the old cluster names afterwards are not followed.
         """
         with suppress(RemoteProtocolError):
-            self.cluster = self._services.lookup.cluster_at(url)
+            self.cluster = self._services.addresses.cluster_at(url)
             self._followed = (
                 self._services.config.max_lookup_redirects
             )  # the old cluster names no brokers now
@@ -48,7 +48,7 @@ class Redirection:
             return None
         # A connection through a proxy stays with that proxy; only the broker behind the proxy changes.
         proxied = connection.logical != connection.physical
-        return self._services.lookup.route_to(url, connection, proxied)
+        return self._services.addresses.route_to(url, connection, proxied)
 
     def waited(self) -> None:
         """A backoff came first, so the count of followed names starts again."""

@@ -16,7 +16,9 @@ from ..memory import MemoryLimit, ReceivedMemory
 from ..outputs import Output
 
 if TYPE_CHECKING:
-    from .lookup import Lookup
+    from ..lookup.lookup import Lookup
+    from .broker_addresses import BrokerAddresses
+    from .links import Links
     from .pool import Pool
     from .requests import Requests
 
@@ -45,13 +47,15 @@ class Durations:
 
 
 class Services:
-    """The root sets `requests`, `pool` and `lookup` once, before any machine exists."""
+    """The root sets `requests`, `addresses`, `links`, `pool` and `lookup` once, before any machine exists."""
 
     __slots__ = (
+        "addresses",
         "config",
         "context",
         "durations",
         "ended",
+        "links",
         "lookup",
         "memory",
         "next_consumer_id",
@@ -64,6 +68,8 @@ class Services:
     )
 
     requests: "Requests"
+    addresses: "BrokerAddresses"
+    links: "Links"
     pool: "Pool"
     lookup: "Lookup"
 

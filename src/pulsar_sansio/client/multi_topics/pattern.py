@@ -22,10 +22,10 @@ from ...model.errors import PulsarError, RemoteProtocolError, TooManyPartitions
 from ...model.topic_name import TopicName
 from ...model.topics_pattern import matcher, matches_topic
 from ...wire import topics_hash
-from ..connecting.lookup import Query
-from ..connecting.retried_lookup import RetriedLookup
 from ..connecting.services import Services
-from ..connecting.topic_list import TopicList, TopicListing, parsed
+from ..lookup.questions import Query
+from ..lookup.retried_lookup import RetriedLookup
+from ..lookup.topic_list import TopicList, TopicListing, parsed
 from .topic_list_watcher import TopicListWatcher
 
 _LISTENS_AFTER = 10**9

@@ -5,7 +5,7 @@ the members that are being opened, and when to ask for more partitions.
 """
 
 from ...model.topic_name import TopicName
-from ..connecting.lookup import Query
+from ..lookup.questions import Query
 from .member import Member
 
 

@@ -24,9 +24,9 @@ from ...model.service_url import Address
 from ...model.topic_name import TopicName
 from ...wire import encode_command, proto
 from ..connecting.connection import Connection
-from ..connecting.lookup import Query
 from ..connecting.pool import Waiter
 from ..connecting.services import Services
+from ..lookup.questions import Query
 
 _Command = proto.BaseCommand
 

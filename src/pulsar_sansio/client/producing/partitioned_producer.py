@@ -24,11 +24,11 @@ from ...core.transitions import Transitions
 from ...model.config import OutgoingMessage, ProducerSpec, nanoseconds_of
 from ...model.errors import ClosedError, PulsarError
 from ...model.topic_name import TopicName
-from ..connecting.lookup import Query
 from ..connecting.services import Services
 from ..explanation import Part, several
 from ..gathered_requests import GatheredRequests
 from ..joint_attachment import JointAttachment
+from ..lookup.questions import Query
 from ..outputs import (
     Closed,
     PartitionEnded,

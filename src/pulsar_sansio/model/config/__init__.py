@@ -10,6 +10,7 @@ from .batch_receive import BatchReceivePolicy
 from .checks import MAX_DURATION, MAX_UINT63, nanoseconds_of
 from .client import ClientConfig
 from .consumer import ConsumerSpec, InitialPosition, SubscriptionType
+from .failover import AutoFailover, ControlledFailover
 from .key_shared import KeySharedPolicy
 from .outgoing import NO_REPLICATION, OutgoingMessage
 from .pattern import TopicDomain, TopicsPattern
@@ -30,10 +31,12 @@ __all__ = [
     "MAX_DURATION",
     "MAX_UINT63",
     "NO_REPLICATION",
+    "AutoFailover",
     "BatchReceivePolicy",
     "BatchingPolicy",
     "ClientConfig",
     "CompressionType",
+    "ControlledFailover",
     "ConsumerSpec",
     "DeadLetterPolicy",
     "CustomRouter",

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from ..errors import InvalidConfiguration, InvalidServiceUrl
+from ..http_url import HttpUrl
 from ..service_url import ServiceUrl
 from .checks import MAX_UINT63, duration, host_names, instance, integer, optional_text
+from .failover import AutoFailover, ControlledFailover
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class ClientConfig:
     "basic" or "tls"; None for no credentials. The driver brings the credentials: see `CredentialsWanted`.
     `sni_proxy`: a proxy that routes TLS connections by their server name, `pulsar+ssl://host:port`. Every
     connection goes to the proxy, and its server name is the broker's host (Java's `ProxyProtocol.SNI`).
+    `failover`: how the client changes to another cluster while it runs; None to stay.
     """
 
     service_url: str
@@ -61,6 +64,7 @@ class ClientConfig:
     create_topics: bool = True
     authentication_method: str | None = None
     sni_proxy: str | None = None
+    failover: AutoFailover | ControlledFailover | None = None
 
     def __post_init__(self) -> None:
         ServiceUrl.parse(self.service_url)
@@ -85,10 +89,40 @@ class ClientConfig:
         optional_text("authentication_method", self.authentication_method)
         if self.sni_proxy is not None:
             self._check_sni_proxy(self.sni_proxy)
+        if self.failover is not None:
+            self._check_failover(self.failover)
 
     def _check_sni_proxy(self, url: str) -> None:
-        proxy = ServiceUrl.parse(url)
+        proxy = ServiceUrl.of_broker(url)
         if not proxy.tls or len(proxy.addresses) != 1:
             raise InvalidServiceUrl(f"sni_proxy {url!r}: it is one host by pulsar+ssl://")
-        if not ServiceUrl.parse(self.service_url).tls:
+        if ServiceUrl.parse(self.service_url).scheme != "pulsar+ssl":
             raise InvalidConfiguration("sni_proxy needs a service URL of pulsar+ssl://")
+
+    def _check_failover(self, failover: object) -> None:
+        """Raise for clusters that a client must not change to.
+
+        Credentials never go from TLS to a plain connection. They go to a host that a web service names only
+        where the connection to the service is encrypted, or the hosts are limited.
+        """
+        service_url = ServiceUrl.parse(self.service_url)
+        if isinstance(failover, AutoFailover):
+            for text in failover.secondaries:
+                url = ServiceUrl.parse(text)
+                if self.sni_proxy is not None and url.scheme != "pulsar+ssl":
+                    raise InvalidConfiguration(f"failover: sni_proxy needs pulsar+ssl://, not {text!r}")
+                if self.authentication_method is not None and service_url.tls and not url.tls:
+                    raise InvalidConfiguration(
+                        f"failover: a client with credentials does not change from TLS to {text!r}"
+                    )
+        elif isinstance(failover, ControlledFailover):
+            plain = not HttpUrl.parse(failover.url).tls
+            if plain and self.authentication_method is not None and self.broker_hosts is None:
+                raise InvalidConfiguration(
+                    f"failover: {failover.url!r} would choose the host that receives the credentials, and "
+                    "is not encrypted; use https://, or limit the hosts by broker_hosts"
+                )
+        else:
+            raise InvalidConfiguration(
+                f"failover: an AutoFailover, a ControlledFailover or None, not {failover!r}"
+            )

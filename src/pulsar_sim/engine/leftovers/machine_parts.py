@@ -17,11 +17,15 @@ _ROOMS = ("pulsar_sansio.client.", "pulsar_sansio.broker.", "pulsar_sansio.core.
 
 SHARED = frozenset(
     {
+        "BinaryLookup",
         "Broker",
+        "BrokerAddresses",
         "Client",
         "Connection",
         "Context",
         "Deadlines",
+        "HttpLookup",
+        "Links",
         "Lookup",
         "MemoryLimit",
         "Pool",

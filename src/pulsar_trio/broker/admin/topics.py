@@ -306,6 +306,8 @@ def lookup(broker: Administrator, request: Request) -> Answer:
     if config.service_url_tls is not None:
         found["brokerUrlTls"] = config.service_url_tls
     found |= {"httpUrl": config.web_service_url, "nativeUrl": config.service_url}
+    if config.web_service_url_tls is not None:
+        found["httpUrlTls"] = config.web_service_url_tls
     return json_answer(found | {"brokerUrlSsl": config.service_url_tls or ""})
 
 

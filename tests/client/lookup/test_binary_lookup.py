@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.client.connecting.connection import REJECTION_PERIOD
-from pulsar_sansio.client.connecting.lookup import LookupQueue
+from pulsar_sansio.client.connecting.lookup_queue import LookupQueue
 from pulsar_sansio.client.outputs import (
     Connect,
     Disconnect,
@@ -539,7 +539,7 @@ def test_a_new_service_url_moves_everything() -> None:
     script = Script()
     _, link = script.ready_producer()
     with pytest.raises(InvalidServiceUrl):
-        script.client.update_service_url(script.now, "http://wrong")
+        script.client.update_service_url(script.now, "ftp://wrong")
     assert script.said() == []
     script.client.update_service_url(script.now, "pulsar://moved")
     gone, _detached = script.said()

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, cast
 
-from pulsar_sansio.client.connecting.lookup import Query
-from pulsar_sansio.client.connecting.retried_lookup import RetriedLookup
+from pulsar_sansio.client.lookup.questions import Query
+from pulsar_sansio.client.lookup.retried_lookup import RetriedLookup
 from pulsar_sansio.client.outputs import Retrying
 from pulsar_sansio.model.errors import AuthorizationError, PulsarError, ServiceNotReady, TimedOut
 from tests.client.script import Script

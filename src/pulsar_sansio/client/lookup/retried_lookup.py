@@ -9,9 +9,9 @@ from typing import Any
 
 from ...core.backoff import Backoff
 from ...model.errors import PulsarError, TimedOut
+from ..connecting.services import Services
 from ..outputs import Retrying
-from .lookup import Query
-from .services import Services
+from .questions import Query
 
 
 class RetriedLookup:
