@@ -27,15 +27,20 @@ from pulsar_sansio import (
     NO_REPLICATION,
     AlreadyExists,
     AuthenticationError,
+    AuthenticationProvider,
     AuthorizationError,
+    BasicProvider,
     BatchingPolicy,
     BatchReceivePolicy,
     BrokerAddressRefused,
+    BrokerAuthentication,
     BrokerError,
     CertificateAuthorityUnknown,
     CertificateExpired,
     CertificateNameMismatch,
+    CertificateProvider,
     CertificateSelfSigned,
+    Challenge,
     ChecksumMismatch,
     ChecksumRefused,
     ClientCertificateRefused,
@@ -51,6 +56,7 @@ from pulsar_sansio import (
     DecompressionFailed,
     FrameError,
     HashingScheme,
+    Identity,
     IncompatibleSchema,
     InitialPosition,
     InUse,
@@ -150,6 +156,7 @@ from .producing.receipts import Receipt
 from .security.authentication import Authentication, Basic, CredentialSteps, MutualTls, Token
 from .security.server_tls import ServerTls
 from .security.tls_config import TlsConfig
+from .security.token_provider import TokenProvider
 
 __all__ = [
     "CertificateAuthorityUnknown",
@@ -169,6 +176,13 @@ __all__ = [
     "MutualTls",
     "Token",
     "ServerTls",
+    "AuthenticationProvider",
+    "BasicProvider",
+    "BrokerAuthentication",
+    "CertificateProvider",
+    "Challenge",
+    "Identity",
+    "TokenProvider",
     "TlsConfig",
     # the way in
     "open_client",

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
 from pulsar_sansio import (
     BatchingPolicy,
     BatchReceivePolicy,
+    BrokerAuthentication,
     BrokerConfig,
     ClientConfig,
     CompressionType,
@@ -322,6 +323,7 @@ class BrokerOptions(TypedDict, total=False):
     proxy_through_service_url: bool
     protocol_version: int
     feature_flags: bool
+    authentication: BrokerAuthentication | None
     keepalive_interval: float
     liveness_timeout: float
     max_connections: int

@@ -14,6 +14,7 @@ import trio
 
 from pulsar_sansio import TlsError
 
+from .common_name import common_name
 from .tls_failures import tls_error
 
 MAX_WRITE = 64 * 1024
@@ -94,9 +95,9 @@ class TlsSocket:
                 raise _failure(error, peer, server_name) from error
             raise
 
-    def certificate(self) -> bytes | None:
-        """Return the peer's certificate in DER; None when the peer has shown none."""
-        return self._socket.getpeercert(binary_form=True)
+    def common_name(self) -> str | None:
+        """Return the common name of the peer's certificate; None when the peer has shown none."""
+        return common_name(self._socket.getpeercert())
 
     def fileno(self) -> int:
         return self._socket.fileno()

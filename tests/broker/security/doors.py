@@ -10,7 +10,8 @@ from pulsar_sansio import (
     Challenge,
     Identity,
 )
-from tests.broker.peer import WALL, Peer, Type, World, proto
+from pulsar_sansio.wire import proto
+from tests.broker.peer import WALL, Peer, Type, World
 
 
 class Names:

@@ -1,10 +1,13 @@
 """The handshake of a broker that authenticates, and the renewal of credentials (CONN-03, WIRE-22)."""
 
+from typing import Any
+
 import pytest
 
 from pulsar_sansio import AuthenticationError, BrokerAuthentication, BrokerConfig
 from pulsar_sansio.broker.security.authenticator import MAX_CREDENTIALS
-from tests.broker.peer import Peer, Type, World, proto
+from pulsar_sansio.wire import proto
+from tests.broker.peer import Peer, Type, World
 from tests.broker.security.doors import Names, enter, guarded, knock, refused, respond
 
 TOO_LARGE = b"x" * (MAX_CREDENTIALS + 1)
@@ -164,7 +167,7 @@ def test_an_answer_without_a_challenge_ends_the_connection(world: World) -> None
         ("ada", {"original_principal": "ada"}, False),
     ],
 )
-def test_only_a_proxy_speaks_for_another_role(role: str, fields: dict[str, str], allowed: bool) -> None:
+def test_only_a_proxy_speaks_for_another_role(role: str, fields: dict[str, Any], allowed: bool) -> None:
     world = guarded(proxy_roles={"proxy"})
     peer = knock(world, role.encode(), **fields)
     if allowed:

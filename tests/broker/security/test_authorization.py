@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.broker.peer import Peer, Type, World, proto
+from pulsar_sansio.wire import proto
+from tests.broker.peer import Peer, Type, World
 from tests.broker.security.doors import enter, guarded, knock
 
 NAMESPACE = "acme/orders"
