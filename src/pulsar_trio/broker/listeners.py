@@ -41,7 +41,7 @@ class Listeners:
                 raise InvalidConfiguration(
                     f"host {host!r}: without authentication the broker listens on loopback addresses only, "
                     f"not on {address}. Give authentication=BrokerAuthentication(…), or "
-                    "allow_unauthenticated=True if every client that reaches it may do everything"
+                    "allow_unauthenticated=True (--allow-unauthenticated) if every client may do everything"
                 )
 
 

@@ -174,6 +174,7 @@ async def test_tokens_are_renewed_while_sends_are_in_flight(mock_clock: trio.tes
     assert asked == 5
 
 
+@pytest.mark.slow
 async def test_a_renewal_that_fails_ends_the_connection_and_the_next_one_works() -> None:
     asked = 0
     again = trio.Event()
@@ -222,6 +223,7 @@ async def test_an_authentication_of_the_client_is_none_of_the_broker() -> None:
 # --- canaries -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_no_secret_is_in_logs_reprs_exceptions_or_pickles(
     caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
