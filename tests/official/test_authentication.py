@@ -103,7 +103,7 @@ async def test_a_token_over_http_lookup_and_tls(tmp_path: Path) -> None:
         assert await in_thread(use, str(broker.admin_url), identity) == b"hello"
         with pytest.raises(pulsar.PulsarException):
             await in_thread(use, str(broker.admin_url), pulsar.AuthenticationToken("x"))
-        trusting = {"tls_trust_certs_file_path": str(authority.file)}
+        trusting: dict[str, Any] = {"tls_trust_certs_file_path": str(authority.file)}
         assert await in_thread(use, str(broker.tls_url), identity, **trusting) == b"hello"
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import hmac
+import importlib
 import json
 import pickle
 from pathlib import Path
@@ -103,7 +104,8 @@ def test_another_claim_may_name_the_role() -> None:
     provider = TokenProvider(secret_key=KEY, claim="groups")
     assert provider.authenticate(made({"groups": ["a", "b"]}), None) == Identity("a")
     assert provider.authenticate(made({"groups": "c"}), None) == Identity("c")
-    for claims in ({"sub": "ada"}, {"groups": []}, {"groups": [3]}):
+    wrong: list[dict[str, Any]] = [{"sub": "ada"}, {"groups": []}, {"groups": [3]}]
+    for claims in wrong:
         with pytest.raises(AuthenticationError, match="'groups'"):
             provider.authenticate(made(claims), None)
 
@@ -112,7 +114,8 @@ def test_the_audience() -> None:
     provider = TokenProvider(secret_key=KEY, audience="us")
     for audience in ("us", ["them", "us"]):
         assert provider.authenticate(made({"sub": "ada", "aud": audience}), None).role == "ada"
-    for claims in ({}, {"aud": "them"}, {"aud": ["them"]}, {"aud": "us too"}):
+    wrong: list[dict[str, Any]] = [{}, {"aud": "them"}, {"aud": ["them"]}, {"aud": "us too"}]
+    for claims in wrong:
         with pytest.raises(AuthenticationError, match="audience"):
             provider.authenticate(made({"sub": "ada", **claims}), None)
     other = TokenProvider(secret_key=KEY, audience="us", audience_claim="for")
@@ -142,7 +145,7 @@ def test_wrong_options_are_refused(options: dict[str, Any], reason: str) -> None
 
 @pytest.mark.parametrize("missing", ["jwt", "cryptography.hazmat.primitives.serialization"])
 def test_what_is_not_installed_is_named(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = token_provider.import_module
+    real = importlib.import_module
 
     def without(name: str) -> Any:
         if name == missing:
