@@ -13,6 +13,7 @@ from enum import Enum
 
 from pulsar_sansio import TlsError
 
+from .common_name import common_name
 from .tls_failures import tls_error
 
 MAX_WRITE = 64 * 1024
@@ -92,9 +93,9 @@ class TlsSocket:
             os.write(self.fileno(), PROTOCOL_VERSION_ALERT)
         socket.socket.shutdown(self._socket, socket.SHUT_WR)
 
-    def certificate(self) -> bytes | None:
-        """Return the peer's certificate in DER; None when the peer has shown none."""
-        return self._socket.getpeercert(binary_form=True)
+    def common_name(self) -> str | None:
+        """Return the common name of the peer's certificate; None when the peer has shown none."""
+        return common_name(self._socket.getpeercert())
 
     def fileno(self) -> int:
         return self._socket.fileno()

@@ -27,16 +27,21 @@ from pulsar_sansio import (
     NO_REPLICATION,
     AlreadyExists,
     AuthenticationError,
+    AuthenticationProvider,
     AuthorizationError,
     AutoFailover,
+    BasicProvider,
     BatchingPolicy,
     BatchReceivePolicy,
     BrokerAddressRefused,
+    BrokerAuthentication,
     BrokerError,
     CertificateAuthorityUnknown,
     CertificateExpired,
     CertificateNameMismatch,
+    CertificateProvider,
     CertificateSelfSigned,
+    Challenge,
     ChecksumMismatch,
     ChecksumRefused,
     ClientCertificateRefused,
@@ -53,6 +58,7 @@ from pulsar_sansio import (
     DecompressionFailed,
     FrameError,
     HashingScheme,
+    Identity,
     IncompatibleSchema,
     InitialPosition,
     InUse,
@@ -152,6 +158,7 @@ from .producing.producer import Producer, ProducerStatistics
 from .producing.receipts import Receipt
 from .security.authentication import Authentication, Basic, CredentialSteps, MutualTls, Token
 from .security.oauth2 import OAuth2
+from .security.token_provider import TokenProvider
 
 __all__ = [
     "CertificateAuthorityUnknown",
@@ -172,6 +179,13 @@ __all__ = [
     "OAuth2",
     "Token",
     "ServerTls",
+    "AuthenticationProvider",
+    "BasicProvider",
+    "BrokerAuthentication",
+    "CertificateProvider",
+    "Challenge",
+    "Identity",
+    "TokenProvider",
     "TlsConfig",
     # the way in
     "open_client",

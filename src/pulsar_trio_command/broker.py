@@ -50,6 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="refuse a client without a certificate",
     )
     parser.add_argument(
+        "--allow-unauthenticated",
+        action="store_true",
+        help="listen also where other machines reach the broker, and let every client do everything",
+    )
+    parser.add_argument(
         "--conf", type=Path, metavar="FILE", help="settings in a file such as Pulsar's broker.conf"
     )
     parser.add_argument(
@@ -68,7 +73,8 @@ async def run(given: argparse.Namespace, output: Output) -> None:
         output.note(f"ignored, because this broker has no such setting: {', '.join(chosen.ignored)}")
 
     async def serve() -> None:
-        async with open_broker(**chosen.options) as broker:
+        allowed = given.allow_unauthenticated
+        async with open_broker(allow_unauthenticated=allowed, **chosen.options) as broker:
             ready: dict[str, object] = {"url": broker.url, "port": broker.port}
             text = f"ready {broker.url}"
             if broker.admin_url is not None:

@@ -76,12 +76,12 @@ class World:
         peer.expect(Type.CONNECTED)
         return peer
 
-    def raw(self) -> "Peer":
+    def raw(self, certificate_role: str | None = None) -> "Peer":
         """Return a link without any frame sent."""
         self.links += 1
         peer = Peer(self, self.links)
         self.peers[self.links] = peer
-        self.broker.accepted(self.now, self.links, f"127.0.0.1:{self.links}")
+        self.broker.accepted(self.now, self.links, f"127.0.0.1:{self.links}", certificate_role)
         self.pump()
         return peer
 

@@ -229,6 +229,7 @@ def test_the_url_may_come_from_the_environment(
         (["consume", "t"], 2, "--subscription"),
         (["consume", "t", "--subscription", "s", "--kind", "all"], 2, "'all'"),
         (["broker", "--host", "192.0.2.1"], 1, "assign"),
+        (["broker", "--host", "0.0.0.0", "--port", "0"], 2, "--allow-unauthenticated"),
     ],
 )
 def test_an_error_is_one_line_with_a_hint(

@@ -118,10 +118,10 @@ def watched_broker(watch: Watch) -> type[Broker]:
             super().__init__(*arguments, **options)
             self._wires: dict[int, tuple[str, int]] = {}
 
-        def accepted(self, now: int, link: int, peer: str) -> None:
+        def accepted(self, now: int, link: int, peer: str, certificate_role: str | None = None) -> None:
             client, _, wire = peer.partition("/")
             self._wires[link] = client, int(wire)
-            super().accepted(now, link, peer)
+            super().accepted(now, link, peer, certificate_role)
 
         def disconnected(self, now: int, link: int, reason: str | TlsError) -> None:
             watch.is_told(Side.BROKER, str(reason))

@@ -377,7 +377,7 @@ class World:
             driver = BrokerDriver(self.profile.broker, self.store, self.streams.seed_of(f"broker {lives}"))
             with trio.CancelScope() as self._broker_scope:
                 async with background(driver, trio.lowlevel.checkpoint):
-                    driver.begin(Listeners(), None)
+                    driver.begin(Listeners(), None, ())
                     self._broker_driver = driver
                     self.broker = EmbeddedBroker(driver, {"service_url": f"pulsar://{HOST}:6650"})
                     self.listener.take = partial(driver._open_link, tls=None)

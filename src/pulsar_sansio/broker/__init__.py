@@ -13,6 +13,10 @@ from .broker import Broker
 from .config import BrokerConfig
 from .owner import OtherBroker, Owner
 from .policies import BACKLOG_QUOTA_POLICIES, SUBSCRIPTION_TYPES, BacklogQuota, Policies
+from .security.basic import BasicProvider
+from .security.broker_authentication import BrokerAuthentication
+from .security.certificate import CertificateProvider
+from .security.provider import AuthenticationProvider, Challenge, Identity
 from .storage.store import MemoryStore, Store, StoredState
 
 __all__ = [
@@ -21,6 +25,12 @@ __all__ = [
     "SCHEMA_TYPES",
     "SUBSCRIPTION_TYPES",
     "AlreadyExists",
+    "AuthenticationProvider",
+    "BasicProvider",
+    "BrokerAuthentication",
+    "CertificateProvider",
+    "Challenge",
+    "Identity",
     "BacklogQuota",
     "Broker",
     "BrokerConfig",

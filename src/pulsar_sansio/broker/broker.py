@@ -26,6 +26,8 @@ from .metadata import Metadata
 from .outputs import CLIENT_LEFT, Output
 from .owner import Owner
 from .rates import Rates
+from .security.authenticator import Authenticator
+from .security.authorization import Authorization
 from .services import LedgerIds, Services, wall_text
 from .serving import lookups, publishing, subscribing, topic_list_watch
 from .serving.connection import Connection, Handler
@@ -77,6 +79,11 @@ class Broker:
         self._final_bytes: dict[int, list[bytes]] = {}
         """Link -> bytes of a connection that ended, not written yet."""
         self.metadata = Metadata(config, self._journal, state)
+        settings = config.authentication
+        self.authenticator = (
+            None if settings is None else Authenticator(settings, lambda: self.services.wall_time)
+        )
+        self.authorization = Authorization(settings, self.metadata.tenants, self.metadata.grants)
         names = TopicNames()
         self.watchers = Watchers(self.services, names)
         self.topics = TopicRegistry(self.services, self.metadata, names, owner)
@@ -93,12 +100,23 @@ class Broker:
 
     # --- facts ----------------------------------------------------------------------------------------
 
-    def accepted(self, now: int, link: int, peer: str) -> None:
+    def accepted(self, now: int, link: int, peer: str, certificate_role: str | None = None) -> None:
         """A client connected. `link`: the adapter's number for the connection; `peer`: the client's address
-        as text."""
+        as text; `certificate_role`: the common name of the client's certificate, which the adapter verified.
+        """
         self._begin(now)
         assert link not in self.links, "a link's number is used twice"
-        self.links[link] = Connection(self, link, peer, HANDLERS)
+        self.links[link] = Connection(self, link, peer, HANDLERS, certificate_role)
+
+    def authenticate(self, now: int, method: str, data: bytes, certificate_role: str | None = None) -> str:
+        """Return the role of credentials that come outside of Pulsar's protocol, such as over HTTP.
+
+        Raises `AuthenticationError`. A broker without authentication gives an empty role.
+        """
+        self._begin(now)
+        if self.authenticator is None:
+            return ""
+        return self.authenticator.role(method, data, certificate_role)
 
     def receive_data(self, now: int, link: int, data: bytes) -> None:
         """Bytes arrived. No bytes make this raise; unknown links are ignored."""

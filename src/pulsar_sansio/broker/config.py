@@ -10,6 +10,7 @@ from ..model.errors import InvalidConfiguration
 from ..model.service_url import ServiceUrl
 from ..model.topic_name import is_text
 from .policies import Policies
+from .security.broker_authentication import BrokerAuthentication
 
 DEFAULT_MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 
@@ -30,6 +31,8 @@ class BrokerConfig:
         `cluster`: first part of generated producer names. `server_version`: free text in CONNECTED.
         `proxy_through_service_url`: tell clients to reach the broker through the address they used, for
         brokers behind a port forward (LOOKUP-07).
+    Security
+        `authentication`: how clients prove their roles; None accepts every client and ignores credentials.
     Connections
         `keepalive_interval`: seconds between probes; also the time a handshake may take.
         `liveness_timeout`: seconds that a connection has to answer when a new client claims its name.
@@ -85,6 +88,8 @@ class BrokerConfig:
     proxy_through_service_url: bool = False
     protocol_version: int = 21
     feature_flags: bool = True
+
+    authentication: BrokerAuthentication | None = None
 
     keepalive_interval: float = 30.0
     liveness_timeout: float = 5.0
@@ -208,6 +213,11 @@ class BrokerConfig:
         self._check(
             "max_unacked_messages_per_subscription", self.max_unacked_messages_per_subscription, 0, 2**31 - 1
         )
+        authentication = self.authentication
+        if authentication is not None and not isinstance(authentication, BrokerAuthentication):
+            raise InvalidConfiguration(
+                f"authentication: a BrokerAuthentication or None, not {type(authentication).__name__}"
+            )
         if not isinstance(self.default_policies, Policies):
             raise InvalidConfiguration(f"default_policies: Policies, not {self.default_policies!r:.200}")
         for option in fields(self):

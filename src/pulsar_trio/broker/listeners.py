@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 
 import trio
 
@@ -31,6 +32,17 @@ class Listeners:
                 port = listeners[0].socket.getsockname()[1]
                 found[name] = f"{scheme}://{Address(host, port)}"
         return found
+
+    def check_loopback(self, host: str) -> None:
+        """Raise `InvalidConfiguration` when a socket listens on an address that other machines reach."""
+        for listener in (*self.pulsar, *self.pulsar_tls, *self.http, *self.https):
+            address = listener.socket.getsockname()[0]
+            if not ip_address(address.partition("%")[0]).is_loopback:
+                raise InvalidConfiguration(
+                    f"host {host!r}: without authentication the broker listens on loopback addresses only, "
+                    f"not on {address}. Give authentication=BrokerAuthentication(…), or "
+                    "allow_unauthenticated=True (--allow-unauthenticated) if every client may do everything"
+                )
 
 
 def _check_port(option: str, port: object) -> None:

@@ -7,7 +7,7 @@ the broker wants to, and hands records to the store. It holds no topic and makes
 import errno
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -112,10 +112,13 @@ class BrokerDriver(Pump):
             outputs.Persist: self._on_persist,
         }
 
-    def begin(self, listeners: "Listeners", tls: ReloadedContext | None) -> None:
-        """Accept connections from these sockets, with `run` already running. `tls`: for those with TLS."""
+    def begin(self, listeners: "Listeners", tls: ReloadedContext | None, names: Collection[str]) -> None:
+        """Accept connections from these sockets, with `run` already running.
+
+        `tls`: for those with TLS. `names`: the hosts by which HTTP clients may call this broker.
+        """
         self.pump()
-        admin = AdminListener(self)
+        admin = AdminListener(self, names)
         for encrypted, group in ((None, listeners.pulsar), (tls, listeners.pulsar_tls)):
             for listener in group:
                 serve_one = partial(self._serve_one, partial(self._serve_pulsar, encrypted))
@@ -228,7 +231,7 @@ class BrokerDriver(Pump):
         finally:
             self._handshakes -= 1
         link.open(encrypted)
-        self.fact(self.machine.accepted, number, peer)
+        self.fact(self.machine.accepted, number, peer, encrypted.common_name())
         return await self.serve_link(number, link)
 
     def _log_refused(self, error: TlsError) -> None:
@@ -291,8 +294,9 @@ class EmbeddedBroker:
         assert self._driver.failure is not None
         raise self._driver.failure.with_traceback(None)
 
-    def create_tenant(self, tenant: str) -> None:
-        self._command(self._driver.machine.administration.create_tenant, tenant)
+    def create_tenant(self, tenant: str, admin_roles: Iterable[str] = ()) -> None:
+        """Create a tenant. `admin_roles` may do everything in it, where the broker authorizes."""
+        self._command(self._driver.machine.administration.create_tenant, tenant, admin_roles)
 
     def create_namespace(self, namespace: str) -> None:
         """`namespace` is `tenant/namespace`."""
@@ -301,6 +305,19 @@ class EmbeddedBroker:
     def set_policy(self, scope: str, policy: str, value: object) -> None:
         """Set one of `Policies` for a namespace (`tenant/namespace`) or a topic (its full name)."""
         self._command(self._driver.machine.administration.set_policy, scope, policy, value)
+
+    def grant(self, scope: str, role: str, *actions: str) -> None:
+        """Permit a role these actions, some of `ACTIONS`, in a namespace (`tenant/namespace`) or a topic.
+
+        They replace the actions that the role had there; none revoke the permission.
+        """
+        self._command(self._driver.machine.administration.grant, scope, {role: actions})
+
+    def grant_subscription(self, namespace: str, subscription: str, *roles: str) -> None:
+        """Reserve a subscription of a namespace for these roles; none make it free for all."""
+        self._command(
+            self._driver.machine.administration.grant_subscription, namespace, {subscription: roles}
+        )
 
     def create_topic(self, topic: str) -> None:
         self._command(self._driver.machine.topic_administration.create_topic, topic)
@@ -365,6 +382,7 @@ async def serve(
     tls_port: int | None = None,
     https_port: int | None = None,
     advertised_host: str | None = None,
+    allow_unauthenticated: bool = False,
     task_status: trio.TaskStatus[EmbeddedBroker] = trio.TASK_STATUS_IGNORED,
     **options: Unpack[BrokerOptions],
 ) -> None:
@@ -374,6 +392,8 @@ async def serve(
     `http_port`: where to serve Pulsar's administration over HTTP, 0 a free one, None not at all.
     `tls`: the broker's certificate; with it `tls_port` takes `pulsar+ssl://`, and `https_port` HTTPS.
     `advertised_host`: the host that lookups answer with, where that is not `host`.
+    `allow_unauthenticated`: without `authentication` the broker listens on loopback addresses only, unless
+    this is True: every client that reaches it may then do everything.
     `options` are those of `BrokerConfig`. Raises `InvalidConfiguration`; `OSError` where it cannot
     listen, or there is no such host.
     """
@@ -387,6 +407,7 @@ async def serve(
         tls_port=tls_port,
         https_port=https_port,
         advertised_host=advertised_host,
+        allow_unauthenticated=allow_unauthenticated,
         **options,
     )
     async with running as broker:
@@ -406,6 +427,7 @@ async def open_broker(
     tls_port: int | None = None,
     https_port: int | None = None,
     advertised_host: str | None = None,
+    allow_unauthenticated: bool = False,
     **options: Unpack[BrokerOptions],
 ) -> AsyncIterator[EmbeddedBroker]:
     """A broker that runs while the block does; leaving the block cuts all connections.
@@ -429,10 +451,21 @@ async def open_broker(
             if name != "service_url":
                 options.setdefault(name, url)  # type: ignore[misc]
         config = broker_config(listeners.urls(advertised)["service_url"], options)
+        if config.authentication is None and not allow_unauthenticated:
+            listeners.check_loopback(host)
         driver = BrokerDriver(config, MemoryStore() if store is None else store, seed)
         async with background(driver, trio.lowlevel.checkpoint):
-            driver.begin(listeners, context)
+            driver.begin(listeners, context, _names(host, advertised, config))
             yield EmbeddedBroker(driver, listeners.urls(reached))
+
+
+def _names(host: str, advertised: str, config: BrokerConfig) -> set[str]:
+    """Return the hosts by which HTTP clients may call the broker."""
+    names = {"localhost", host, advertised, socket.gethostname()}
+    for url in (config.web_service_url, config.web_service_url_tls):
+        if url is not None:
+            names.add(url.partition("://")[2].rpartition(":")[0])
+    return names
 
 
 def _port_in(url: str) -> int:

@@ -14,6 +14,7 @@ from pulsar_sansio import (
     AutoFailover,
     BatchingPolicy,
     BatchReceivePolicy,
+    BrokerAuthentication,
     BrokerConfig,
     ClientConfig,
     CompressionType,
@@ -326,6 +327,7 @@ class BrokerOptions(TypedDict, total=False):
     proxy_through_service_url: bool
     protocol_version: int
     feature_flags: bool
+    authentication: BrokerAuthentication | None
     keepalive_interval: float
     liveness_timeout: float
     max_connections: int

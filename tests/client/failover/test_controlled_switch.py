@@ -31,6 +31,7 @@ def script(url: str = FIRST, failover: ControlledFailover = FAILOVER, **options:
 
 
 def test_the_service_is_asked_at_once_and_every_interval() -> None:
+    """Rule CFG-002."""
     world = script()
     world.names(SERVICE, serviceUrl=FIRST)
     world.pass_time(0)

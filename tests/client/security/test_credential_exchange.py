@@ -74,6 +74,7 @@ def producing() -> tuple[Script, int, int]:
 
 
 def test_connect_waits_for_the_credentials() -> None:
+    """Rule CFG-003."""
     script, link = connecting()
     script.expect(CredentialsWanted(link, BROKER, "token", None))
     assert script.commands(link) == []

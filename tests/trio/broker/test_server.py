@@ -81,7 +81,9 @@ async def test_clients_outlive_a_broker() -> None:
 
 @pytest.mark.parametrize("host", ["localhost", "", "127.0.0.1"])
 async def test_hosts_with_one_and_with_several_addresses(host: str) -> None:
-    async with open_broker(host=host, service_url="pulsar://127.0.0.1:1") as broker:
+    async with open_broker(
+        host=host, service_url="pulsar://127.0.0.1:1", allow_unauthenticated=True
+    ) as broker:
         stream = await trio.open_tcp_stream(broker.url.split("/")[2].rpartition(":")[0], broker.port)
         await stream.aclose()
 

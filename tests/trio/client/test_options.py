@@ -39,7 +39,7 @@ MACHINES_OWN = {"authentication_method"}
         (ClientOptions, ClientConfig, {"service_url"}),
         (ProducerOptions, ProducerSpec, {"topic"}),
         (ConsumerOptions, ConsumerSpec, {"topic", "subscription", "subscription_type"}),
-        (BrokerOptions, BrokerConfig, set()),
+        (BrokerOptions, BrokerConfig, {"authentication"}),
     ],
 )
 def test_options_and_specs_agree(options: type, spec: type, positional: set[str]) -> None:

@@ -76,6 +76,7 @@ async def refused(url: str, tls: TlsConfig, **options: float) -> BaseException:
 
 
 async def test_messages_of_every_size_arrive_encrypted(authority: Authority) -> None:
+    """Rule CFG-011."""
     async with broker_with(authority.server()) as broker:
         assert broker.tls_url is not None
         await exchange(broker.tls_url, TlsConfig(trust=authority.file), count=1000)
@@ -95,6 +96,7 @@ async def test_trust_is_a_file_a_folder_a_text_or_a_context(authority: Authority
 
 
 async def test_the_system_does_not_know_the_authority(authority: Authority) -> None:
+    """Rules CFG-012 and CFG-013."""
     async with broker_with(authority.server()) as broker:
         assert broker.tls_url is not None
         error = await refused(broker.tls_url, TlsConfig())
@@ -103,6 +105,7 @@ async def test_the_system_does_not_know_the_authority(authority: Authority) -> N
 
 
 async def test_a_certificate_for_another_host(authority: Authority) -> None:
+    """Rule CFG-014."""
     async with broker_with(authority.server("elsewhere.example")) as broker:
         assert broker.tls_url is not None
         tls = TlsConfig(trust=authority.file)

@@ -56,7 +56,7 @@ class Administration:
     # --- tenants --------------------------------------------------------------------------------------
 
     def create_tenant(self, now: int, tenant: str, admin_roles: Iterable[str] = ()) -> None:
-        """Create a tenant. `admin_roles` are stored and shown; this broker authorizes nothing.
+        """Create a tenant. `admin_roles` may do everything in it, where the broker authorizes.
 
         Raises `AlreadyExists`, or `InvalidConfiguration` for a bad name or roles that are not text.
         """
@@ -160,8 +160,7 @@ class Administration:
     def grant(self, now: int, scope: str, roles: Mapping[str, Iterable[str]]) -> None:
         """Set the actions of these roles, some of `ACTIONS`; no actions revoke the role's permission.
 
-        Permissions are stored and shown; this broker authorizes nothing. Raises `NotFound`,
-        `InvalidConfiguration`.
+        A broker without authorization stores and shows them only. Raises `NotFound`, `InvalidConfiguration`.
         """
         present = self.grants_of(scope)
         roles = {role: tuple(actions) for role, actions in roles.items()}

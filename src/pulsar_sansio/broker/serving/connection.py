@@ -3,8 +3,8 @@
 The connection owns the registries of its producers and consumers, the outbox with its high-water mark, and
 the probes. `lookups`, `publishing` and `subscribing` define the meaning of commands.
 
-A connection is in Start (only CONNECT is legal), Connected, or Dead (CONN-03, CONN-04, CONN-05). No bytes of
-a peer end any connection but its own.
+A connection is in Start (only CONNECT is legal), Connecting (only AUTH_RESPONSE is), Connected, or Dead
+(CONN-03, CONN-04, CONN-05). No bytes of a peer end any connection but its own.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,6 +17,7 @@ from google.protobuf.message import Message
 from ...core.buffers import ReceiveBuffer
 from ...model.errors import (
     BrokerError,
+    NotAllowed,
     ProducerBusy,
     ProducerFenced,
     RemoteProtocolError,
@@ -35,6 +36,7 @@ from ...wire import (
 )
 from ..dispatching.consumer import Consumer
 from ..outputs import Disconnect, ResumeReading, Transmit
+from ..security.authentication import Authentication
 from ..topics.producers import Producer
 from ..topics.subscription import NO_REQUEST
 from .lookups import server_error
@@ -69,6 +71,7 @@ def _assign(
 
 class ConnectionState(Enum):
     START = "start"
+    CONNECTING = "connecting"
     CONNECTED = "connected"
     DEAD = "dead"
 
@@ -78,9 +81,19 @@ class Reserved:
 
 
 class Connection:
-    """`handlers`: command of a connected client -> its handler."""
+    """`handlers`: command of a connected client -> its handler.
 
-    def __init__(self, broker: "Host", link: int, peer: str, handlers: dict[int, Handler]) -> None:
+    `certificate`: the common name of the certificate that the client has shown.
+    """
+
+    def __init__(
+        self,
+        broker: "Host",
+        link: int,
+        peer: str,
+        handlers: dict[int, Handler],
+        certificate: str | None = None,
+    ) -> None:
         self.broker = broker
         self.services = services = broker.services
         self.context = services.context
@@ -120,6 +133,22 @@ class Connection:
         self._keepalive.set(self.context.now + services.keepalive_interval)
         self._liveness = self.context.deadlines.slot(self._liveness_due)
         self._liveness_waiters: list[Callable[[bool], None]] = []
+        self.authentication: Authentication | None = None
+        """None where the broker does not authenticate."""
+        if broker.authenticator is not None:
+            self.authentication = Authentication(
+                self.context,
+                broker.authenticator,
+                lambda: services.wall_time,
+                self,
+                certificate,
+                self._connected,
+            )
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The roles of the client; all of them need a permission."""
+        return () if self.authentication is None else self.authentication.roles
 
     @property
     def dead(self) -> bool:
@@ -164,19 +193,24 @@ class Connection:
                 waiter(True)
 
     def _before_connected(self, number: int, command: Any) -> None:
-        if number == Type.CONNECT:
-            self._connect(command)
-        elif number == Type.PING:
+        if number == Type.PING:
             self.write(encode_pong())
-        elif number != Type.PONG:
+        elif number == Type.PONG:
+            return
+        elif self.state is ConnectionState.CONNECTING:
+            if number != Type.AUTH_RESPONSE or self.authentication is None:
+                raise RemoteProtocolError(f"command {number} in place of AUTH_RESPONSE")
+            self.authentication.respond(command)
+        elif number == Type.CONNECT:
+            self._connect(command)
+        else:
             raise RemoteProtocolError(f"command {number} before CONNECT")
 
     def _connect(self, command: proto.CommandConnect) -> None:
-        """Answer CONNECT. This broker does not authenticate: it ignores all credentials (WIRE-01)."""
+        """Answer CONNECT. A broker without authentication ignores all credentials (WIRE-01)."""
         config = self.services.config
         if len(self.broker.links) > config.max_connections:
-            self.error(NO_REQUEST, ServerError.NotAllowedError, "Reached the maximum number of connections")
-            self.terminate("too many connections")
+            self.reject(NotAllowed("Reached the maximum number of connections"), "too many connections")
             return
         self.protocol_version = max(0, min(command.protocol_version, config.protocol_version))
         self.client_version = command.client_version[:256]
@@ -185,6 +219,15 @@ class Connection:
             and self.protocol_version >= BROKER_ENTRY_METADATA_VERSION
             and command.feature_flags.supports_broker_entry_metadata
         )
+        if self.authentication is None:
+            self._connected()
+        else:
+            self.state = ConnectionState.CONNECTING
+            self.authentication.connect(command)
+
+    def _connected(self) -> None:
+        """The client may use the broker: send CONNECTED."""
+        config = self.services.config
         self.state = ConnectionState.CONNECTED
         connected = proto.CommandConnected(
             server_version=config.server_version,
@@ -252,6 +295,11 @@ class Connection:
         """Answer a request with ERROR."""
         self.error(request_id, error.code, error.text)
 
+    def reject(self, error: BrokerError, reason: str) -> None:
+        """Send ERROR for the whole connection and end it. `reason` is for people."""
+        self.refuse(NO_REQUEST, error)
+        self.terminate(reason)
+
     def success(self, request_id: int) -> None:
         self.send(Type.SUCCESS, proto.CommandSuccess(request_id=request_id))
 
@@ -298,6 +346,8 @@ class Connection:
     def _keepalive_due(self) -> None:
         if self.state is ConnectionState.START:
             self.terminate("no CONNECT in time")
+        elif self.state is ConnectionState.CONNECTING:
+            self.terminate("no AUTH_RESPONSE in time")
         elif self._pinged and self._reading:
             self.terminate("no answer to PING")
         else:
@@ -339,6 +389,8 @@ class Connection:
         self.writable = False
         self._keepalive.clear()
         self._liveness.clear()
+        if self.authentication is not None:
+            self.authentication.close()
         self._buffer.clear()
         producers = [each for each in self.producers.values() if isinstance(each, Producer)]
         consumers = [each for each in self.consumers.values() if isinstance(each, Consumer)]

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from ..metadata import Metadata
+    from ..security.authenticator import Authenticator
+    from ..security.authorization import Authorization
     from ..services import Services
     from ..topics.registry import TopicRegistry
     from ..topics.schemas import Schemas
@@ -19,6 +21,8 @@ class Host(Protocol):
     topics: "TopicRegistry"
     schemas: "Schemas"
     watchers: "Watchers"
+    authenticator: "Authenticator | None"
+    authorization: "Authorization"
     links: "dict[int, Connection]"
 
     def connection_closed(self, connection: "Connection", final_bytes: list[bytes]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from ...model.errors import (
+    AuthorizationError,
     BrokerError,
     InvalidConfiguration,
     InvalidTopicName,
@@ -130,6 +131,8 @@ def on_lookup(connection: "Connection", command: proto.CommandLookupTopic) -> No
     answer = proto.CommandLookupTopicResponse(request_id=command.request_id)
     try:
         topic = parse_topic(command.topic)
+        if not connection.broker.authorization.may_look_up(connection.roles, topic):
+            raise AuthorizationError("Client is not authorized to Lookup")
         connection.broker.metadata.check_namespace(topic.namespace_name)
         elsewhere = connection.broker.topics.other_broker(str(topic), command.authoritative)
     except BrokerError as error:
@@ -156,6 +159,9 @@ def on_partitioned_metadata(connection: "Connection", command: proto.CommandPart
     answer = proto.CommandPartitionedTopicMetadataResponse(request_id=command.request_id)
     try:
         topic = parse_topic(command.topic)
+        if not broker.authorization.may_look_up(connection.roles, topic):
+            broker.metadata.check_namespace(topic.namespace_name)
+            raise AuthorizationError("Client is not authorized to Get Partition Metadata")
         broker.metadata.check_namespace(topic.namespace_name)
         answer.partitions = broker.topics.partitions_for(topic, command.metadata_auto_creation_enabled)
         answer.response = proto.CommandPartitionedTopicMetadataResponse.Success
@@ -167,8 +173,15 @@ def on_partitioned_metadata(connection: "Connection", command: proto.CommandPart
 
 
 def on_late_handshake(connection: "Connection", command: Any) -> None:
-    """Disconnect on a second CONNECT, or on an AUTH_RESPONSE without a challenge (WIRE-22)."""
+    """Disconnect on a second CONNECT (WIRE-22)."""
     raise RemoteProtocolError("a command of the handshake after the handshake")
+
+
+def on_auth_response(connection: "Connection", command: proto.CommandAuthResponse) -> None:
+    """Take renewed credentials. Disconnect on an AUTH_RESPONSE without a challenge (WIRE-22)."""
+    if connection.authentication is None:
+        raise RemoteProtocolError("an AUTH_RESPONSE without an AUTH_CHALLENGE")
+    connection.authentication.respond(command)
 
 
 # --- schemas ------------------------------------------------------------------------------------------
@@ -178,6 +191,8 @@ def on_get_schema(connection: "Connection", command: proto.CommandGetSchema) -> 
     answer = proto.CommandGetSchemaResponse(request_id=command.request_id)
     try:
         topic = parse_topic(command.topic)
+        if not connection.broker.authorization.may_look_up(connection.roles, topic):
+            raise AuthorizationError("Client is not authorized to GetSchema")
         version = command.schema_version if command.HasField("schema_version") else None
         stored = connection.broker.schemas.get(topic, version)
         answer.schema.CopyFrom(schema_message(stored))
@@ -193,6 +208,8 @@ def on_get_or_create_schema(connection: "Connection", command: proto.CommandGetO
     answer = proto.CommandGetOrCreateSchemaResponse(request_id=command.request_id)
     try:
         topic = parse_topic(command.topic)
+        if not broker.authorization.may_produce(connection.roles, topic):
+            raise AuthorizationError("Client is not authorized to GetOrCreateSchema")
         if str(topic) not in broker.topics.by_name:
             raise TopicNotFound(f"Topic {topic} does not exist")
         answer.schema_version = broker.schemas.register(topic, command.schema, connection.services.wall_time)
@@ -212,7 +229,7 @@ def on_transaction_command(connection: "Connection", command: Any) -> None:
 
 HANDLERS: dict[int, Any] = {
     Type.CONNECT: on_late_handshake,
-    Type.AUTH_RESPONSE: on_late_handshake,
+    Type.AUTH_RESPONSE: on_auth_response,
     Type.PING: on_ping,
     Type.PONG: on_pong,
     Type.LOOKUP: on_lookup,

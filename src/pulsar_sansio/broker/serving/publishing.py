@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...model.errors import (
+    AuthorizationError,
     BrokerError,
     FrameError,
     MetadataError,
@@ -14,6 +15,7 @@ from ...model.errors import (
     TooManyRequests,
     TopicTerminated,
 )
+from ...model.topic_name import TopicName
 from ...wire import Send, encode_send_receipt, proto
 from ..topics import quotas
 from ..topics.producers import MODE_NAMES, NameTaken, Producer
@@ -34,6 +36,7 @@ def on_producer(connection: Connection, command: proto.CommandProducer) -> None:
     connection.reopens(command.producer_id)
     try:
         topic_name = parse_topic(command.topic)
+        _authorize(connection, topic_name, command.initial_subscription_name)
         check_name("Producer name", command.producer_name)
         check_name("Subscription name", command.initial_subscription_name)
         check_properties("Producer properties", command.metadata)
@@ -49,6 +52,15 @@ def on_producer(connection: Connection, command: proto.CommandProducer) -> None:
         _create(connection, command, connection.broker.topics.for_use(topic_name, create=True), probe=True)
     except BrokerError as error:
         connection.refuse(command.request_id, error)
+
+
+def _authorize(connection: Connection, topic: TopicName, initial_subscription: str) -> None:
+    """Raises `AuthorizationError`."""
+    authorization, roles = connection.broker.authorization, connection.roles
+    if not authorization.may_produce(roles, topic) or (
+        initial_subscription and not authorization.may_consume(roles, topic, initial_subscription)
+    ):
+        raise AuthorizationError("Client is not authorized to Produce")
 
 
 def _answer_again(connection: Connection, command: proto.CommandProducer, present: Producer) -> None:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ...model.errors import (
+    AuthorizationError,
     BrokerError,
     ConsumerBusy,
     MetadataError,
@@ -56,6 +57,9 @@ def on_subscribe(connection: Connection, command: proto.CommandSubscribe) -> Non
     """Check a SUBSCRIBE in the order of BROKER-01, then attach the consumer (WIRE-09)."""
     try:
         topic_name = parse_topic(command.topic)
+        authorization = connection.broker.authorization
+        if not authorization.may_consume(connection.roles, topic_name, command.subscription):
+            raise AuthorizationError("Client is not authorized to subscribe")
         check_name("Subscription name", command.subscription)
         check_name("Consumer name", command.consumer_name)
         size = sum(len(pair.key) + len(pair.value) for pair in command.metadata)

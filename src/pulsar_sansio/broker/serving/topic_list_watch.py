@@ -10,7 +10,7 @@ Patterns are matched as RE2 does, in time proportional to the name, so any clien
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ...model.errors import BrokerError, MetadataError, ServerError
+from ...model.errors import AuthorizationError, BrokerError, MetadataError, ServerError
 from ...model.topic_name import TopicName
 from ...model.topics_pattern import BadPattern, matcher, matches_topic, without_domain
 from ...wire import proto, topics_hash
@@ -156,6 +156,8 @@ def _filter(pattern: str) -> Matches | None:
 
 def on_topics_of_namespace(connection: "Connection", command: proto.CommandGetTopicsOfNamespace) -> None:
     try:
+        if not connection.broker.authorization.may_list_topics(connection.roles, command.namespace):
+            raise AuthorizationError("Client is not authorized to GetTopicsOfNamespace")
         names = connection.broker.topics.names.listed(command.namespace)
         if command.mode == proto.CommandGetTopicsOfNamespace.PERSISTENT:
             names = persistent(names)
@@ -197,6 +199,8 @@ def on_watch_topic_list(connection: "Connection", command: proto.CommandWatchTop
         connection.error(command.request_id, ServerError.InvalidTopicName, refusal)
         return
     try:
+        if not broker.authorization.may_list_topics(connection.roles, command.namespace):
+            raise AuthorizationError("Client is not authorized to watchTopicList")
         broker.metadata.check_namespace(command.namespace)
         watcher = Watcher(command.watcher_id, command.namespace, matches)
         broker.watchers.add(connection, watcher)

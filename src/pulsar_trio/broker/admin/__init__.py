@@ -5,7 +5,8 @@
 command of the broker, and the result or refusal to JSON and a status. Nothing here decides what a command
 does.
 
-There is no authentication: every client that can reach the port administers the broker.
+`access` decides which role a request has and what the role may do. Without authentication every client that
+can reach the port administers the broker.
 """
 
 from .listener import AdminListener

@@ -7,7 +7,7 @@ HTTP messages; the other modules define what they mean.
 """
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from email.utils import formatdate
 from typing import TypeAlias
@@ -16,8 +16,10 @@ import h11
 import trio
 
 from pulsar_sansio import LocalProtocolError, PulsarError
+from pulsar_security import common_name
 
 from . import (
+    access,
     cluster,
     entries,
     missing,
@@ -55,6 +57,16 @@ answer."""
 
 READ_SIZE = 16 * 1024
 
+HEADERS = (
+    b"host",
+    b"origin",
+    b"sec-fetch-site",
+    b"authorization",
+    b"x-pulsar-auth-method-name",
+    b"x-original-principal",
+)
+"""The fields of a request that access to the administration depends on."""
+
 TABLE = Table(
     [
         *topics.ROUTES,
@@ -75,9 +87,12 @@ TABLE = Table(
 def perform(broker: Administrator, request: Request) -> Answer:
     """Answer one whole request."""
     try:
+        roles = access.identify(broker, request)
         if request.method == "OPTIONS":
             return _options(request)
-        return TABLE.find(request)(broker, request)
+        handler = TABLE.find(request)
+        access.authorize(broker, roles, request)
+        return handler(broker, request)
     except MethodNotAllowed as error:
         answer = refusal(error.status, error.reason)
         answer.headers.append(("Allow", ", ".join(error.allowed)))
@@ -109,10 +124,11 @@ def https_stream(stream: trio.SocketStream, context: ssl.SSLContext) -> HttpStre
 
 
 class AdminListener:
-    """Serves the administration of one broker on accepted connections."""
+    """Serves the administration of one broker on accepted connections. `names`: the broker's hosts."""
 
-    def __init__(self, broker: Administrator) -> None:
+    def __init__(self, broker: Administrator, names: Collection[str]) -> None:
         self._broker = broker
+        self._names = frozenset(name.lower() for name in names)
         self._connections = 0
         self._turn = trio.Lock()
         self.unsent = 0
@@ -125,7 +141,10 @@ class AdminListener:
         """
         async with self._turn:
             try:
+                access.check_site(request, self._names)
                 answer = perform(self._broker, request)
+            except Refused as error:
+                return refusal(error.status, error.reason)
             except PulsarError as error:
                 return refusal(500, str(error))
             except Exception as error:
@@ -201,6 +220,11 @@ class _Connection:
         request = Request.parse(
             head.method.decode(), head.target.decode("latin-1"), content_type.decode("latin-1")
         )
+        request.headers = {
+            name.decode(): value.decode("latin-1") for name, value in head.headers if name in HEADERS
+        }
+        if isinstance(self._stream, trio.SSLStream):
+            request.certificate = common_name(self._stream.getpeercert())
         body = bytearray()
         while True:
             if self._http.they_are_waiting_for_100_continue:

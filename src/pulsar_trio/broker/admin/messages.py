@@ -88,7 +88,11 @@ def refusal(status: int, reason: str) -> Answer:
 
 @dataclass(slots=True)
 class Request:
-    """`path`: the parts between slashes, decoded. `parameters`: those that the route names, once found."""
+    """`path`: the parts between slashes, decoded. `parameters`: those that the route names, once found.
+
+    `headers`: the fields that access depends on, by names in lower case. `certificate`: the common name of
+    the client's certificate.
+    """
 
     method: str
     path: tuple[str, ...]
@@ -96,6 +100,8 @@ class Request:
     content_type: str
     body: bytes = b""
     parameters: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    certificate: str | None = None
 
     @classmethod
     def parse(cls, method: str, target: str, content_type: str) -> "Request":

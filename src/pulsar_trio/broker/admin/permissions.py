@@ -1,5 +1,6 @@
-"""Permissions of roles on namespaces, topics and subscriptions: kept and shown, as a Pulsar without
-authorization does it. The broker asks for none of them.
+"""Permissions of roles on namespaces, topics and subscriptions.
+
+A broker without authorization keeps and shows them, as a Pulsar without it does.
 """
 
 from typing import Any

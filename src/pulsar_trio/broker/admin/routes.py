@@ -19,6 +19,9 @@ class Administrator(Protocol):
     def machine(self) -> Broker:
         """The machine of the broker; handlers only read it."""
 
+    def now(self) -> int:
+        """Return the present moment of the machine's clock, in nanoseconds."""
+
     def command(self, command: Callable[..., Any], *arguments: object) -> Any:
         """Run a command now. When this returns, its consequences are done and durable."""
 

@@ -104,6 +104,9 @@ class Administrator:
     def machine(self) -> Broker:
         return self.world.broker
 
+    def now(self) -> int:
+        return self.world.now
+
     def command(self, command: Callable[..., Any], *arguments: object) -> Any:
         result = command(self.world.now, *arguments)
         self.world.pump()

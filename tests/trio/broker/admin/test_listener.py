@@ -20,7 +20,7 @@ from tests.trio.waiting import until
 
 TENANTS = b"/admin/v2/tenants"
 TOPICS = b"/admin/v2/persistent/public/default"
-HOST = b" HTTP/1.1\r\nHost: x\r\n"
+HOST = b" HTTP/1.1\r\nHost: localhost\r\n"
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from pulsar_trio.broker.admin import missing
 from pulsar_trio.broker.admin.listener import TABLE, perform
 from pulsar_trio.broker.admin.messages import Answer, Refused, Request
 from pulsar_trio.broker.admin.routes import Administrator, Handler, MethodNotAllowed, Table
+from tests.trio.broker.admin.test_anything import Administrator as BrokerWithoutSockets
 
 NOBODY = cast(Administrator, None)
 
@@ -60,7 +61,7 @@ def test_what_is_not_there() -> None:
 @pytest.mark.parametrize(("method", "path"), sorted({(method, path) for method, path, _ in missing.ROUTES}))
 def test_what_is_missing_says_its_name(method: str, path: str) -> None:
     target = "/".join("x" if part.startswith("{") else part for part in path.split("/"))
-    answer = perform(NOBODY, request(method, target))
+    answer = perform(BrokerWithoutSockets(), request(method, target))
     assert answer.status == 501
     assert b"is not implemented by this broker" in answer.body
     assert path.rpartition("/")[2].encode() in answer.body

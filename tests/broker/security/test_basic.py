@@ -1,0 +1,64 @@
+"""Users and passwords of htpasswd."""
+
+import pickle
+
+import pytest
+
+from pulsar_sansio import AuthenticationError, BasicProvider, Identity, InvalidConfiguration
+from pulsar_sansio.broker.security.apr1 import apr1
+
+# openssl passwd -apr1 -salt SALT PASSWORD
+KNOWN = [
+    (b"geheim und lang 123456789", b"abcdefgh", "$apr1$abcdefgh$5BYw3bHB1lR/1mboUNKLk."),
+    (b"", b"x", "$apr1$x$tMwYqBfQwi3FYAr0aJc8M/"),
+    (b"p", b"12345678", "$apr1$12345678$XsuVNBMt1BhIqqVcUl6NI1"),
+]
+
+# htpasswd -s: the SHA-1 of "password"
+HTPASSWD = """
+# users
+ada:$apr1$12345678$XsuVNBMt1BhIqqVcUl6NI1
+bob:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=
+"""
+
+
+@pytest.mark.parametrize(("password", "salt", "expected"), KNOWN)
+def test_apr1_is_that_of_openssl(password: bytes, salt: bytes, expected: str) -> None:
+    assert apr1(password, salt) == expected
+
+
+@pytest.mark.parametrize(("data", "role"), [(b"ada:p", "ada"), (b"bob:password", "bob")])
+def test_a_right_password_proves_the_user(data: bytes, role: str) -> None:
+    assert BasicProvider(HTPASSWD).authenticate(data, None) == Identity(role)
+
+
+@pytest.mark.parametrize(
+    "data", [b"ada:q", b"ada", b"ada:", b"", b":", b"bob:p", b"eve:p", b"\xff:p", b"ada:" + b"p" * 5000]
+)
+def test_other_credentials_are_refused_without_a_hint_to_the_user(data: bytes) -> None:
+    with pytest.raises(AuthenticationError) as caught:
+        BasicProvider(HTPASSWD).authenticate(data, None)
+    assert "ada" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("ada:$2y$05$" + "x" * 53, "line 1: bcrypt is not supported"),
+        ("ada:plain", "line 1: a hash by htpasswd"),
+        ("ada", "line 1 is not user:hash"),
+        (":$apr1$x$tMwYqBfQwi3FYAr0aJc8M/", "line 1 is not user:hash"),
+        (b"\xff", "not UTF-8"),
+    ],
+)
+def test_a_line_that_cannot_be_used_is_named_by_number(line: str | bytes, reason: str) -> None:
+    with pytest.raises(InvalidConfiguration, match=reason) as caught:
+        BasicProvider(line)
+    assert "plain" not in str(caught.value)
+
+
+def test_the_hashes_are_neither_shown_nor_pickled() -> None:
+    provider = BasicProvider(HTPASSWD)
+    assert repr(provider) == "BasicProvider(2 users)"
+    with pytest.raises(TypeError):
+        pickle.dumps(provider)
