@@ -24,6 +24,13 @@ FIRST, FEWEST, MOST = 280, 4, 40
 """From which seed on, and how many, until the connection's table is reached. Which do it changes with the
 draws."""
 
+OF_CREDENTIALS = {
+    ("Opening", "CREDENTIALS_WANTED"),
+    ("Authenticating", "OPENED"),
+    ("Authenticating", "CLOSE"),
+}
+"""Moves of a connection with credentials, which no world has."""
+
 
 @pytest.fixture(scope="module")
 def observed() -> tuple[Coverage, list[str], int]:
@@ -38,7 +45,7 @@ def observed() -> tuple[Coverage, list[str], int]:
             hashes.append(report.trace_hash)
             messages += sum(" <- MESSAGE" in line for line in report.transcript)
             coverage.add(recorder.take())
-            if len(hashes) >= FEWEST and not coverage.missing("connection"):
+            if len(hashes) >= FEWEST and set(coverage.missing("connection")) <= OF_CREDENTIALS:
                 break
     return coverage, hashes, messages
 
@@ -125,9 +132,10 @@ def test_maps_have_the_whole_of_their_tables() -> None:
 
 def test_a_few_worlds_reach_most_of_it(observed: tuple[Coverage, list[str], int]) -> None:
     coverage, hashes, _ = observed
-    assert coverage.missing("connection") == []
+    assert set(coverage.missing("connection")) == OF_CREDENTIALS
     found = coverage.as_json()
-    assert found["maps"]["connection"]["reached"] == found["maps"]["connection"]["legal"] == 5
+    assert found["maps"]["connection"]["reached"] == 5
+    assert found["maps"]["connection"]["legal"] == 5 + len(OF_CREDENTIALS)
     assert set(found["coverage_points_missing"]) == set(COVERAGE_POINTS) - set(coverage.points)
     assert "frame in pieces" in coverage.points
     assert found["coverage_points"]["frame in pieces"]["seeds"] <= len(hashes)
