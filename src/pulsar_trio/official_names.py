@@ -163,7 +163,7 @@ MODULE = {
     "AlreadyClosed": "ResourceClosed",
     "AuthenticationAthenz": "AthenZ is not supported yet, a subclass of Authentication brings its tokens",
     "AuthenticationBasic": "Basic",
-    "AuthenticationOauth2": "OAuth2 is not supported yet, Token(function) asks a function for each token",
+    "AuthenticationOauth2": "OAuth2",
     "AuthenticationTLS": "MutualTls",
     "AuthenticationToken": "Token",
     "AutoClusterFailover": "AutoFailover",

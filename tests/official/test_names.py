@@ -70,7 +70,6 @@ def test_attributes(theirs: type, ours: type, told: dict[str, str]) -> None:
     ("name", "missing"),
     [
         ("AuthenticationAthenz", "AthenZ"),
-        ("AuthenticationOauth2", "OAuth2"),
         ("ServiceInfoProvider", "providers of an application's own"),
         ("CryptoKeyReader", "encryption"),
         ("EncryptionKey", "encryption"),
@@ -89,6 +88,7 @@ def test_the_error_for_a_missing_feature_names_it(name: str, missing: str) -> No
         ("AuthenticationToken", "Token"),
         ("AuthenticationTLS", "MutualTls"),
         ("AuthenticationBasic", "Basic"),
+        ("AuthenticationOauth2", "OAuth2"),
         ("AutoClusterFailover", "AutoFailover"),
     ],
 )
