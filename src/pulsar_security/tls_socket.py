@@ -19,7 +19,6 @@ from .tls_failures import tls_error
 MAX_WRITE = 64 * 1024
 """Bytes given to one write: four TLS records."""
 
-
 NOT_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST")
 """The reasons of a handshake that failed because the peer does not speak TLS. OpenSSL sends no alert then."""
 
@@ -43,7 +42,7 @@ class TlsFailure(OSError):
 
 
 class TlsSocket:
-    """One TLS connection over a connected, socket.
+    """One TLS connection over a connected socket.
 
     The constructor sends nothing; `shake_hands` comes first. `server_name`: the name on the peer's
     certificate, for a client; None for the side of the server. `peer`: the text for the peer in errors.

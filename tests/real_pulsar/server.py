@@ -73,7 +73,7 @@ class RealPulsar:
         self._options += [f"-D{name}={value}" for name, value in (properties or {}).items()]
         self._process: subprocess.Popen[bytes] | None = None
         self._watcher: subprocess.Popen[bytes] | None = None
-        self.port, self.admin_port, self._bookkeeper_port = _free_ports(3)
+        self.port, self.admin_port, self._bookkeeper_port = free_ports(3)
         self.admin = Admin("127.0.0.1", self.admin_port, token)
         self.folder: Path | None = None
 
@@ -249,7 +249,7 @@ def _watch(group: int, folder: Path) -> subprocess.Popen[bytes]:
     )
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Ports that were free a moment ago, all different."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]

@@ -10,7 +10,7 @@ from typing import Any
 import jwt
 
 from tests.real_pulsar import RealPulsar
-from tests.real_pulsar.server import _free_ports as free_ports
+from tests.real_pulsar.server import free_ports
 from tests.security.certificates import Authority
 
 SECRET_KEY = b"0123456789abcdef0123456789abcdef"

@@ -296,6 +296,8 @@ class Driver(Pump):
             self.fact(self.machine.refuse_credentials, wanted.link, error)
         else:
             self.fact(self.machine.provide_credentials, wanted.link, found)
+        if wanted.link not in self.links:  # it ended before the provider was asked, or meanwhile
+            self._identity.disconnected(wanted.link)
 
     def _on_crash(self, failure: PulsarError) -> None:
         for endpoint in list(self.endpoints.values()):

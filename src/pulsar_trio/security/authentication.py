@@ -29,7 +29,7 @@ class CredentialSteps(ABC):
         raise CredentialsFailed("this method has one step, and the broker asks for another")
 
 
-class Authentication(ABC):
+class Authentication:
     """Base of the methods by which a client shows its identity.
 
     `method`: the name that CONNECT carries, which a provider of the broker has, too. A method with one step
@@ -37,15 +37,18 @@ class Authentication(ABC):
     in the `CredentialSteps`.
     """
 
-    method: ClassVar[str]
+    method: ClassVar[str] = ""
 
     def steps(self, host: str) -> CredentialSteps:
         """Begin for one connection to `host`, and again each time that the broker wants new credentials."""
         return _OneStep(self, host)
 
     async def credentials(self, host: str) -> Secret:
-        """Return the credentials for a connection to `host`, fetched anew."""
-        raise NotImplementedError(f"{type(self).__name__} has neither credentials nor steps")
+        """Return the credentials for a connection to `host`, fetched anew.
+
+        Raises `CredentialsFailed` where a class overrides neither this method nor `steps`.
+        """
+        raise CredentialsFailed(f"the class {type(self).__name__} overrides neither credentials nor steps")
 
 
 class _OneStep(CredentialSteps):

@@ -17,7 +17,6 @@ from ...core.transitions import Transitions
 from ...model.errors import (
     AuthenticationError,
     ConnectionLost,
-    CredentialsFailed,
     FrameError,
     LocalProtocolError,
     PulsarError,
@@ -440,9 +439,7 @@ class Connection:
     def _handshake_timed_out(self) -> None:
         seconds = self._services.config.connect_timeout
         if self.credentials.waiting:
-            method = self.credentials.method
-            text = f"no {method!r} credentials for {self.physical} within {seconds:g} s"
-            self.close(CredentialsFailed(text))
+            self.close(self.credentials.not_in_time(self.physical, seconds))
             return
         what = "no connection" if isinstance(self.state, Opening) else "no answer to CONNECT"
         self.close(TimedOut(f"{what} to {self.physical} within {seconds:g} s"))

@@ -250,9 +250,7 @@ class HttpExchange:
             text = f"no answer of {self.physical} within {config.operation_timeout:g} s"
             self.close(TimedOut(text))
         elif isinstance(self.state, Authenticating):
-            method = self.credentials.method
-            text = f"no {method!r} credentials for {self.physical} within {config.connect_timeout:g} s"
-            self.close(CredentialsFailed(text))
+            self.close(self.credentials.not_in_time(self.physical, config.connect_timeout))
         else:
             text = f"no connection to {self.physical} within {config.connect_timeout:g} s"
             self.close(TimedOut(text))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.context import Context
-from ...model.errors import AuthenticationError, RemoteProtocolError
+from ...model.errors import AuthenticationError, CredentialsFailed, RemoteProtocolError
 from ...model.secret import Secret
 from ...model.service_url import Address
 from ..outputs import CredentialsWanted
@@ -82,6 +82,10 @@ class CredentialExchange:
         if self._again:
             self._again = False
             self._ask(None, then)
+
+    def not_in_time(self, physical: Address, seconds: float) -> CredentialsFailed:
+        """Return the error of a connection to `physical` that waited so long for the credentials."""
+        return CredentialsFailed(f"no {self.method!r} credentials for {physical} within {seconds:g} s")
 
     def cleared(self) -> None:
         """The connection ended: no answer is wanted any more."""

@@ -1,0 +1,186 @@
+"""The identity of a client: what its provider returns, and what becomes of a provider that is wrong."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from pulsar_sansio import Address
+from pulsar_sansio.client.outputs import CredentialsWanted
+from pulsar_trio import (
+    Authentication,
+    Basic,
+    CredentialsFailed,
+    CredentialSteps,
+    InvalidConfiguration,
+    MutualTls,
+    Secret,
+    Token,
+    open_client,
+)
+from pulsar_trio.client.driver import Driver
+from pulsar_trio.client.options import client_config
+from pulsar_trio.security.identity import Identity
+from pulsar_trio.transport.background import background
+
+BROKER = Address("broker", 6650)
+CANARY = "canary-in-the-coal-mine"
+
+
+def wanted(method: str = "token", challenge: bytes | None = None, link: int = 1) -> CredentialsWanted:
+    return CredentialsWanted(link, BROKER, method, challenge)
+
+
+async def asked(authentication: Authentication, seconds: float = 5) -> bytes:
+    found = await Identity(None, authentication).credentials(wanted(authentication.method), seconds)
+    return found.reveal()
+
+
+async def test_every_source_of_a_token(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"{CANARY}\n")
+
+    async def fetched() -> Secret:
+        return Secret(CANARY)
+
+    for source in (CANARY, Secret(CANARY), file, lambda: CANARY, fetched):
+        assert await asked(Token(source)) == CANARY.encode()
+
+
+async def test_a_file_is_read_for_each_connection(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("first")
+    token = Token(file)
+    assert await asked(token) == b"first"
+    file.write_text("second")
+    assert await asked(token) == b"second"
+
+
+async def test_a_name_and_password_and_a_certificate() -> None:
+    assert await asked(Basic("user", "pass:word")) == b"user:pass:word"
+    assert await asked(MutualTls()) == b""
+
+
+class Nothing(Authentication):
+    method = "nothing"
+
+
+class Broken(Authentication):
+    method = "broken"
+
+    async def credentials(self, host: str) -> Secret:
+        raise ValueError(CANARY)
+
+
+class Unusable(Authentication):
+    method = "unusable"
+
+    async def credentials(self, host: str) -> Any:
+        return CANARY
+
+
+class Endless(Authentication):
+    method = "endless"
+
+    async def credentials(self, host: str) -> Secret:
+        await trio.sleep_forever()
+        raise AssertionError
+
+
+def no_token() -> Any:
+    return 7
+
+
+@pytest.mark.parametrize(
+    ("authentication", "words"),
+    [
+        (Nothing(), "the class Nothing overrides neither credentials nor steps"),
+        (Broken(), "the provider raised ValueError"),
+        (Unusable(), "returned str, not a Secret"),
+        (Token(no_token), "returned int, not text"),
+        (Token(lambda: f"{CANARY} "), "a token has spaces"),
+        (Token(Path("/no/such/file")), "No such file"),
+    ],
+)
+async def test_the_error_of_a_provider_names_the_fault_and_no_secret(
+    authentication: Authentication, words: str
+) -> None:
+    with pytest.raises(CredentialsFailed, match=words) as caught:
+        await asked(authentication)
+    assert CANARY not in str(caught.value)
+
+
+async def test_a_provider_that_does_not_answer(autojump_clock: object) -> None:
+    with pytest.raises(CredentialsFailed, match="did not answer within 5 s"):
+        await asked(Endless())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: Token(""),
+        lambda: Token("two words"),
+        lambda: Token(7),  # type: ignore[arg-type]
+        lambda: Basic("a:b", "c"),
+        lambda: Basic("", "c"),
+    ],
+)
+def test_wrong_credentials_are_refused_at_once(wrong: Callable[[], object]) -> None:
+    with pytest.raises(InvalidConfiguration):
+        wrong()
+
+
+def test_no_text_has_the_secret() -> None:
+    assert CANARY not in repr([Token(CANARY), Token(lambda: CANARY), Basic("user", CANARY), Secret(CANARY)])
+
+
+async def test_a_class_without_a_method_is_refused() -> None:
+    class Nameless(Authentication):
+        pass
+
+    with pytest.raises(InvalidConfiguration, match="authentication_method"):
+        async with open_client("pulsar://localhost", authentication=Nameless()):
+            pass
+
+
+class Doubling(Authentication):
+    """Answers each challenge with the challenge, twice."""
+
+    method = "doubling"
+
+    def steps(self, host: str) -> CredentialSteps:
+        return _Doubling()
+
+
+class _Doubling(CredentialSteps):
+    async def first(self) -> Secret:
+        return Secret(b"first")
+
+    async def answer(self, challenge: bytes) -> Secret:
+        return Secret(challenge * 2)
+
+
+async def test_a_method_with_several_steps() -> None:
+    identity = Identity(None, Doubling())
+    assert (await identity.credentials(wanted("doubling"), 5)).reveal() == b"first"
+    assert (await identity.credentials(wanted("doubling", b"ab"), 5)).reveal() == b"abab"
+
+
+async def test_a_challenge_of_a_method_with_one_step() -> None:
+    identity = Identity(None, Token("text"))
+    await identity.credentials(wanted(), 5)
+    with pytest.raises(CredentialsFailed, match="one step"):
+        await identity.credentials(wanted(challenge=b"more"), 5)
+
+
+async def test_the_steps_of_a_link_that_is_gone_are_not_kept() -> None:
+    """The link may end before its provider is asked."""
+    identity = Identity(None, Doubling())
+    driver = Driver(client_config("pulsar://localhost", {}), 1, identity)
+    async with background(driver, trio.lowlevel.checkpoint):
+        driver._on_credentials_wanted(wanted("doubling", link=99))
+        await trio.testing.wait_all_tasks_blocked()
+    assert identity._steps == {}
