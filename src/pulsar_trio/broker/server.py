@@ -207,6 +207,7 @@ class BrokerDriver(Pump):
             if self._handshakes >= MAX_HANDSHAKES:
                 raise OSError(f"{MAX_HANDSHAKES} TLS handshakes are not finished, {peer} is refused")
             task = partial(self._run_encrypted_link, number, link, sock, tls.current(), peer)
+            self._handshakes += 1
             self.start_link(number, link, task, name)
             return
         link.open(sock)
@@ -217,7 +218,6 @@ class BrokerDriver(Pump):
         self, number: int, link: Link, sock: socket.socket, context: ssl.SSLContext, peer: str
     ) -> str | TlsError:
         """Serve one peer after its TLS handshake. The broker knows it from then on."""
-        self._handshakes += 1
         try:
             with trio.fail_after(HANDSHAKE_TIME):
                 encrypted = await encrypt(sock, context, peer, None)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -32,6 +33,8 @@ from pulsar_trio import (
     open_broker,
     open_client,
 )
+from pulsar_trio.broker import server
+from tests.patience import PATIENCE
 from tests.security.certificates import Authority
 
 TOPIC = "persistent://public/default/tls"
@@ -243,3 +246,34 @@ async def test_a_self_signed_certificate(tmp_path: Path) -> None:
         url = str(broker.tls_url)
         assert isinstance(await refused(url, TlsConfig()), CertificateSelfSigned)
         await exchange(url, TlsConfig(trust=file))
+
+
+async def test_stalled_handshakes_are_bounded_and_end(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond the limit the broker closes connections at once; the stalled ones end by time."""
+    monkeypatch.setattr(server, "MAX_HANDSHAKES", 2)
+    monkeypatch.setattr(server, "HANDSHAKE_TIME", 0.5)
+    async with broker_with(authority.server()) as broker:
+        assert broker.tls_url is not None
+        port = int(broker.tls_url.rpartition(":")[2])
+        stalled = [await trio.open_tcp_stream("127.0.0.1", port) for _ in range(2)]
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        refused_stream = await trio.open_tcp_stream("127.0.0.1", port)
+        with trio.fail_after(PATIENCE):
+            assert await ended(refused_stream)
+            assert broker._driver._handshakes == 2
+            for stream in stalled:
+                assert await ended(stream)
+        await exchange(broker.tls_url, TlsConfig(trust=authority.file))
+        assert broker._driver._handshakes == 0
+
+
+async def ended(stream: trio.SocketStream) -> bool:
+    """Wait for the end of a connection over which nothing comes."""
+    try:
+        return not await stream.receive_some(1)
+    except trio.BrokenResourceError:
+        return True
+    finally:
+        await stream.aclose()
