@@ -24,9 +24,10 @@ lint: $(VENV)/installed-test
 	$(BIN)/mypy
 	$(BIN)/lint-imports --cache-dir build/import-linter
 
+# Two processes, each with a Pulsar of its own: most of these tests wait for the broker.
 test-real: $(VENV)/installed-test
 	$(BIN)/python -m tests.real_pulsar fetch
-	$(BIN)/python -m pytest -m real
+	$(BIN)/python -m pytest -m real --numprocesses 2
 
 # All of tests/spark, against our broker and a real Pulsar.
 test-spark: java-for-test-spark $(VENV)/installed-test-spark
