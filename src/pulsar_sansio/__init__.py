@@ -45,11 +45,11 @@ from .broker import (
 from .broker import outputs as broker_outputs
 from .client import outputs as client_outputs
 from .client.client import Client
-from .client.consuming.last_message import LastPosition
 from .client.counters import ArrivalCounters
 from .client.delivery.received_entries import Messages, ReceivedBatch, ReceivedSingles
-from .client.producing.partition_producer import PartitionStatistics
-from .client.producing.routing import hash_key
+from .client.partitions.partition_producer import PartitionStatistics
+from .client.partitions.routing import hash_key
+from .client.positions.last_message import LastPosition
 from .client.statistics import ConsumerStatistics, ProducerStatistics, SendLatency
 from .model.checkpoint import decode_checkpoint, encode_checkpoint
 from .model.config import (

@@ -23,7 +23,7 @@ from pulsar_sansio.model.errors import (
 )
 from pulsar_sansio.wire import MessageCommand, SingleMessageMetadata, encode_single, proto
 from tests.client.broker_script import SECOND, ConsumerScript, Script, entry_bytes
-from tests.client.consuming.positions_script import answer, asked
+from tests.client.positions.positions_script import answer, asked
 from tests.work import work_of
 
 TOPIC = "persistent://public/default/t"

@@ -8,7 +8,7 @@ from pulsar_sansio.broker import Broker, BrokerConfig, MemoryStore
 from pulsar_sansio.broker import outputs as broker_outputs
 from pulsar_sansio.client import outputs
 from pulsar_sansio.client.client import Client
-from pulsar_sansio.client.consuming.seeking import SeekTarget
+from pulsar_sansio.client.positions.seeking import SeekTarget
 from pulsar_sansio.model.config import (
     ClientConfig,
     ConsumerSpec,

@@ -191,7 +191,7 @@ CANARIES: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None], str]] = {
     "an exception comes out of a seek": (
         "client",
         lambda patch: patch.setattr(
-            "pulsar_sansio.client.consuming.seeking.Seeking._succeeded", raise_key_error
+            "pulsar_sansio.client.positions.seeking.Seeking._succeeded", raise_key_error
         ),
         "KeyError: 'planted'",
     ),

@@ -10,6 +10,9 @@ a hundredth of that."""
 EntryPosition = tuple[int, int]
 """The ledger id and the entry id of an entry."""
 
+MAX_CHUNKS = 100_000
+"""The most chunks of one message, because consumers keep the position of each chunk."""
+
 
 class MessageId(NamedTuple):
     """The place of a message: ledger, entry, partition and, inside a batch, its index.

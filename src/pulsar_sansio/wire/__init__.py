@@ -27,13 +27,7 @@ from .commands.hot_commands import (
     encode_send,
     encode_send_receipt,
 )
-from .commands.short_send import (
-    PLAIN_LIMIT,
-    encode_plain_send,
-    plain_command_prefix,
-    plain_metadata_prefix,
-    plain_time,
-)
+from .commands.short_send import SHORT_SEND_LIMIT, ShortSend
 from .compression import Compressed, compress, decompress
 from .frame_reader import FrameReader
 from .frames import (
@@ -80,6 +74,8 @@ from .uniform.message_reader import MESSAGE_TAG, UniformMessageReader, UniformMe
 from .varint import encode_varint
 
 __all__ = [
+    "SHORT_SEND_LIMIT",
+    "ShortSend",
     "CUMULATIVE",
     "DEFAULT_MAX_MESSAGE_SIZE",
     "FRAME_PADDING",
@@ -98,7 +94,6 @@ __all__ = [
     "MessageCommand",
     "MessageMetadata",
     "MetadataDecoder",
-    "PLAIN_LIMIT",
     "PositionAck",
     "Property",
     "Send",
@@ -121,7 +116,6 @@ __all__ = [
     "encode_message_id",
     "encode_message_metadata",
     "encode_ping",
-    "encode_plain_send",
     "encode_pong",
     "encode_send",
     "encode_send_receipt",
@@ -135,9 +129,6 @@ __all__ = [
     "pack_broker_entry_metadata",
     "pack_payload",
     "peek_metadata",
-    "plain_command_prefix",
-    "plain_metadata_prefix",
-    "plain_time",
     "proto",
     "single_prefix",
     "split_batch",

@@ -11,7 +11,6 @@ out of the merged queue; every request ends in time (INV-C15).
 
 from typing import TYPE_CHECKING
 
-from pulsar_sansio.client.consuming.seeking import Target
 from pulsar_sansio.client.outputs import (
     ActiveChanged,
     Deliverable,
@@ -22,6 +21,7 @@ from pulsar_sansio.client.outputs import (
     TopicJoined,
     TopicLeft,
 )
+from pulsar_sansio.client.positions.seeking import Target
 from pulsar_sansio.model.config import (
     ConsumerSpec,
     InitialPosition,

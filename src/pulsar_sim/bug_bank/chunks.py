@@ -4,7 +4,7 @@ from typing import Any
 
 from pulsar_sansio.broker.topics import topic as broker_topic
 from pulsar_sansio.client.acknowledging.ack_tracker import AckTracker
-from pulsar_sansio.client.consuming.chunk_assembly import ChunkAssembly
+from pulsar_sansio.client.arrival.chunk_assembly import ChunkAssembly
 from pulsar_sansio.client.producing.admission import Admission
 from pulsar_sansio.client.producing.receipt_ids import ReceiptIds
 

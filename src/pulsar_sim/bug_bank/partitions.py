@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from pulsar_sansio.client.producing.partition_sender import PartitionSender
-from pulsar_sansio.client.producing.partitioned_producer import PartitionedProducer
+from pulsar_sansio.client.partitions.partition_sender import PartitionSender
+from pulsar_sansio.client.partitions.partitioned_producer import PartitionedProducer
+from pulsar_sansio.client.partitions.routing import HASHES, Router
 from pulsar_sansio.client.producing.receipt_ids import ReceiptIds
-from pulsar_sansio.client.producing.routing import HASHES, Router
 from pulsar_sansio.model.config import HashingScheme, OutgoingMessage
 
 from .planted_bug import Patches, bug, nothing

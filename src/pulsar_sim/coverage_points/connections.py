@@ -3,8 +3,8 @@
 from typing import Any
 
 from pulsar_sansio.broker.serving.connection import Connection as BrokerConnection
-from pulsar_sansio.client.connecting import attachment as attaching
-from pulsar_sansio.client.connecting.attachment import Attachment
+from pulsar_sansio.client.attaching import attachment as attaching
+from pulsar_sansio.client.attaching.attachment import Attachment
 from pulsar_sansio.client.connecting.connection import MAX_IDLE, Connection
 from pulsar_sansio.client.connecting.requests import Requests
 from pulsar_sansio.client.lookup.binary_lookup import BinaryLookup, LookupResponse

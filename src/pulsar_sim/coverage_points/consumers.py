@@ -5,14 +5,14 @@ from typing import Any
 from pulsar_sansio.client.acknowledging.ack_grouping import AckGrouping
 from pulsar_sansio.client.acknowledging.ack_tracker import AckTracker
 from pulsar_sansio.client.acknowledging.redelivery import Redelivery
-from pulsar_sansio.client.consuming.arrival import Arrival
-from pulsar_sansio.client.consuming.chunk_assembly import ChunkAssembly
+from pulsar_sansio.client.arrival.arrival import Arrival
+from pulsar_sansio.client.arrival.chunk_assembly import ChunkAssembly
 from pulsar_sansio.client.consuming.consumer import Consumer
-from pulsar_sansio.client.consuming.seeking import Seeking
 from pulsar_sansio.client.delivery.permits import Permits
 from pulsar_sansio.client.delivery.scaled_queue import ScaledPermits
 from pulsar_sansio.client.delivery.zero_queue import ZeroQueuePermits
 from pulsar_sansio.client.letter_topics.letter_topics import LetterTopics
+from pulsar_sansio.client.positions.seeking import Seeking
 from pulsar_sansio.model.errors import BrokerError
 
 from .coverage_point import coverage_point

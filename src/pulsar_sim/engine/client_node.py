@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pulsar_sansio.client.attaching.attachment import Attached
 from pulsar_sansio.client.client import Client as ClientMachine
-from pulsar_sansio.client.connecting.attachment import Attached
 from pulsar_sansio.client.consuming.consumer import Consumer
 from pulsar_sansio.client.outputs import NOTICES, Connect, Disconnect, Output, Retrying, Transmit
 from pulsar_sansio.model.config import ClientConfig

@@ -17,11 +17,11 @@ from typing import Any, TypeAlias
 
 from pulsar_sansio.broker import broker as broker_root
 from pulsar_sansio.broker.serving.connection import Connection as BrokerConnection
-from pulsar_sansio.client.connecting import attachment as attaching
+from pulsar_sansio.client.attaching import attachment as attaching
+from pulsar_sansio.client.attaching.attachment import Attachment
+from pulsar_sansio.client.attaching.connection_users import ConnectedConsumer, ConnectedProducer
 from pulsar_sansio.client.connecting import connection as connecting
-from pulsar_sansio.client.connecting.attachment import Attachment
 from pulsar_sansio.client.connecting.connection import Connection
-from pulsar_sansio.client.connecting.connection_users import ConnectedConsumer, ConnectedProducer
 from pulsar_sansio.client.connecting.requests import REPLIES
 from pulsar_sansio.client.consuming.consumer import Consumer
 from pulsar_sansio.core.transitions import Transitions

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.client.consuming.last_message import LastPosition
 from pulsar_sansio.client.delivery.received_entries import Messages, ReceivedBatch
 from pulsar_sansio.client.outputs import ConsumerFailed, ConsumerReady, RequestDone, RequestFailed
+from pulsar_sansio.client.positions.last_message import LastPosition
 from pulsar_sansio.model.checkpoint import decode_checkpoint, encode_checkpoint
 from pulsar_sansio.model.config import CompressionType, ReaderSpec
 from pulsar_sansio.model.errors import (

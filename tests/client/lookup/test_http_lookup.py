@@ -25,7 +25,7 @@ from pulsar_sansio.model.errors import (
     TopicNotFound,
 )
 from pulsar_sansio.model.service_url import Address
-from tests.client.connecting.test_migration import frame_migrated
+from tests.client.attaching.test_migration import frame_migrated
 from tests.client.lookup.http_script import HTTPS, HttpScript, count, failure, found, response
 from tests.client.script import (
     Command,

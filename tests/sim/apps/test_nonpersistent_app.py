@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.client.consuming.arrival import Arrival
+from pulsar_sansio.client.arrival.arrival import Arrival
 from pulsar_sim import Streams, World, draw
 from pulsar_sim.engine.failures import Outcome, ViolationError
 from pulsar_sim.engine.profile import NonPersistentPlan, Profile

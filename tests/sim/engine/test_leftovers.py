@@ -4,8 +4,8 @@ import pytest
 
 from pulsar_sansio.client.connecting.pool import Pool
 from pulsar_sansio.client.consuming.blocked_watch import BlockedWatch
-from pulsar_sansio.client.consuming.positions import Positions
 from pulsar_sansio.client.delivery.permits import Permits
+from pulsar_sansio.client.positions.positions import Positions
 from pulsar_sansio.core.context import Context
 from pulsar_sim.engine.failures import ViolationError
 from pulsar_sim.engine.leftovers.audit import Moment

@@ -10,7 +10,7 @@ from pulsar_sansio.broker.serving import publishing
 from pulsar_sansio.broker.topics.subscription import Subscription
 from pulsar_sansio.broker.topics.topic import Topic
 from pulsar_sansio.client.acknowledging.ack_grouping import AckGrouping
-from pulsar_sansio.client.connecting.attachment import Attachment
+from pulsar_sansio.client.attaching.attachment import Attachment
 from pulsar_sansio.client.connecting.connection import Connection
 from pulsar_sansio.model.config import SubscriptionType
 from pulsar_sansio.wire import proto

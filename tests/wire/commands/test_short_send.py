@@ -1,41 +1,47 @@
-"""A plain message's frame, put together in one go, has the bytes that the general functions give."""
+"""`ShortSend` builds a frame in one go, with the bytes that the functions for every message give."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_sansio.wire import (
     MessageMetadata,
+    ShortSend,
     encode_message_metadata,
-    encode_plain_send,
     encode_send,
     pack_payload,
-    plain_command_prefix,
-    plain_metadata_prefix,
-    plain_time,
 )
+from pulsar_sansio.wire.commands.short_send import MAX_SIZES
 
 NUMBERS = st.integers(0, 2**63 - 1) | st.integers(0, 300) | st.sampled_from([127, 128, 16383, 16384])
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=200)
+PAYLOADS = st.binary(max_size=300) | st.sampled_from([b"x" * 16383, b"x" * 16384])
 
 
 @given(
     producer_id=NUMBERS,
-    name=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=200),
-    publish_time=NUMBERS,
-    sequence_id=NUMBERS,
-    payload=st.binary(max_size=300) | st.sampled_from([b"x" * 16383, b"x" * 16384]),
+    name=NAMES,
+    messages=st.lists(st.tuples(NUMBERS, NUMBERS, PAYLOADS), min_size=1, max_size=5),
 )
-def test_a_plain_frame_is_what_the_general_way_makes(
-    producer_id: int, name: str, publish_time: int, sequence_id: int, payload: bytes
+def test_frames_are_those_of_the_general_functions(
+    producer_id: int, name: str, messages: list[tuple[int, int, bytes]]
 ) -> None:
+    """Messages of one producer follow each other with other times and sizes; earlier ones come again."""
+    short = ShortSend(producer_id, name)
+    for sequence_id, publish_time, payload in [*messages, *messages]:
+        assert short.encode(sequence_id, publish_time, payload) == in_general(
+            producer_id, name, sequence_id, publish_time, payload
+        )
+
+
+def test_the_parts_for_more_sizes_than_a_producer_keeps() -> None:
+    short = ShortSend(1, "p")
+    for size in [*range(2 * MAX_SIZES + 1), 0]:
+        assert short.encode(7, 1_000, b"x" * size) == in_general(1, "p", 7, 1_000, b"x" * size)
+
+
+def in_general(producer_id: int, name: str, sequence_id: int, publish_time: int, payload: bytes) -> bytes:
     metadata = MessageMetadata(name, sequence_id, publish_time)
     metadata.uncompressed_size = len(payload)
     chunks = pack_payload(encode_message_metadata(metadata), payload)
-    general = encode_send(producer_id, sequence_id, 1, None, chunks, sum(map(len, chunks)))
-    plain = encode_plain_send(
-        plain_command_prefix(producer_id),
-        plain_metadata_prefix(name),
-        plain_time(publish_time),
-        sequence_id,
-        payload,
-    )
-    assert plain == (general if isinstance(general, bytes) else b"".join(general))
+    frame = encode_send(producer_id, sequence_id, 1, None, chunks, sum(map(len, chunks)))
+    return frame if isinstance(frame, bytes) else b"".join(frame)

@@ -7,7 +7,7 @@ from ...model.errors import ClosedError, LocalProtocolError
 from ..closed_handles import ClosedHandles
 from ..connecting.services import ClientContext
 from ..multi_topics.open_consumer import AnyConsumer
-from ..producing.partitioned_producer import PartitionedProducer
+from ..partitions.partitioned_producer import PartitionedProducer
 from ..producing.producer import Producer
 from ..table_view import TableView
 

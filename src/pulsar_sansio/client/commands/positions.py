@@ -7,7 +7,7 @@ from ...model.config import ConsumerSpec, ReaderSpec
 from ...model.errors import InvalidConfiguration
 from ...model.message_id import MessageId
 from ..connecting.services import ClientContext
-from ..consuming.seeking import SeekTarget
+from ..positions.seeking import SeekTarget
 from .open_handles import OpenHandles
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from functools import partial
 from ...model.config import OutgoingMessage, ProducerSpec
 from ...model.errors import InvalidConfiguration
 from ..connecting.services import Services
-from ..producing.partition_producer import PartitionStatistics
-from ..producing.partitioned_producer import PartitionedProducer
+from ..partitions.partition_producer import PartitionStatistics
+from ..partitions.partitioned_producer import PartitionedProducer
 from ..producing.producer import Producer
 from ..statistics import ProducerStatistics
 from .open_handles import OpenHandles

@@ -1,1 +1,1 @@
-"""Connections to brokers: lookup, pool, requests, and attachments that reconnect after a loss."""
+"""Connections to brokers: addresses, the pool, requests, and what all machines of a client share."""

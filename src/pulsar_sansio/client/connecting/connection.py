@@ -41,8 +41,8 @@ from .lookup_queue import LookupQueue
 from .services import Services
 
 if TYPE_CHECKING:
-    from .attachment_owner import AttachmentOwner
-    from .connection_users import ConnectedConsumer, ConnectedProducer, ConnectionWatcher
+    from ..attaching.attachment_owner import AttachmentOwner
+    from ..attaching.connection_users import ConnectedConsumer, ConnectedProducer, ConnectionWatcher
     from .requests import Pending
 
 PROTOCOL_VERSION = 21

@@ -1,1 +1,1 @@
-"""One consumer of one topic: from SUBSCRIBE and arriving messages to seeks and readers."""
+"""One consumer of one topic, from SUBSCRIBE to the end, and readers."""

@@ -25,9 +25,11 @@ from ...wire import MessageCommand, UniformMessages, encode_command, encode_flow
 from ..acknowledging.ack_commands import Acknowledgeable
 from ..acknowledging.ack_timeout import AcknowledgementTimeout
 from ..acknowledging.acknowledgements import Acknowledgements
-from ..connecting.attachment import Attachment
+from ..arrival.arrival import Arrival
+from ..arrival.chunk_assembly import ChunkAssembly
+from ..attaching.attachment import Attachment
+from ..attaching.refusal_policy import Decision
 from ..connecting.connection import Connection
-from ..connecting.refusal_policy import Decision
 from ..connecting.services import Services
 from ..counters import ArrivalCounters
 from ..delivery.batch_receive import BatchReceive
@@ -45,14 +47,12 @@ from ..outputs import (
     Detached,
     EndOfTopic,
 )
+from ..positions.positions import Positions
 from ..statistics import ConsumerStatistics
-from .arrival import Arrival
 from .blocked_watch import BlockedWatch
-from .chunk_assembly import ChunkAssembly
 from .consumer_requests import ConsumerRequests
 from .interceptors import InterceptedAckCommands, Interception
 from .listener import ApplicationListener, Listener
-from .positions import Positions
 from .queue_factory import receiving
 from .subscribe_command import subscribe_command
 from .unsubscription import Unsubscription

@@ -15,9 +15,9 @@ from ...model.topic_name import TopicName
 from ..acknowledging.ack_commands import AckCommands, Acknowledgeable, OneMessage, is_left
 from ..acknowledging.acknowledgements import Acknowledgements
 from ..acknowledging.redelivery import Redelivery
-from ..connecting.attachment import Attachment
+from ..attaching.attachment import Attachment
+from ..attaching.explaining import route
 from ..connecting.connection import Connection
-from ..connecting.explaining import route
 from ..delivery import explaining
 from ..delivery.batch_receive import BatchReceive, BatchReceiveQueue
 from ..delivery.consumer_services import ConsumerServices
@@ -25,9 +25,9 @@ from ..delivery.permits import Permits
 from ..delivery.receiver_queue import ReceiverQueue
 from ..letter_topics.letter_topics import CopyRequest, LetterTopics
 from ..outputs import Output, RequestFailed
+from ..positions.positions import Positions
+from ..positions.seeking import SeekTarget, Target
 from .blocked_watch import BlockedWatch
-from .positions import Positions
-from .seeking import SeekTarget, Target
 from .unsubscription import Unsubscription
 
 

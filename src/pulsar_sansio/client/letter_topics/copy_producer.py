@@ -18,7 +18,7 @@ from ...model.config import OutgoingMessage, ProducerSpec
 from ...model.errors import ClosedError, ProducerQueueIsFull, PulsarError
 from ..connecting.services import Services
 from ..outputs import Closed, Output, ProducerFailed, Receipts, Retrying, SendFailed, Writable
-from ..producing.partitioned_producer import PartitionedProducer
+from ..partitions.partitioned_producer import PartitionedProducer
 from ..producing.producer import Producer
 
 Settled: TypeAlias = Callable[[PulsarError | None], None]

@@ -8,11 +8,11 @@ from ...model.errors import ClosedError
 from ...model.message_id import TopicMessageId
 from ..connecting.services import Services
 from ..consuming.consumer import Consumer
-from ..consuming.seeking import SeekTarget
 from ..delivery.batch_receive import BatchReceive
 from ..gathered_requests import GatheredRequests, nothing
 from ..letter_topics.letter_topics import CopyRequest
 from ..outputs import RequestFailed
+from ..positions.seeking import SeekTarget
 from .ack_commands import MultiTopicsAckCommands
 from .members import Members
 from .positions import anything, last_ids, seek_positions

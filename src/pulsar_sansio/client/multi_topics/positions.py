@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from ...model.message import Message
 from ...model.message_id import EARLIEST, LATEST, MessageId, TopicMessageId
 from ..consuming.consumer import Consumer
-from ..consuming.seeking import SeekTarget, Target
+from ..positions.seeking import SeekTarget, Target
 from .ack_commands import MultiTopicsAckCommands
 from .member import Member
 

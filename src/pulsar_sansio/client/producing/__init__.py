@@ -1,1 +1,1 @@
-"""Producers: from the message that the application sends to the receipt of its entry."""
+"""Producers of one topic: from the message that the application sends to the receipt of its entry."""

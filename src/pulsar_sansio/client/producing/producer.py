@@ -24,10 +24,10 @@ from ...model.errors import (
 )
 from ...model.topic_name import TopicName
 from ...wire import encode_command, proto
-from ..connecting.attachment import Attachment
+from ..attaching.attachment import Attachment
+from ..attaching.explaining import route
+from ..attaching.refusal_policy import Decision
 from ..connecting.connection import Connection
-from ..connecting.explaining import route
-from ..connecting.refusal_policy import Decision
 from ..connecting.services import Services
 from ..outputs import Attached, Closed, Detached, ProducerFailed, ProducerReady
 from ..statistics import ProducerStatistics, SendLatency

@@ -14,36 +14,31 @@ from typing import TypeAlias
 
 from ...model.config import CompressionType, OutgoingMessage
 from ...model.errors import ChecksumMismatch, MessageTooLarge
+from ...model.message_id import MAX_CHUNKS
 from ...wire import (
-    PLAIN_LIMIT,
+    SHORT_SEND_LIMIT,
     FrameDecoder,
     MessageMetadata,
+    ShortSend,
     SingleMessageMetadata,
     compress,
     encode_keyed,
     encode_message_metadata,
-    encode_plain_send,
     encode_send,
     encode_single,
     encode_usual,
     max_frame_size,
     pack_payload,
-    plain_command_prefix,
-    plain_metadata_prefix,
-    plain_time,
     unpack_payload,
 )
 
 Frame: TypeAlias = bytes | list[bytes]
 
-PLAIN_NAME_LIMIT = 1024
-"""The longest producer name, in bytes, for which a plain frame needs no check of its total size."""
+SHORT_NAME_LIMIT = 1024
+"""The longest producer name, in bytes, for which a short SEND needs no check of its total size."""
 
 SMALL_PART = 16 * 1024
 """The average size of a batch's parts, in bytes, below which joining is cheaper than writing many chunks."""
-
-MAX_CHUNKS = 100_000
-"""The most chunks of one message, because consumers keep the position of each chunk."""
 
 MAX_CHUNKED_SIZE = 2**31 - 1
 """The largest chunked message, in bytes as sent; the protocol has no field for more."""
@@ -57,14 +52,11 @@ class SendEncoder:
 
     __slots__ = (
         "_codec",
-        "_command_prefix",
         "_frame_limit",
-        "_metadata_prefix",
         "_name",
-        "_plain_limit",
         "_producer_id",
-        "_publish_time",
-        "_time",
+        "_short_limit",
+        "_short_send",
         "max_message_size",
     )
 
@@ -72,18 +64,15 @@ class SendEncoder:
         self._name = name
         self._producer_id = producer_id
         self._codec = codec
-        self._command_prefix = plain_command_prefix(producer_id)
-        self._metadata_prefix = plain_metadata_prefix(name)
-        self._publish_time = -1
-        self._time = b""
+        self._short_send = ShortSend(producer_id, name)
         self.limit(max_message_size)
 
     def limit(self, max_message_size: int) -> None:
         """Set the size of the largest payload that the broker accepts, in bytes."""
         self.max_message_size = max_message_size
         self._frame_limit = max_frame_size(max_message_size)
-        plain = self._codec is CompressionType.NONE and len(self._metadata_prefix) < PLAIN_NAME_LIMIT
-        self._plain_limit = min(PLAIN_LIMIT, max_message_size) if plain else -1
+        short = self._codec is CompressionType.NONE and self._short_send.metadata_size < SHORT_NAME_LIMIT
+        self._short_limit = min(SHORT_SEND_LIMIT, max_message_size) if short else -1
 
     def fits(self, frame: Frame) -> bool:
         """Tell whether the current limit allows a frame that was made under another limit."""
@@ -96,13 +85,8 @@ class SendEncoder:
         Raises `MessageTooLarge` if the payload as sent, or payload and metadata together, exceed the broker's
         limit; `InvalidMessage` for text without a UTF-8 form.
         """
-        if type(message) is bytes and len(message) <= self._plain_limit:
-            if publish_time != self._publish_time:
-                self._publish_time = publish_time
-                self._time = plain_time(publish_time)
-            return encode_plain_send(
-                self._command_prefix, self._metadata_prefix, self._time, sequence_id, message
-            )
+        if type(message) is bytes and len(message) <= self._short_limit:
+            return self._short_send.encode(sequence_id, publish_time, message)
         metadata, payload = self._metadata_of(message, sequence_id, publish_time)
         payload = self._compressed(metadata, payload)
         return self._seal(metadata, (payload,), sequence_id, 1, None)

@@ -4,8 +4,8 @@ from typing import Any
 
 from pulsar_sansio.client.acknowledging.ack_commands import AckCommands
 from pulsar_sansio.client.acknowledging.redelivery import Redelivery
-from pulsar_sansio.client.consuming import arrival as arrival_module
-from pulsar_sansio.client.consuming.arrival import Arrival
+from pulsar_sansio.client.arrival import arrival as arrival_module
+from pulsar_sansio.client.arrival.arrival import Arrival
 from pulsar_sansio.client.consuming.consumer import Consumer
 from pulsar_sansio.client.delivery.permits import Permits
 from pulsar_sansio.client.delivery.receiver_queue import ReceiverQueue

@@ -3,14 +3,14 @@
 from typing import Any
 
 from pulsar_sansio.client.acknowledging.ack_grouping import AckGrouping
-from pulsar_sansio.client.consuming import seeking as seeking_module
-from pulsar_sansio.client.consuming.arrival import Arrival
+from pulsar_sansio.client.arrival.arrival import Arrival
 from pulsar_sansio.client.consuming.consumer import Consumer
-from pulsar_sansio.client.consuming.last_message import LastMessage
-from pulsar_sansio.client.consuming.positions import Positions
 from pulsar_sansio.client.consuming.reader import Reader
-from pulsar_sansio.client.consuming.seeking import Seeking
 from pulsar_sansio.client.delivery.receiver_queue import ReceiverQueue
+from pulsar_sansio.client.positions import seeking as seeking_module
+from pulsar_sansio.client.positions.last_message import LastMessage
+from pulsar_sansio.client.positions.positions import Positions
+from pulsar_sansio.client.positions.seeking import Seeking
 from pulsar_sansio.model.errors import TimedOut
 from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from pulsar_sansio.broker.topics import compaction as compaction_module
 from pulsar_sansio.broker.topics.compacted_view import CompactedView
+from pulsar_sansio.client.arrival.arrival import Arrival
 from pulsar_sansio.client.consuming import consumer as consumer_module
-from pulsar_sansio.client.consuming.arrival import Arrival
 from pulsar_sansio.client.consuming.consumer import Consumer
 from pulsar_sansio.client.multi_topics.partition_growth import PartitionGrowth
 from pulsar_sansio.client.outputs import TableChanged

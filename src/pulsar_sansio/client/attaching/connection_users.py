@@ -6,7 +6,7 @@ from ...wire import UniformMessages
 from .attachment_owner import AttachmentOwner
 
 if TYPE_CHECKING:
-    from .connection import Connection
+    from ..connecting.connection import Connection
 
 
 class ConnectedProducer(AttachmentOwner, Protocol):

@@ -17,11 +17,11 @@ from ...model.config import nanoseconds_of
 from ...model.errors import BrokerError, LocalProtocolError, PulsarError, TimedOut
 from ...model.message_id import EARLIEST, LATEST, EntryPosition, MessageId
 from ...wire import proto
+from ..arrival.arrival import Arrival
 from ..connecting.connection import Connection
 from ..delivery.consumer_services import ConsumerServices
 from ..delivery.receiver_queue import ReceiverQueue, before, message_id_of
 from ..outputs import RequestDone
-from .arrival import Arrival
 from .last_message import LastMessage, LastPosition, Question
 from .position_requests import PositionRequests
 from .seeking import SEEK_VERSION, Seeking, SeekTarget, Target, check_target

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.client.producing.routing import (
+from pulsar_sansio.client.partitions.routing import (
     REMEMBERED_KEYS,
     Router,
     boost_hash,

@@ -20,7 +20,7 @@ from pulsar_sansio.model.errors import (
 )
 from pulsar_sansio.wire import proto
 from tests.client.partitioned_script import PartitionedScript
-from tests.client.producing.partitioned_producers import BATCHED, by_property, ready
+from tests.client.partitions.partitioned_producers import BATCHED, by_property, ready
 
 # --- the window ---------------------------------------------------------------------------------------
 

@@ -39,10 +39,10 @@ from ..outputs import (
     RequestFailed,
     Writable,
 )
+from ..producing.producer import Handover
 from ..statistics import ProducerStatistics, together
 from .partition_producer import Partition, PartitionStatistics
 from .partition_sender import PartitionSender
-from .producer import Handover
 from .routing import Router
 
 

@@ -29,9 +29,9 @@ from ..outputs import (
     SendFailed,
     Writable,
 )
+from ..producing.producer import Producer
+from ..producing.receipt_ids import ReceiptIds
 from ..statistics import ProducerStatistics
-from .producer import Producer
-from .receipt_ids import ReceiptIds
 
 
 @dataclass(frozen=True, slots=True)

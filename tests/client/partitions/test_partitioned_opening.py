@@ -19,7 +19,7 @@ from pulsar_sansio.model.errors import (
 )
 from pulsar_sansio.wire import proto
 from tests.client.partitioned_script import TOPIC, PartitionedScript
-from tests.client.producing.partitioned_producers import by_property
+from tests.client.partitions.partitioned_producers import by_property
 from tests.client.script import Script, frame_producer_success
 
 # --- opening ---------------------------------------------------------------------------------------

@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ...model.config import nanoseconds_of
-from ...model.message_id import EntryPosition
+from ...model.message_id import MAX_CHUNKS, EntryPosition
 from ...wire import MessageMetadata
 from ..delivery.consumer_services import ConsumerServices
-from ..producing.send_encoder import MAX_CHUNKS
 
 _Uuid = tuple[str, str]
 """The producer's name and its uuid of the message, so that chunks of two producers never mix."""

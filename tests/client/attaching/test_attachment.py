@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.client.connecting import attachment as module
-from pulsar_sansio.client.connecting.attachment import TRANSITIONS, Attachment, Input
-from pulsar_sansio.client.connecting.refusal_policy import REFUSALS, Decision
+from pulsar_sansio.client.attaching import attachment as module
+from pulsar_sansio.client.attaching.attachment import TRANSITIONS, Attachment, Input
+from pulsar_sansio.client.attaching.refusal_policy import REFUSALS, Decision
 from pulsar_sansio.client.consuming.consumer import Consumer
 from pulsar_sansio.client.outputs import (
     Attached,

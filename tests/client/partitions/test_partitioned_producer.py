@@ -15,9 +15,9 @@ from pulsar_sansio.client.outputs import (
     SendFailed,
     Writable,
 )
-from pulsar_sansio.client.producing import partitioned_producer as module
-from pulsar_sansio.client.producing.partition_producer import PartitionStatistics
-from pulsar_sansio.client.producing.partitioned_producer import TRANSITIONS, PartitionedProducer
+from pulsar_sansio.client.partitions import partitioned_producer as module
+from pulsar_sansio.client.partitions.partition_producer import PartitionStatistics
+from pulsar_sansio.client.partitions.partitioned_producer import TRANSITIONS, PartitionedProducer
 from pulsar_sansio.client.statistics import ProducerStatistics, SendLatency
 from pulsar_sansio.core.transitions import IllegalMove
 from pulsar_sansio.model.config import (
@@ -39,7 +39,7 @@ from pulsar_sansio.model.interceptors import ProducerInterceptor
 from pulsar_sansio.model.topic_name import TopicName
 from pulsar_sansio.wire import proto
 from tests.client.partitioned_script import TOPIC, PartitionedScript
-from tests.client.producing.partitioned_producers import BATCHED, SWITCH, by_property, ready
+from tests.client.partitions.partitioned_producers import BATCHED, SWITCH, by_property, ready
 from tests.client.script import Script
 
 # --- lost and back ------------------------------------------------------------------------------------

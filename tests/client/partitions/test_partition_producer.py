@@ -25,7 +25,7 @@ from pulsar_sansio.model.errors import (
 )
 from pulsar_sansio.model.message_id import MessageId
 from tests.client.partitioned_script import PartitionedScript
-from tests.client.producing.partitioned_producers import BATCHED, by_property, ready
+from tests.client.partitions.partitioned_producers import BATCHED, by_property, ready
 
 # --- tickets and ids ---------------------------------------------------------------------------------
 

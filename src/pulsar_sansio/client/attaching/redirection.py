@@ -9,8 +9,8 @@ from contextlib import suppress
 
 from ...model.errors import RemoteProtocolError
 from ...model.service_url import Address
-from .connection import Connection
-from .services import Services
+from ..connecting.connection import Connection
+from ..connecting.services import Services
 
 
 class Redirection:

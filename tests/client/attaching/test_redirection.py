@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from pulsar_sansio.client.attaching.redirection import Redirection
 from pulsar_sansio.client.connecting.connection import Connection
-from pulsar_sansio.client.connecting.redirection import Redirection
 from pulsar_sansio.model.errors import RemoteProtocolError
 from pulsar_sansio.model.service_url import Address
 from tests.client.script import Script

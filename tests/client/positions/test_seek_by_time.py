@@ -6,7 +6,7 @@ from pulsar_sansio.model.errors import ConnectionLost, TimedOut
 from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId
 from pulsar_sansio.wire import proto
 from tests.client.broker_script import SECOND, entry_bytes
-from tests.client.consuming.positions_script import answer, asked, back, refuse, seek, started
+from tests.client.positions.positions_script import answer, asked, back, refuse, seek, started
 
 
 def test_what_is_older_comes_where_a_message_before_it_was_sought_since() -> None:

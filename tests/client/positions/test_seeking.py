@@ -23,7 +23,7 @@ from pulsar_sansio.model.errors import (
 from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId
 from pulsar_sansio.wire import proto
 from tests.client.broker_script import SECOND, ConsumerScript
-from tests.client.consuming.seeking_script import data, seek, sought, sought_and_back, started, success
+from tests.client.positions.seeking_script import data, seek, sought, sought_and_back, started, success
 
 TOPIC = "persistent://public/default/t"
 

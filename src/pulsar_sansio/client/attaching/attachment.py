@@ -24,13 +24,13 @@ from ...core.transitions import Transitions
 from ...model.errors import NotSupported, PulsarError, RemoteProtocolError, TimedOut
 from ...model.service_url import Address
 from ...model.topic_name import TopicName
+from ..connecting.connection import Connection
+from ..connecting.pool import Waiter
+from ..connecting.services import Services
 from ..outputs import Retrying
 from .attachment_owner import AttachmentOwner
-from .connection import Connection
-from .pool import Waiter
 from .redirection import Redirection
 from .refusal_policy import Decision, decide, not_ready
-from .services import Services
 
 if TYPE_CHECKING:
     from ..lookup.questions import Query

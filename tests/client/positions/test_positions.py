@@ -14,7 +14,7 @@ from pulsar_sansio.model.errors import (
 from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId
 from pulsar_sansio.wire import proto
 from tests.client.broker_script import SECOND, ConsumerScript
-from tests.client.consuming.positions_script import (
+from tests.client.positions.positions_script import (
     NOTHING,
     answer,
     asked,

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from pulsar_sansio.client.consuming.last_message import LastMessage, LastPosition
+from pulsar_sansio.client.positions.last_message import LastMessage, LastPosition
 from pulsar_sansio.core.context import Context
 from pulsar_sansio.wire import proto
 

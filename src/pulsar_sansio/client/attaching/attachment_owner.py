@@ -9,8 +9,8 @@ from ...model.errors import PulsarError
 from .refusal_policy import Decision
 
 if TYPE_CHECKING:
+    from ..connecting.connection import Connection
     from .attachment import Attachment
-    from .connection import Connection
 
 
 class AttachmentOwner(Protocol):
