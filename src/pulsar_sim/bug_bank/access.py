@@ -49,7 +49,7 @@ def epoch_never_moves(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-P11",), needs=[needs.fencing])
-def who_is_fenced_goes_on(patches: Patches) -> None:
+def fenced_producers_go_on(patches: Patches) -> None:
     """The broker admits a producer with exclusive access, and does not send the fenced producers away."""
 
     def fence(self: Any) -> None:
@@ -60,7 +60,7 @@ def who_is_fenced_goes_on(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-N5",), needs=[needs.waiting])
-def who_waits_is_forgotten(patches: Patches) -> None:
+def waiting_producers_are_forgotten(patches: Patches) -> None:
     """A topic becomes free, and the broker does not tell the producers that wait for it."""
 
     def leave(original: Any, self: Any, producer: Any) -> None:
@@ -169,6 +169,6 @@ def memory_of_failures_not_given_back(patches: Patches) -> None:
 
 
 @bug("BUG-084", caught_by=("INV-N5",), needs=[needs.memory_limited])
-def who_waits_for_memory_is_not_woken(patches: Patches) -> None:
+def free_memory_is_not_announced(patches: Patches) -> None:
     """Memory becomes free, and the client does not tell the producers that wait for it."""
     patches.replace(MemoryLimit, "tell", nothing)

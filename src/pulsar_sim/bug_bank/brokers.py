@@ -180,7 +180,7 @@ def a_batch_costs_one_permit(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-N5", "INV-P2"))
-def new_permits_wake_nobody(patches: Patches) -> None:
+def new_permits_dispatch_nothing(patches: Patches) -> None:
     """New permits do not resume the dispatch, not even for the reader that checks the log."""
 
     class Asleep:
@@ -195,7 +195,7 @@ def new_permits_wake_nobody(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-N5",), needs=[needs.shared_by_several, needs.detaches])
-def what_a_lost_consumer_had_goes_to_nobody(patches: Patches) -> None:
+def entries_of_a_lost_consumer_are_not_redelivered(patches: Patches) -> None:
     """The broker does not redeliver the unacknowledged messages of a consumer that left."""
 
     def remove(original: Any, self: Any, consumer: Any) -> None:
@@ -206,7 +206,7 @@ def what_a_lost_consumer_had_goes_to_nobody(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("SUBT-06", "CHECK-67", "NACK-03"), needs=[needs.round_robin])
-def dispatched_while_somebody_has_it(patches: Patches) -> None:
+def dispatched_while_another_consumer_has_it(patches: Patches) -> None:
     """A redelivery includes an entry that its consumer keeps, so that two consumers have it."""
 
     def redeliver(original: Any, self: Any, consumer: Any, offsets: Any, epoch: Any) -> None:
@@ -242,7 +242,7 @@ def keys_move_at_once(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-N5", "INV-C3", "INV-C1"), needs=[needs.in_order, needs.detaches])
-def who_comes_back_begins_at_the_end(patches: Patches) -> None:
+def returning_consumers_begin_at_the_end(patches: Patches) -> None:
     """The broker serves a returning consumer from the end of the topic, not from its first unacknowledged
     message."""
 

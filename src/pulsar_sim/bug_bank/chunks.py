@@ -72,7 +72,7 @@ def chunks_of_no_use_are_kept_for_ever(patches: Patches) -> None:
 
 
 @bug("BUG-080", caught_by=("INV-N5", "INV-C1", "INV-C3"), needs=[needs.chunks_received, needs.detaches])
-def what_was_put_together_discarded_and_not_asked_for(patches: Patches) -> None:
+def discarded_chunked_messages_are_not_asked_for(patches: Patches) -> None:
     """After a repeated chunk the consumer discards the beginning of its message, and does not ask for
     redelivery."""
 
@@ -127,7 +127,7 @@ def last_chunk_alone_is_acknowledged(patches: Patches) -> None:
 
 
 @bug("BUG-006", caught_by=("INV-C11", "INV-N5", "INV-C1"), needs=[needs.several_send_chunks])
-def strangers_chunks_acknowledged(patches: Patches) -> None:
+def chunks_of_other_consumers_acknowledged(patches: Patches) -> None:
     """When a message begins while another is incomplete, the consumer drops the other and acknowledges its
     chunks."""
 
@@ -140,7 +140,7 @@ def strangers_chunks_acknowledged(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-C2",), needs=[needs.chunks_received])
-def chunks_put_together_backwards(patches: Patches) -> None:
+def chunks_joined_backwards(patches: Patches) -> None:
     """The consumer joins the payloads of chunks in the wrong order."""
 
     def take(original: Any, self: Any, *arguments: Any) -> Any:

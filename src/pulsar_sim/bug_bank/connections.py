@@ -95,7 +95,7 @@ def pongs_dropped_by_a_slow_writer(patches: Patches) -> None:
 
 
 @bug("BUG-111", caught_by=("INV-N5", "INV-P1", "INV-N11", "INV-L1"), needs=[needs.reconnects])
-def dead_connection_handed_out(patches: Patches) -> None:
+def dead_connection_reused(patches: Patches) -> None:
     """A dead connection stays in the pool, and the next request for a connection gets it."""
 
     def ended(original: Any, self: Any, connection: Any, cause: Any, *, already_gone: bool) -> None:
@@ -151,7 +151,7 @@ def unknown_command_crashes(patches: Patches) -> None:
 
 
 @bug("BUG-112", caught_by=("exception",), needs=[needs.fault("stray_push", "stray_reply")])
-def news_for_nobody_crashes(patches: Patches) -> None:
+def frames_for_closed_handles_crash(patches: Patches) -> None:
     """A close command for a producer or consumer that is gone crashes the client."""
 
     def closed_by_broker(original: Any, self: Any, owner: Any, command: Any) -> None:
@@ -442,7 +442,7 @@ def close_hangs_when_the_connection_dies(patches: Patches) -> None:
 
 
 @bug("BUG-109", caught_by=("INV-N5", "INV-N11", "INV-N4"), needs=[needs.detaches])
-def close_hangs_while_it_waits_to_come_back(patches: Patches) -> None:
+def close_hangs_during_backoff(patches: Patches) -> None:
     """Closing a producer or consumer that waits for its next attempt to connect does nothing."""
 
     def close(original: Any, self: Any, *how: Any) -> None:

@@ -89,7 +89,7 @@ def acknowledged_in_the_wrong_cluster(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-N13",), needs=[needs.migrates, needs.read_where_it_migrates, needs.kept])
-def judged_in_the_wrong_cluster(patches: Patches) -> None:
+def old_positions_acknowledged_in_the_new_cluster(patches: Patches) -> None:
     """The client acknowledges messages delivered before a migration in the new cluster, by their old
     positions."""
 
@@ -119,7 +119,7 @@ def taken_after_the_migration(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-N5", "INV-N13"), needs=[needs.migrates])
-def nobody_is_told_of_the_migration(patches: Patches) -> None:
+def migrations_are_not_announced(patches: Patches) -> None:
     """The broker sends only new producers and consumers to the other cluster. Attached ones are not told, and
     continue."""
 

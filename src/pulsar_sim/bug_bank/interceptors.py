@@ -11,7 +11,7 @@ from .preconditions import general as needs
 
 
 @bug("own", caught_by=("INTC-01",), needs=[needs.watched])
-def interceptors_hear_twice(patches: Patches) -> None:
+def interceptors_are_called_twice(patches: Patches) -> None:
     """The producer tells interceptors the outcome of a message twice."""
 
     def settled(original: Any, self: Any, *arguments: Any) -> None:
@@ -22,7 +22,7 @@ def interceptors_hear_twice(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INTC-01",), needs=[needs.watched])
-def interceptors_hear_nothing_of_failures(patches: Patches) -> None:
+def interceptors_miss_failures(patches: Patches) -> None:
     """The producer tells interceptors only of stored messages, not of failed ones."""
 
     def hear(original: Any, self: Any, output: Any) -> None:
@@ -35,7 +35,7 @@ def interceptors_hear_nothing_of_failures(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INTC-01",), needs=[needs.watched, needs.batches])
-def interceptors_hear_one_id_for_a_batch(patches: Patches) -> None:
+def interceptors_get_one_id_for_a_batch(patches: Patches) -> None:
     """The producer gives interceptors the first id of a batch for all of its messages."""
 
     def confirmed(original: Any, self: Any, ticket: int, message_ids: Any) -> None:
@@ -74,7 +74,7 @@ def changes_of_interceptors_lost(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("exception",), needs=[needs.interrupted])
-def what_an_interceptor_raises_gets_out(patches: Patches) -> None:
+def errors_of_interceptors_escape(patches: Patches) -> None:
     """An interceptor's error leaves the call that sends, or ends the client."""
 
     def failed(self: Any, interceptor: Any, error: Exception) -> None:

@@ -148,7 +148,7 @@ def message_ids_without_the_partition(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-N5",), needs=[needs.partitioned, needs.small_windows])
-def who_waits_for_a_partition_is_not_woken(patches: Patches) -> None:
+def room_in_a_partition_is_not_announced(patches: Patches) -> None:
     """An application that found one partition full is never told that it has room again."""
     patches.replace(PartitionedProducer, "on_partition_writable", nothing)
 

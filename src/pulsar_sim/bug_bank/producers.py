@@ -160,7 +160,7 @@ def oldest_not_sent_again(patches: Patches) -> None:
 
 
 @bug("BUG-091", caught_by=("INV-N5", "INV-P1"), needs=[needs.detaches])
-def nobody_waits_for_what_is_sent_again(patches: Patches) -> None:
+def resent_messages_are_not_awaited(patches: Patches) -> None:
     """The producer does not register a resent message for its receipt again, so that the receipt finds no
     message."""
 

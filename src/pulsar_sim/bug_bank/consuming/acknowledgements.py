@@ -81,7 +81,7 @@ def a_batch_is_never_complete(patches: Patches) -> None:
 
 
 @bug("BUG-039", caught_by=("INV-C4",), needs=[needs.index_acknowledgement_of_batches])
-def set_of_what_is_left_upside_down(patches: Patches) -> None:
+def ack_set_inverted(patches: Patches) -> None:
     """The set in an acknowledgement names the acknowledged messages, and not the open ones."""
     original = vars(BatchAcknowledgement)["open_bits"].fget
 

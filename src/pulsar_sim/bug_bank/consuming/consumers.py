@@ -202,7 +202,7 @@ def first_message_of_an_attachment_lost(patches: Patches) -> None:
 
 
 @bug("BUG-015", caught_by=("INV-N5", "INV-P2"))
-def nobody_told_of_what_came_first(patches: Patches) -> None:
+def first_messages_are_not_announced(patches: Patches) -> None:
     """Messages that come before the application has attached its listener are never announced. Nor are they
     to the reader that checks the log, to whom it seems empty."""
 
@@ -215,7 +215,7 @@ def nobody_told_of_what_came_first(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-N5", "INV-P2"), needs=[needs.redeliver_all])
-def nobody_told_after_the_queue_was_cleared(patches: Patches) -> None:
+def messages_after_a_cleared_queue_are_not_announced(patches: Patches) -> None:
     """Once a redelivery has emptied the queue, the application is not told that messages are there."""
 
     def clear(original: Any, self: Any) -> None:

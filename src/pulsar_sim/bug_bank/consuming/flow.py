@@ -56,7 +56,7 @@ def what_leaves_the_queue_during_a_pause_is_lost(patches: Patches) -> None:
 
 
 @bug("BUG-072", caught_by=("INV-N5",), needs=[needs.zero_queues, needs.detaches])
-def who_waits_is_forgotten_with_the_connection(patches: Patches) -> None:
+def waiting_receives_are_lost_with_the_connection(patches: Patches) -> None:
     """The application waits for a message when the connection is lost; on the next connection the client asks
     for nothing."""
 
@@ -67,7 +67,7 @@ def who_waits_is_forgotten_with_the_connection(patches: Patches) -> None:
 
 
 @bug("BUG-072", caught_by=("INV-N5",), needs=[needs.zero_queues, needs.redeliver_all])
-def a_wish_is_used_up_by_what_nobody_gets(patches: Patches) -> None:
+def permits_are_used_up_by_filtered_messages(patches: Patches) -> None:
     """A message dropped on arrival counts as the message that the application waits for."""
 
     def receive(original: Any, self: Any, messages: int) -> None:

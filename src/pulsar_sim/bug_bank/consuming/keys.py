@@ -60,6 +60,6 @@ def keys_go_by_another_hash(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-N5", "INV-C1", "exception"), needs=[needs.sticky_keys, needs.consumers_close])
-def ranges_of_who_has_left_stay_taken(patches: Patches) -> None:
+def ranges_of_closed_consumers_stay_taken(patches: Patches) -> None:
     """A consumer leaves, and no other consumer can have its keys."""
     patches.replace(Sticky, "remove", nothing)

@@ -88,7 +88,7 @@ def producers_of_dead_letters_have_one_name(patches: Patches) -> None:
 
 
 @bug("BUG-059", caught_by=("INV-C10",), needs=[needs.dead_letters, needs.rich])
-def dead_letters_lose_what_is_said_of_them(patches: Patches) -> None:
+def dead_letters_lose_their_properties(patches: Patches) -> None:
     """A copy has the payload, and neither key nor properties of the original."""
 
     def copy_of(original: Any, message: Any, properties: Any, deliver_at: Any = None) -> Any:
@@ -138,7 +138,7 @@ def a_dead_letter_one_delivery_too_early(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-N11", "INV-N4", "INV-N5"), needs=[needs.dead_letters])
-def letter_boxes_are_left_open(patches: Patches) -> None:
+def copy_producers_are_left_open(patches: Patches) -> None:
     """A consumer is closed, and its producer of dead letters is not."""
     patches.replace(CopyProducer, "close", nothing)
 
@@ -159,13 +159,13 @@ def only_the_last_chunk_of_a_dead_letter_is_acknowledged(patches: Patches) -> No
 
 
 @bug("own", caught_by=("INV-C10",), needs=[group_needs.retries])
-def how_often_it_was_put_off_is_counted_anew(patches: Patches) -> None:
+def reconsume_count_begins_anew(patches: Patches) -> None:
     """A copy of a copy says that it is the first one: nothing ever goes to the dead letters."""
     patches.replace(letters_module, "times_reconsumed", lambda properties: 0)
 
 
 @bug("own", caught_by=("INV-C10",), needs=[group_needs.retries])
-def put_off_without_end(patches: Patches) -> None:
+def reconsumed_without_end(patches: Patches) -> None:
     """A message that was already reconsumed later as often as it may be goes to the retry topic once more."""
 
     def later(original: Any, self: Any, *arguments: Any) -> None:
@@ -178,7 +178,7 @@ def put_off_without_end(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-C4", "INV-C10"), needs=[group_needs.retries])
-def what_is_put_off_is_acknowledged_at_once(patches: Patches) -> None:
+def reconsumed_messages_are_acknowledged_at_once(patches: Patches) -> None:
     """The original is acknowledged when its copy is on its way."""
 
     def later(original: Any, self: Any, *arguments: Any) -> None:
@@ -189,7 +189,7 @@ def what_is_put_off_is_acknowledged_at_once(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-N5", "INV-C9"), needs=[group_needs.retries])
-def what_is_put_off_is_never_acknowledged(patches: Patches) -> None:
+def reconsumed_messages_are_never_acknowledged(patches: Patches) -> None:
     """The copy is safe, and the original stays in the subscription."""
 
     def put_off(original: Any, self: Any, *arguments: Any) -> None:
@@ -200,7 +200,7 @@ def what_is_put_off_is_never_acknowledged(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-C4",), needs=[group_needs.retries_in_order])
-def what_is_put_off_takes_what_is_before_it(patches: Patches) -> None:
+def reconsume_later_acknowledges_earlier_messages(patches: Patches) -> None:
     """Where one consumer has all messages, the original is acknowledged with everything before it."""
 
     def put_off(original: Any, self: Any, what: Any, error: Any) -> None:
@@ -210,7 +210,7 @@ def what_is_put_off_takes_what_is_before_it(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-C4",), needs=[group_needs.retries_with_all_before])
-def what_is_before_it_does_not_wait_for_the_copy(patches: Patches) -> None:
+def earlier_messages_do_not_wait_for_the_copy(patches: Patches) -> None:
     """A message is reconsumed later, and all messages before it are acknowledged while its copy is on its
     way."""
 
@@ -223,7 +223,7 @@ def what_is_before_it_does_not_wait_for_the_copy(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-C4", "INV-N5"), needs=[group_needs.retries_with_all_before])
-def what_is_before_it_is_forgotten(patches: Patches) -> None:
+def earlier_messages_are_not_acknowledged(patches: Patches) -> None:
     """A message is reconsumed later, with all messages before it to be acknowledged; the client acknowledges
     it alone."""
 
@@ -258,7 +258,7 @@ def what_was_copied_once_is_not_copied_again(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-C10",), needs=[group_needs.retries])
-def what_is_put_off_comes_at_once(patches: Patches) -> None:
+def reconsumed_messages_come_at_once(patches: Patches) -> None:
     """A copy says how long it is to wait, and does not wait."""
 
     def copy_of(original: Any, message: Any, properties: Any, deliver_at: Any = None) -> Any:
@@ -280,7 +280,7 @@ def a_copy_of_a_copy_is_of_the_copy(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-N5", "INV-C10", "INV-C16"), needs=[group_needs.retries])
-def nobody_listens_where_messages_wait(patches: Patches) -> None:
+def no_consumer_where_messages_wait(patches: Patches) -> None:
     """A consumer that may put messages off is not subscribed to the topic where they wait."""
 
     def with_retry_topic(original: Any, spec: Any) -> Any:

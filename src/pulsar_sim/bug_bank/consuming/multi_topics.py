@@ -34,7 +34,7 @@ from ..preconditions import reading as reading_needs
     caught_by=("INV-N5",),
     needs=[group_needs.told_of_topics, group_needs.appears, needs.reconnects],
 )
-def a_topic_of_the_time_between_is_never_known(patches: Patches) -> None:
+def topics_created_while_opening_stay_unknown(patches: Patches) -> None:
     """The client does not look for topics created between the loss of a watcher and its next registration. It
     ignores the list that comes with the answer, and does not ask for another."""
     patches.replace(PatternTopics, "on_watched", nothing)
@@ -46,7 +46,7 @@ def a_topic_of_the_time_between_is_never_known(patches: Patches) -> None:
     caught_by=("INV-N5",),
     needs=[group_needs.polls, group_needs.appears, needs.fault("watch_update_lost")],
 )
-def who_is_told_never_asks(patches: Patches) -> None:
+def watched_topics_are_never_asked_for(patches: Patches) -> None:
     """A client that is told of topics that come and go does not ask any more which topics there are. It never
     learns of changes that a broker failed to announce."""
 
@@ -78,7 +78,7 @@ def new_topics_stay_paused(patches: Patches) -> None:
 
 
 @bug("BUG-105", caught_by=("INV-N9",), needs=[group_needs.watches_alone])
-def who_only_watches_is_idle(patches: Patches) -> None:
+def connections_with_only_a_watcher_are_idle(patches: Patches) -> None:
     """A connection used only by a watcher of topics is ended as one that is not used."""
 
     def is_idle(original: Any, self: Any) -> bool:
@@ -251,7 +251,7 @@ def a_watcher_is_not_closed(patches: Patches) -> None:
 
 
 @bug("BUG-050", caught_by=("INV-C16", "INV-N5"), needs=[group_needs.vanishes])
-def who_has_left_stays_on_the_list(patches: Patches) -> None:
+def closed_topics_stay_on_the_list(patches: Patches) -> None:
     """Acknowledgements and other calls for messages of a topic that has left go to its consumer, which is
     closed."""
 
@@ -303,7 +303,7 @@ def _fan_in(patches: Patches) -> None:
 
 
 @bug("BUG-043", caught_by=("INV-N1",), needs=[group_needs.groups])
-def acknowledgements_of_strangers_vanish(patches: Patches) -> None:
+def acknowledgements_of_other_topics_vanish(patches: Patches) -> None:
     """An id of a topic that was never one of these is taken, and nothing comes of it."""
     patches.replace(MultiTopicsAckCommands, "_of_topic", _of_topic_or_nobody)
 
@@ -329,7 +329,7 @@ def a_cumulative_acknowledgement_goes_to_all(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-C9", "INV-N5", "INV-C1"), needs=[group_needs.groups_nack])
-def only_the_first_topic_hears_of_refusals(patches: Patches) -> None:
+def only_the_first_topic_gets_negative_acknowledgements(patches: Patches) -> None:
     """A negative acknowledgement is passed on to the topic that is first by name, or to no topic."""
 
     def negative_acknowledge(self: Any, what: Any) -> None:
@@ -355,7 +355,7 @@ def the_first_topic_is_always_first(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-C16", "INV-C14", "INV-N5"), needs=[group_needs.vanishes])
-def what_a_topic_left_behind_is_handed_out(patches: Patches) -> None:
+def messages_of_a_closed_topic_are_delivered(patches: Patches) -> None:
     """The queue of a topic that has left keeps its turn."""
     patches.replace(MergedQueue, "remove", nothing)
 
@@ -406,7 +406,7 @@ def a_seek_moves_the_first_topic_only(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-C7", "INV-C4", "INV-C15", "INV-C3"), needs=[group_needs.tours])
-def the_first_answer_is_everybodys(patches: Patches) -> None:
+def the_first_answer_counts_for_all_topics(patches: Patches) -> None:
     """A question to all topics is answered when the first topic has answered."""
 
     def answered(original: Any, self: Any, name: str, outcome: Any) -> None:

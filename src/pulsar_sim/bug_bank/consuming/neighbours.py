@@ -52,13 +52,13 @@ def neighbours_are_waited_for_and_forgotten(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-C10",), needs=[needs.bad_messages, needs.detaches])
-def what_only_waited_counts_as_tried(patches: Patches) -> None:
+def queued_messages_count_as_delivered(patches: Patches) -> None:
     """Deliveries that were dropped from the queue count towards the dead letters."""
     patches.replace(DeliveryCounts, "taken_back", nothing)
 
 
 @bug("own", caught_by=("INV-C10",), needs=[needs.bad_messages])
-def a_batch_is_tried_as_often_as_its_entry(patches: Patches) -> None:
+def a_batch_counts_deliveries_of_its_entry(patches: Patches) -> None:
     """One message has come too often, and its neighbours that were not tried so often are copied as well."""
     patches.replace(DeliveryCounts, "of", lambda self, entry, index: entry.redelivery_count)
 

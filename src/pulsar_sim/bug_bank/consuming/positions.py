@@ -22,7 +22,7 @@ from ..preconditions import reading as reading_needs
 
 
 @bug("BUG-060", caught_by=("INV-C7", "INV-C3", "INV-C4", "INV-C6"), needs=[reading_needs.roams])
-def what_was_queued_survives_a_seek(patches: Patches) -> None:
+def queued_messages_survive_a_seek(patches: Patches) -> None:
     """Messages in the queue when the subscription was moved are delivered all the same."""
 
     def open_command(original: Any, self: Any, *arguments: Any) -> Any:
@@ -192,7 +192,7 @@ def an_inclusive_reader_reads_the_last_one_again(patches: Patches) -> None:
 
 
 @bug("BUG-008", caught_by=("INV-N5",), needs=[reading_needs.whispers_to_readers, needs.detaches])
-def a_reader_waits_for_what_has_no_place(patches: Patches) -> None:
+def a_reader_resumes_by_positions_that_are_not_stored(patches: Patches) -> None:
     """After a reconnect a reader of a non-persistent topic goes on behind the place of the last message: 0:0,
     as that of every other one."""
 
@@ -238,7 +238,7 @@ def only_the_first_partition_goes_on(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-C3", "INV-C7"), needs=[reading_needs.reads, needs.detaches])
-def a_reader_forgets_what_it_sought(patches: Patches) -> None:
+def a_reader_forgets_the_target_of_its_seek(patches: Patches) -> None:
     """After a seek and a reconnect a reader goes on where it was before the seek."""
 
     def moved(original: Any, self: Any, target: Any, inclusive: bool) -> None:

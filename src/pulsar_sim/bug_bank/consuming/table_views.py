@@ -140,7 +140,7 @@ def a_table_does_not_grow(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-C17",), needs=[reading_needs.reads_compacted])
-def nobody_asks_for_what_is_left(patches: Patches) -> None:
+def compacted_reading_is_not_requested(patches: Patches) -> None:
     """A consumer that is to read the compacted topic subscribes as any other consumer does."""
 
     def command(original: Any, *arguments: Any, **options: Any) -> Any:

@@ -14,7 +14,7 @@ from ..preconditions import general as needs
 
 
 @bug("BUG-045", caught_by=("INV-C9",), needs=[needs.timeouts_when_shared, needs.nacks_when_shared])
-def refused_messages_time_out_as_well(patches: Patches) -> None:
+def negatively_acknowledged_messages_time_out(patches: Patches) -> None:
     """A negatively acknowledged message stays in the tracker of the acknowledgement timeout: both ask for it
     again."""
     refusing = False
@@ -71,7 +71,7 @@ def timeouts_a_tick_early(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-C9", "INV-N5"), needs=[needs.forgets])
-def what_was_forgotten_never_comes_again(patches: Patches) -> None:
+def timed_out_messages_are_not_asked_for(patches: Patches) -> None:
     """The timer of the acknowledgement timeout runs, and nothing is asked for."""
     patches.replace(Redelivery, "_timed_out", nothing)
 
@@ -111,7 +111,7 @@ def timeouts_do_not_grow(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-C9",), needs=[needs.nacks, needs.growing])
-def refusals_do_not_grow(patches: Patches) -> None:
+def negative_acknowledgement_delays_do_not_grow(patches: Patches) -> None:
     """The client asks for a message negatively acknowledged many times as soon as for one negatively
     acknowledged once."""
 
@@ -122,13 +122,13 @@ def refusals_do_not_grow(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-C9", "INV-N5"), needs=[needs.forgets])
-def passed_over_means_judged(patches: Patches) -> None:
+def messages_taken_together_are_not_tracked(patches: Patches) -> None:
     """Messages that are taken together are not tracked."""
     patches.replace(TrackedQueue, "_pass_over", vars(ReceiverQueue)["_pass_over"])
 
 
 @bug("own", caught_by=("INV-C9",), needs=[needs.nacks])
-def refusals_are_asked_for_much_too_late(patches: Patches) -> None:
+def redelivery_is_requested_much_too_late(patches: Patches) -> None:
     """A negatively acknowledged message is redelivered after thirty times its delay."""
 
     def add(original: Any, self: Any, position: Any, redelivery_count: int, now: int) -> None:
