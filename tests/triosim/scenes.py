@@ -29,9 +29,9 @@ from pulsar_sansio.wire import encode_command, encode_ping, encode_pong, proto
 from pulsar_sim.engine.clock import MILLISECOND, SECOND
 from pulsar_trio import Client, Receipt, open_client
 from pulsar_trio.client.endpoint import TURN
+from tests.triosim.engine.sockets import MemorySocket
+from tests.triosim.engine.watch import CLIENT
 from tests.triosim.profile import HOST, URL, Profile
-from tests.triosim.sockets import MemorySocket
-from tests.triosim.watch import CLIENT
 from tests.triosim.world import Report, World
 
 CONNECTIONS = 8

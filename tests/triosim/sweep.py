@@ -16,7 +16,7 @@ import trio
 
 from pulsar_sansio import BrokerConfig, ClosedError, SubscriptionType
 from pulsar_sim.engine.clock import MILLISECOND
-from tests.triosim.actors import Consuming, Producing
+from tests.triosim.apps.actors import Consuming, Producing
 from tests.triosim.profile import URL, Profile, Subscription
 from tests.triosim.world import Report, World
 

@@ -9,9 +9,9 @@ import trio
 from pulsar_sansio import Address, BrokerConfig
 from pulsar_trio import Producer, open_client
 from tests.trio.waiting import until
+from tests.triosim.engine.sockets import MemorySocket
+from tests.triosim.engine.watch import CLIENT
 from tests.triosim.profile import HOST, URL, Profile
-from tests.triosim.sockets import MemorySocket
-from tests.triosim.watch import CLIENT
 from tests.triosim.world import World
 
 LINKS = 2000

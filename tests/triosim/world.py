@@ -24,12 +24,12 @@ from pulsar_trio.broker.server import BrokerDriver
 from pulsar_trio.transport.background import background
 from pulsar_trio.transport.link import LINGER
 from pulsar_trio.transport.pump import Pump
-from tests.triosim import scheduler
-from tests.triosim.actors import Consuming, Producing
-from tests.triosim.books import Books, ProducerBook
+from tests.triosim.apps.actors import Consuming, Producing
+from tests.triosim.apps.books import Books, ProducerBook
+from tests.triosim.engine import scheduler
+from tests.triosim.engine.sockets import MemoryListener, MemorySocket, Net
+from tests.triosim.engine.watch import CLIENT, Watch, watched_broker, watched_client
 from tests.triosim.profile import HOST, URL, Profile, client_options, draw
-from tests.triosim.sockets import MemoryListener, MemorySocket, Net
-from tests.triosim.watch import CLIENT, Watch, watched_broker, watched_client
 
 WALL_TIME = 1_750_000_000_000_000_000
 """Nanoseconds since 1970 when virtual time begins."""

@@ -29,7 +29,7 @@ from pulsar_trio import (
     Message,
     Producer,
 )
-from tests.triosim.books import ConsumerBook, ProducerBook, Sent, State, SubscriptionBook
+from tests.triosim.apps.books import ConsumerBook, ProducerBook, Sent, State, SubscriptionBook
 from tests.triosim.profile import consumer_options, producer_options
 
 if TYPE_CHECKING:

@@ -21,13 +21,13 @@ from pulsar_sansio import (
 from pulsar_trio import Consumer, Producer, Receipt
 from tests.triosim.profile import Subscription
 
-Place = tuple[int, int, int]
+Position = tuple[int, int, int]
 Call = Callable[[], object]
 Order = tuple[int, int, int]
 """Messages of one (producer, session, task) lie in the log in the order in which they were given."""
 
 
-def place_of(message_id: MessageId) -> Place:
+def position_of(message_id: MessageId) -> Position:
     return message_id.ledger_id, message_id.entry_id, max(0, message_id.batch_index)
 
 
@@ -138,24 +138,24 @@ class SubscriptionBook:
     def __init__(self, books: "Books", subscription: Subscription) -> None:
         self.books = books
         self.subscription = subscription
-        self.seen: dict[Place, int] = {}
-        self.last: Place = (-1, -1, -1)
+        self.seen: dict[Position, int] = {}
+        self.last: Position = (-1, -1, -1)
 
     def received(self, message: Message) -> None:
         sent = self.books.sent.get(bytes(message.data))
         if sent is None or sent.topic != self.subscription.topic:
             self.books.fail("INV-C2", f"{self.subscription.name} got a message that nobody sent there")
             return
-        place = place_of(message.message_id)
-        if place not in self.seen and self.subscription.kind is SubscriptionType.EXCLUSIVE:
-            if place < self.last:
+        position = position_of(message.message_id)
+        if position not in self.seen and self.subscription.kind is SubscriptionType.EXCLUSIVE:
+            if position < self.last:
                 self.books.fail("INV-C3", f"{self.subscription.name} got {sent} after {self.last}")
-            self.last = place
+            self.last = position
         if message.key != sent.key:
             self.books.fail("INV-C2", f"{sent} has the key {message.key!r}, and was sent with {sent.key!r}")
         if not sent.given_at - BATCH_AGE <= message.publish_time <= self.books.wall_time() + 1:
             self.books.fail("INV-C2", f"{sent} of {sent.given_at} was published at {message.publish_time}")
-        self.seen[place] = self.seen.get(place, 0) + 1
+        self.seen[position] = self.seen.get(position, 0) + 1
         self.books.received += 1
 
 
@@ -295,35 +295,35 @@ class Books:
 
     def check_log(self, topic: str, log: Sequence[Message]) -> None:
         """The finished history of one topic against what a fresh reader found in it."""
-        held: dict[Place, Sent] = {}
-        first: dict[bytes, Place] = {}
+        held: dict[Position, Sent] = {}
+        first: dict[bytes, Position] = {}
         for message in log:
-            place = place_of(message.message_id)
+            position = position_of(message.message_id)
             payload = bytes(message.data)
             sent = self.sent.get(payload)
             if sent is None or sent.topic != topic:
-                self.fail("INV-P5", f"{topic} {place} holds what nobody sent")
+                self.fail("INV-P5", f"{topic} {position} holds what nobody sent")
                 continue
             if sent.state is State.KEPT_OUT:
                 self.fail("INV-P5", f"{sent} was cancelled or refused before it was taken, and was sent")
-            held[place] = sent
-            first.setdefault(payload, place)
+            held[position] = sent
+            first.setdefault(payload, position)
         for sent in self.sent.values():
             if sent.topic == topic and isinstance(sent.result, MessageId):
-                place = place_of(sent.result)
-                if sent.payload not in first or (place[0] >= 0 and held.get(place) is not sent):
-                    self.fail("INV-P2", f"{sent} is confirmed at {place}, where the log does not hold it")
-        last: dict[Order, tuple[Place, Sent]] = {}
+                position = position_of(sent.result)
+                if sent.payload not in first or (position[0] >= 0 and held.get(position) is not sent):
+                    self.fail("INV-P2", f"{sent} is confirmed at {position}, where the log does not hold it")
+        last: dict[Order, tuple[Position, Sent]] = {}
         for sent in self.sent.values():
             if sent.topic != topic or sent.payload not in first:
                 continue
-            place = first[sent.payload]
+            position = first[sent.payload]
             before = last.get(sent.order)
-            if before is not None and place < before[0]:
-                self.fail("INV-P3", f"{sent} lies at {place}, before {before[1]} at {before[0]}")
-            last[sent.order] = place, sent
+            if before is not None and position < before[0]:
+                self.fail("INV-P3", f"{sent} lies at {position}, before {before[1]} at {before[0]}")
+            last[sent.order] = position, sent
         for book in self.subscriptions:
             if book.subscription.topic == topic:
-                missing = [place for place in held if place not in book.seen]
+                missing = [position for position in held if position not in book.seen]
                 if missing:
                     self.fail("INV-C1", f"{book.subscription.name}: {missing[:5]} never received")
