@@ -1,9 +1,20 @@
-"""TLS without an event loop: what the adapters of trio and of Spark share.
+"""TLS and OAuth 2.0 without an event loop: what the adapters of trio and of Spark share.
 
 The standard library's `ssl` encrypts and verifies. Nothing here waits, and nothing here knows trio or Spark.
 """
 
+from .client_credentials import ClientCredentials, TokenRequest
 from .common_name import common_name
+from .oauth2_issuer import (
+    MAX_ANSWER,
+    REQUEST_TIME,
+    HttpAnswer,
+    HttpFailure,
+    HttpRequest,
+    Issued,
+    Issuer,
+    Pause,
+)
 from .reloaded_context import ReloadedContext
 from .server_tls import ServerTls
 from .tls_config import TlsConfig
@@ -11,11 +22,21 @@ from .tls_socket import TlsFailure, TlsSocket, Wanted
 from .tokens import checked_token
 
 __all__ = [
+    "MAX_ANSWER",
+    "REQUEST_TIME",
+    "ClientCredentials",
+    "HttpAnswer",
+    "HttpFailure",
+    "HttpRequest",
+    "Issued",
+    "Issuer",
+    "Pause",
     "ReloadedContext",
     "ServerTls",
     "TlsConfig",
     "TlsFailure",
     "TlsSocket",
+    "TokenRequest",
     "Wanted",
     "checked_token",
     "common_name",

@@ -1,23 +1,33 @@
 """`OAuth2`: a token that the client gets from an OAuth 2.0 issuer by the client credentials grant."""
 
-import json
 import os
+import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import trio
 
 from pulsar_sansio import CredentialsFailed, InvalidConfiguration, Secret
-from pulsar_security import ReloadedContext, TlsConfig
+from pulsar_security import (
+    MAX_ANSWER,
+    REQUEST_TIME,
+    ClientCredentials,
+    HttpAnswer,
+    HttpFailure,
+    HttpRequest,
+    Issued,
+    Issuer,
+    Pause,
+    ReloadedContext,
+    TlsConfig,
+    TokenRequest,
+)
 
 from .authentication import Authentication
-from .oauth2_issuer import Issuer, TokenRequest
 
-EARLY_REFRESH = 0.9
-"""The part of a token's life after which the client asks for the next one."""
-
-MAX_FILE = 64 * 1024
-"""Bytes of a credentials file."""
+MARGIN = 0.05
+"""Seconds before a caller's own time is over: the caller then learns the reason of the last failure."""
 
 
 @dataclass(slots=True)
@@ -57,19 +67,16 @@ class OAuth2(Authentication):
         tls: TlsConfig | None = None,
         timeout: float = 10.0,
     ) -> None:
-        by_id = client_id is not None and client_secret is not None
-        if (credentials is not None) == by_id or (client_id is None) != (client_secret is None):
-            raise InvalidConfiguration("OAuth2: give credentials, or client_id and client_secret")
-        if by_id and issuer_url is None:
-            raise InvalidConfiguration("OAuth2: client_id needs issuer_url")
+        self._credentials = ClientCredentials(
+            issuer_url=issuer_url,
+            file=None if credentials is None else Path(credentials),
+            client_id=client_id,
+            client_secret=None if client_secret is None else Secret(client_secret),
+            audience=audience,
+            scope=scope,
+        )
         if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= 3600:
             raise InvalidConfiguration(f"OAuth2: timeout: seconds from 0 to 3600, not {timeout!r}")
-        self._issuer_url = issuer_url
-        self._file = None if credentials is None else Path(credentials)
-        self._client_id = client_id
-        self._client_secret = None if client_secret is None else Secret(client_secret)
-        self._audience = audience
-        self._scope = scope
         self._timeout = timeout
         self._context = ReloadedContext(TlsConfig() if tls is None else tls)
         self._issuer: Issuer | None = None if issuer_url is None else Issuer(issuer_url)
@@ -104,10 +111,12 @@ class OAuth2(Authentication):
     async def _ask(self) -> Secret:
         self._pending = pending = _Pending()
         try:
-            issuer, request = await self._request()
-            issued = await issuer.token(request, self._context.current(), self._timeout)
+            request = await trio.to_thread.run_sync(self._credentials.request, abandon_on_cancel=True)
+            if self._issuer is None or self._issuer.url != request.issuer_url:
+                self._issuer = Issuer(request.issuer_url)
+            issued = await _token(self._issuer, request, self._context.current(), self._timeout)
             self._token = pending.token = issued.text
-            self._refresh_at = trio.current_time() + EARLY_REFRESH * issued.lifetime
+            self._refresh_at = issued.refresh_at(trio.current_time())
             return issued.text
         except (CredentialsFailed, InvalidConfiguration, OSError) as error:
             pending.error = str(error)
@@ -116,55 +125,41 @@ class OAuth2(Authentication):
             self._pending = None
             pending.done.set()
 
-    async def _request(self) -> tuple[Issuer, TokenRequest]:
-        client_id, secret, issuer_url = self._client_id, self._client_secret, self._issuer_url
-        if self._file is not None:
-            found = await trio.to_thread.run_sync(_read_credentials, self._file, abandon_on_cancel=True)
-            client_id, secret = found.client_id, found.client_secret
-            issuer_url = issuer_url or found.issuer_url
-        if issuer_url is None:
-            raise InvalidConfiguration(f"OAuth2: neither issuer_url nor {self._file} names the issuer")
-        if self._issuer is None or self._issuer.url != issuer_url:
-            self._issuer = Issuer(issuer_url)
-        assert client_id is not None
-        assert secret is not None
-        return self._issuer, TokenRequest(client_id, secret, self._audience, self._scope)
-
     def __repr__(self) -> str:
-        source = (
-            f"client_id={self._client_id!r}" if self._file is None else f"credentials={str(self._file)!r}"
-        )
-        return f"OAuth2({self._issuer_url!r}, {source})"
+        given = self._credentials
+        by_file = f"credentials={str(given.file)!r}"
+        source = by_file if given.file is not None else f"client_id={given.client_id!r}"
+        return f"OAuth2({given.issuer_url!r}, {source})"
 
 
-@dataclass(frozen=True, slots=True)
-class _Credentials:
-    client_id: str
-    client_secret: Secret
-    issuer_url: str | None
+async def _token(issuer: Issuer, request: TokenRequest, context: ssl.SSLContext, timeout: float) -> Issued:
+    """Ask the issuer for a token, for so many seconds at most. Raises `CredentialsFailed`."""
+    began = trio.current_time()
+    deadline = min(began + timeout, trio.current_effective_deadline()) - MARGIN
+    reason = None
+    steps, told = issuer.steps(request), None
+    with trio.move_on_at(deadline):
+        async with issuer.http.AsyncClient(verify=context, timeout=REQUEST_TIME) as client:
+            while True:
+                try:
+                    step = steps.send(told)
+                except StopIteration as end:
+                    issued: Issued = end.value
+                    return issued
+                if isinstance(step, Pause):
+                    reason, told = step.reason, None
+                    await trio.sleep(step.seconds)
+                else:
+                    told = await _send(issuer, client, step)
+    raise issuer.too_late(trio.current_time() - began, reason)
 
 
-def _read_credentials(file: Path) -> _Credentials:
-    """Read the file that Java's client calls a private key.
-
-    Raises `InvalidConfiguration`, which quotes nothing of the file, and `OSError`.
-    """
-    with file.open("rb") as source:
-        content = source.read(MAX_FILE + 1)
+async def _send(issuer: Issuer, client: Any, request: HttpRequest) -> HttpAnswer | HttpFailure:
+    headers, content = {"Accept": "application/json"}, b""
     try:
-        found = json.loads(content) if len(content) <= MAX_FILE else None
-    except ValueError:  # its text has the content, so it is no cause
-        found = None
-    if not isinstance(found, dict):
-        raise InvalidConfiguration(f"OAuth2: {file} is no JSON object of credentials")
-    if found.get("type", "client_credentials") != "client_credentials":
-        raise InvalidConfiguration(f"OAuth2: {file}: its type is not client_credentials")
-    for name in ("client_id", "client_secret"):
-        if not isinstance(found.get(name), str) or not found[name]:
-            raise InvalidConfiguration(f"OAuth2: {file} has no {name}")
-    issuer_url = found.get("issuer_url")
-    return _Credentials(
-        found["client_id"],
-        Secret(found["client_secret"]),
-        issuer_url if isinstance(issuer_url, str) and issuer_url else None,
-    )
+        async with client.stream(request.method, request.url, data=request.form, headers=headers) as response:
+            async for part in response.aiter_bytes():
+                content += part if len(content) <= MAX_ANSWER else b""
+            return HttpAnswer(response.status_code, content)
+    except issuer.http.HTTPError as error:
+        return issuer.failure_of(request.url, error)
