@@ -3,10 +3,19 @@
 from collections.abc import Callable
 from typing import Any, cast
 
+import pytest
+
 from pulsar_sansio.client.lookup.questions import Query
 from pulsar_sansio.client.lookup.retried_lookup import RetriedLookup
 from pulsar_sansio.client.outputs import Retrying
-from pulsar_sansio.model.errors import AuthorizationError, PulsarError, ServiceNotReady, TimedOut
+from pulsar_sansio.model.errors import (
+    AuthenticationError,
+    AuthorizationError,
+    PulsarError,
+    ServiceNotReady,
+    TimedOut,
+    TooManyPartitions,
+)
 from tests.client.script import Script
 
 
@@ -67,9 +76,10 @@ def test_a_retryable_failure_is_told_and_repeated_after_a_backoff() -> None:
     assert (lookup.results, lookup.errors) == (["result"], [])
 
 
-def test_another_failure_is_the_outcome() -> None:
+@pytest.mark.parametrize("error", [AuthorizationError("no"), AuthenticationError("no"), TooManyPartitions()])
+def test_another_failure_is_the_outcome(error: PulsarError) -> None:
+    """The policy is that of opening a producer: wrong credentials do not become right by waiting (GAP-04)."""
     lookup = Lookup()
-    error = AuthorizationError("no")
     lookup.attempts[0].failed(error)
     lookup.script.advance(20)
     assert (lookup.results, lookup.errors, len(lookup.attempts)) == ([], [error], 1)

@@ -1,7 +1,7 @@
 """`RetriedLookup`: one lookup, repeated until its one outcome.
 
-Retryable failures are retried until the operation timeout; then `done` or `failed` is called. Producers and
-consumers use `attachment` for lookups of their own topics.
+The lookup is repeated until the operation timeout after failures that the refusal policy retries. Then `done`
+or `failed` is called. Producers and consumers use `attachment` for lookups of their own topics.
 """
 
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from typing import Any
 
 from ...core.backoff import Backoff
 from ...model.errors import PulsarError, TimedOut
+from ..connecting.refusal_policy import Decision, decide
 from ..connecting.services import Services
 from ..outputs import Retrying
 from .questions import Query
@@ -82,7 +83,7 @@ class RetriedLookup:
         self._done(result)
 
     def _not_known(self, error: PulsarError) -> None:
-        if error.retryable:
+        if decide(error, was_attached=False) is Decision.RETRY:
             self._last_failure = error
             now = self._context.now
             wait = self._backoff.next(now)
