@@ -29,7 +29,8 @@ DEFAULT_URL = "pulsar://localhost:6650"
 SECRETS = {
     "auth.token": "give auth.tokenFile, or $PULSAR_TOKEN",
     "auth.password": "give $PULSAR_PASSWORD",
-    "tls.keypassword": "give a key without a password",
+    "auth.oauth2clientsecret": "give auth.oauth2Credentials",
+    "tls.keypassword": "give $PULSAR_TLS_KEY_PASSWORD",
 }
 """Options that no command line may have, and what to do."""
 
@@ -125,7 +126,7 @@ def _add_url(command: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=VALUE",
         help="an option tls.…, auth.… or broker.hosts of the data source; may be repeated. $PULSAR_TOKEN is "
-        "a token, $PULSAR_PASSWORD the password of auth.user",
+        "a token, $PULSAR_PASSWORD the password of auth.user, $PULSAR_TLS_KEY_PASSWORD that of tls.key",
     )
 
 
@@ -137,6 +138,8 @@ def _connection(arguments: argparse.Namespace, environment: Mapping[str, str] = 
         options |= {"auth.method": "token", "auth.token": environment["PULSAR_TOKEN"].strip()}
     if options.get("auth.method") == "basic" and "PULSAR_PASSWORD" in environment:
         options["auth.password"] = environment["PULSAR_PASSWORD"]
+    if "tls.key" in options and environment.get("PULSAR_TLS_KEY_PASSWORD"):
+        options["tls.keyPassword"] = environment["PULSAR_TLS_KEY_PASSWORD"]
     return options
 
 

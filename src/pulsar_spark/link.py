@@ -43,9 +43,9 @@ from pulsar_sansio import (
 from pulsar_sansio import client_outputs as outputs
 from pulsar_security import ReloadedContext, TlsFailure, TlsSocket, Wanted
 
-from .access import Access
 from .errors import LinkTimeout
 from .reading.offsets import NOTHING, Position
+from .security.access import Access
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ class Link:
         client_config.setdefault("create_topics", False)
         config = ClientConfig(service_url, **access.client_config(), **client_config)
         self._access = access
-        encrypts = ServiceUrl.of_broker(service_url).tls
+        encrypts = ServiceUrl.parse(service_url).tls
         self._context = ReloadedContext(access.tls_config()) if encrypts else None
         self.service_url = service_url
         self.closed = False

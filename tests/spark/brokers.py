@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from abc import ABC, abstractmethod
+from typing import Any
 
 from tests.real_pulsar import Admin, RealPulsar
 
@@ -40,28 +41,22 @@ class OurBroker(SparkBroker):
 
     def __init__(self, *arguments: str) -> None:
         """`arguments`: further ones of `pulsar-trio broker`."""
-        self._process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "pulsar_trio_command",
-                "broker",
-                "--port",
-                "0",
-                "--http-port",
-                "0",
-                "--json",
-                *arguments,
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
+        ready = self._start(
+            "pulsar_trio_command", "broker", "--port", "0", "--http-port", "0", "--json", *arguments
         )
-        assert self._process.stdout is not None
-        ready = json.loads(self._process.stdout.readline())
         self.url = ready["url"]
         self.tls_url = ready.get("tls_url", "")
         """The URL with TLS, where the arguments give a port for it."""
         self.admin = Admin("127.0.0.1", ready["http_port"])
+
+    def _start(self, module: str, *arguments: str) -> dict[str, Any]:
+        """Run the module, and return the object that it prints when it is ready."""
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments], stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout is not None
+        ready: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return ready
 
     def stop(self) -> None:
         self._process.terminate()

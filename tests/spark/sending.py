@@ -7,9 +7,9 @@ from typing import Any
 from pulsar_sansio import BatchingPolicy, MessageId, OutgoingMessage, ProducerSpec
 from pulsar_sansio import client_outputs as outputs
 from pulsar_sansio.wire import MessageMetadata, SendReceipt, encode_send, pack_payload, proto
-from pulsar_spark.access import Access
 from pulsar_spark.link import NO_ACCESS, Link, wall_time
 from pulsar_spark.reading.offsets import Position
+from pulsar_spark.security.access import Access
 
 
 class Sender:

@@ -57,7 +57,8 @@ def test_the_command_imports_no_spark() -> None:
         (["audit", "a", "b", "--option", "topic=c"], "an option tls.…, auth.… or broker.hosts"),
         (["audit", "a", "b", "--option", "auth.tokenFile"], "an option tls.…, auth.… or broker.hosts"),
         (["audit", "a", "b", "--option", "auth.Token=x"], "give auth.tokenFile, or $PULSAR_TOKEN"),
-        (["audit", "a", "b", "--option", "tls.keyPassword=x"], "a key without a password"),
+        (["audit", "a", "b", "--option", "tls.keyPassword=x"], "give $PULSAR_TLS_KEY_PASSWORD"),
+        (["audit", "a", "b", "--option", "auth.oauth2ClientSecret=x"], "give auth.oauth2Credentials"),
     ],
 )
 def test_wrong_arguments(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,6 +74,8 @@ def test_wrong_arguments(arguments: list[str], said: str, capsys: pytest.Capture
         ([], {}, {}),
         ([], {"PULSAR_TOKEN": "t\n"}, {"auth.method": "token", "auth.token": "t"}),
         (["auth.method=none"], {"PULSAR_TOKEN": "t"}, {"auth.method": "none"}),
+        ([], {"PULSAR_TLS_KEY_PASSWORD": "p"}, {}),
+        (["tls.key=/k"], {"PULSAR_TLS_KEY_PASSWORD": "p"}, {"tls.key": "/k", "tls.keyPassword": "p"}),
         (
             ["auth.method=basic", "auth.user=me", "tls.trust=/t"],
             {"PULSAR_TOKEN": "t", "PULSAR_PASSWORD": "p"},

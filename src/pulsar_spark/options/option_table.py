@@ -120,7 +120,7 @@ OPTIONS: tuple[Option, ...] = (
         ALL,
         "service_url",
         values.service_url,
-        "pulsar://host:port[,host:port…], or pulsar+ssl:// for TLS",
+        "pulsar://host:port[,host:port…], pulsar+ssl:// for TLS, http:// or https:// for lookups over HTTP",
         REQUIRED,
         "where the broker is",
         aliases=("serviceUrl",),
@@ -493,8 +493,8 @@ OPTIONS: tuple[Option, ...] = (
         "auth.method",
         ALL,
         "method",
-        values.choice("none", "token", "basic", "tls"),
-        "none, token, basic or tls",
+        values.choice("none", "token", "basic", "tls", "oauth2"),
+        "none, token, basic, tls or oauth2",
         "none",
         "how the query shows its identity; `tls` is by `tls.certificate`",
     ),
@@ -502,4 +502,22 @@ OPTIONS: tuple[Option, ...] = (
     _text("auth.tokenFile", "token_file", "a file", "a file with the token, read for each connection"),
     _text("auth.user", "user", "a name", "the user of auth.method=basic"),
     _secret("auth.password", "password", "the user's password; Spark sends it to the executors"),
+    _text(
+        "auth.oauth2Credentials",
+        "oauth2_credentials",
+        "a file",
+        "client credentials as in Java's client, JSON, read for each token",
+    ),
+    _text(
+        "auth.oauth2Issuer", "oauth2_issuer", "https://host[/path]", "the issuer, where the file names none"
+    ),
+    _text("auth.oauth2ClientId", "oauth2_client_id", "a text", "in place of the file"),
+    _secret(
+        "auth.oauth2ClientSecret",
+        "oauth2_client_secret",
+        "in place of the file; Spark sends it to the executors",
+    ),
+    _text("auth.oauth2Audience", "oauth2_audience", "a text", "sent to the issuer"),
+    _text("auth.oauth2Scope", "oauth2_scope", "a text", "sent to the issuer"),
+    _text("auth.oauth2Trust", "oauth2_trust", "a file or folder", "as `tls.trust`, for the issuer"),
 )

@@ -17,8 +17,8 @@ from pulsar_sansio import (
     TopicsPattern,
 )
 
-from ..access import CarriedSecret
 from ..errors import InvalidOption, UnsupportedTopic
+from ..security.carried_secret import CarriedSecret
 
 
 class Refused(ValueError):
@@ -73,12 +73,9 @@ def milliseconds(least: int, most: int) -> Callable[[str], float]:
 
 def service_url(value: str) -> str:
     try:
-        url = ServiceUrl.of_broker(value.strip())
+        return str(ServiceUrl.parse(value.strip()))
     except InvalidServiceUrl as error:
         raise InvalidOption(f"option service.url: {error}") from None
-    if not value.strip().startswith(("pulsar://", "pulsar+ssl://")):
-        raise InvalidOption("option service.url: pulsar://host:port or pulsar+ssl://host:port")
-    return str(url)
 
 
 def topic(value: str) -> str:

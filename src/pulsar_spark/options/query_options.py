@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
-from ..access import Access
 from ..errors import (
     ConflictingOptions,
     InvalidOption,
@@ -19,12 +18,24 @@ from ..errors import (
     UnknownOption,
 )
 from ..reading.offsets import Wanted
+from ..security.access import Access
 from .access_options import take_access
 from .option_table import ALL, OPTIONS, READS, REQUIRED, STREAM, WRITES, Option, Use
 from .option_values import Refused
 
-NOT_IMPLEMENTED: Final = ("authParams", "authPluginClassName", "pulsar.client.", "admin.url")
-"""Options of another connector, or their beginnings: they are known and not there."""
+_OTHER_WAY: Final = (
+    "credentials are the options auth.…, TLS is tls.…, and nothing here needs the administration"
+)
+
+NOT_IMPLEMENTED: Final = {
+    "authParams": _OTHER_WAY,
+    "authPluginClassName": _OTHER_WAY,
+    "pulsar.client.": _OTHER_WAY,
+    "admin.url": _OTHER_WAY,
+    "failover.": "positions in a checkpoint, and the numbers of exactly once, are those of one cluster; "
+    "service.url takes several hosts of that cluster",
+}
+"""Options of other clients, or their beginnings, and why they are not there."""
 
 _OF_SPARK: Final = frozenset({"checkpointlocation"})
 """Spark passes these options to a sink although they are meant for Spark."""
@@ -225,12 +236,9 @@ def _unknown(name: str, use: Use) -> Exception:
     lowered = name.lower()
     if lowered == "path":
         return UnknownOption("a path was given, and topics have none; name the topic with option topic")
-    for known in NOT_IMPLEMENTED:
+    for known, why in NOT_IMPLEMENTED.items():
         if lowered == known.lower() or (known.endswith(".") and lowered.startswith(known)):
-            return OptionNotImplemented(
-                f"option {name} is not implemented in pulsar_spark: credentials are the options auth.…, "
-                "TLS is tls.…, and nothing here needs the administration"
-            )
+            return OptionNotImplemented(f"option {name} is not implemented in pulsar_spark: {why}")
     elsewhere = [row for row in OPTIONS if lowered == row.name.lower()]
     if elsewhere:
         return UnknownOption(

@@ -1,13 +1,13 @@
 """The options of TLS and credentials: what they make, what they refuse, and that no text has a secret."""
 
 import pickle
+import sys
 from pathlib import Path
 
 import pytest
 
 from pulsar_sansio import CredentialsFailed, Secret
 from pulsar_security import TlsConfig
-from pulsar_spark.access import Access, CarriedSecret
 from pulsar_spark.errors import (
     ConflictingOptions,
     InvalidOption,
@@ -18,10 +18,20 @@ from pulsar_spark.errors import (
 )
 from pulsar_spark.options.option_table import Use
 from pulsar_spark.options.query_options import parse_read, parse_write
+from pulsar_spark.security.access import Access
+from pulsar_spark.security.carried_secret import CarriedSecret
+from pulsar_spark.security.oauth2 import OAuth2Options
 
 PLAIN = {"service.url": "pulsar://localhost", "topic": "t"}
 TLS = {"service.url": "pulsar+ssl://localhost", "topic": "t"}
 SECRET = "canary-secret"
+OAUTH2 = {
+    "auth.method": "oauth2",
+    "auth.oauth2Issuer": "https://issuer",
+    "auth.oauth2ClientId": "worker",
+    "auth.oauth2ClientSecret": SECRET,
+}
+DOTTED = {name.replace(".", "__"): value for name, value in OAUTH2.items()}
 
 
 def access(**given: str) -> Access:
@@ -83,6 +93,41 @@ def test_the_file_of_a_token_is_read_anew(tmp_path: Path) -> None:
     assert SECRET not in str(caught.value)
 
 
+def test_oauth2_by_a_file_or_by_options() -> None:
+    by_file = access(auth__method="oauth2", auth__oauth2Credentials="/f", auth__oauth2Trust="/t")
+    assert by_file == Access(method="oauth2", oauth2=OAuth2Options(credentials="/f", trust="/t"))
+    by_id = access(auth__oauth2Audience="a", auth__oauth2Scope="s", **DOTTED)
+    assert by_id.oauth2 == OAuth2Options(
+        issuer="https://issuer",
+        client_id="worker",
+        client_secret=CarriedSecret(SECRET),
+        audience="a",
+        scope="s",
+    )
+    assert by_id.client_config()["authentication_method"] == "token"
+
+
+def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "httpx2", None)
+    with pytest.raises(InvalidOption, match=r"pip install 'pulsar-trio\[oauth2\]'"):
+        parse_read({**TLS, **OAUTH2}, Use.BATCH_READ)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"auth.method": "token", "auth.token": SECRET},
+        {"auth.method": "basic", "auth.user": "u", "auth.password": SECRET},
+        OAUTH2,
+    ],
+    ids=["token", "password", "client secret"],
+)
+def test_a_query_carries_its_secret_and_no_text_has_it(given: dict[str, str]) -> None:
+    options = parse_write({**TLS, **given}, Use.STREAM_WRITE)
+    assert SECRET not in repr(options)
+    assert pickle.loads(pickle.dumps(options)) == options
+
+
 def test_executors_get_the_secrets_and_no_text_has_them() -> None:
     given = {"auth.method": "token", "auth.token": SECRET, "tls.certificate": "/c", "tls.keyPassword": SECRET}
     options = parse_read({**TLS, **given}, Use.STREAM_READ)
@@ -108,7 +153,7 @@ def test_executors_get_the_secrets_and_no_text_has_them() -> None:
         ),
         ({"auth.method": "basic", "auth.user": "u"}, MissingOption, "auth.user and auth.password"),
         ({"auth.method": "tls"}, MissingOption, "needs the option tls.certificate"),
-        ({"auth.method": "kerberos"}, InvalidOption, "none, token, basic or tls"),
+        ({"auth.method": "kerberos"}, InvalidOption, "none, token, basic, tls or oauth2"),
         ({"auth.method": "token", "auth.token": ""}, InvalidOption, "auth.token: the value is not allowed"),
         ({"tls.key": "k"}, InvalidOption, "key needs certificate"),
         ({"tls.keyPassword": SECRET}, InvalidOption, "key_password needs certificate"),
@@ -120,7 +165,35 @@ def test_executors_get_the_secrets_and_no_text_has_them() -> None:
             ConflictingOptions,
             r"tls.insecureAcceptAnyHost needs a service.url of pulsar\+ssl",
         ),
-        ({"service.url": "https://localhost"}, InvalidOption, r"service.url: .*pulsar"),
+        ({"auth.oauth2Scope": "s"}, ConflictingOptions, "auth.oauth2Scope needs auth.method=oauth2"),
+        ({"auth.method": "oauth2"}, MissingOption, "needs the option auth.oauth2Credentials"),
+        (
+            {"auth.method": "oauth2", "auth.oauth2ClientSecret": SECRET, "auth.oauth2Issuer": "https://i"},
+            MissingOption,
+            "both auth.oauth2ClientId and auth.oauth2ClientSecret",
+        ),
+        (OAUTH2 | {"auth.oauth2Issuer": ""}, InvalidOption, "auth.oauth2Issuer: '' is not allowed"),
+        (
+            {name: OAUTH2[name] for name in OAUTH2 if name != "auth.oauth2Issuer"},
+            MissingOption,
+            "auth.oauth2ClientId needs the option auth.oauth2Issuer",
+        ),
+        (
+            {**OAUTH2, "auth.oauth2Issuer": f"https://user:{SECRET}@issuer"},
+            InvalidOption,
+            "options of OAuth 2.0: .*issuer_url: https://host",
+        ),
+        (
+            {**OAUTH2, "auth.oauth2Credentials": "f", "auth.oauth2ClientSecret": SECRET},
+            MissingOption,
+            "needs the option auth.oauth2Credentials, or",
+        ),
+        (
+            {"auth.method": "oauth2", "auth.oauth2Credentials": "f", "auth.oauth2ClientId": "c"},
+            InvalidOption,
+            "options of OAuth 2.0: .*give credentials, or client_id and client_secret",
+        ),
+        ({"service.url": "https://localhost/lookup"}, InvalidOption, r"service.url: .*nothing may follow"),
     ],
 )
 def test_options_that_do_not_go_together(given: dict[str, str], error: type[OptionError], text: str) -> None:

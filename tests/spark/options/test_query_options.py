@@ -91,7 +91,7 @@ def test_names_of_other_connectors() -> None:
         ({**URL, "topics": " , "}, InvalidOption, "topics"),
         ({**URL, "topic": "a/b"}, InvalidOption, "option topic: .* a short name is"),
         ({**URL, "topic": "non-persistent://public/default/a"}, UnsupportedTopic, "non-persistent"),
-        ({"service.url": "http://localhost", "topic": "a"}, InvalidOption, "service.url: .*pulsar://"),
+        ({"service.url": "ftp://localhost", "topic": "a"}, InvalidOption, "service.url: .*pulsar://"),
         ({**TOPIC, "maxPartition": "3"}, UnknownOption, r"maxPartition \(did you mean maxPartitions\?\)"),
         ({**TOPIC, "readCompacted": "true"}, UnknownOption, "readCompacted is for batch read only"),
         ({**TOPIC, "compression": "lz4"}, UnknownOption, "compression is for writes only"),
@@ -110,6 +110,12 @@ def test_one_error_that_names_the_option_and_what_is_allowed(
     with pytest.raises(error, match=text) as caught:
         parse_read(given, Use.STREAM_READ)
     assert "\n" not in str(caught.value)
+
+
+def test_another_cluster_is_refused() -> None:
+    """A checkpoint has positions of one cluster, which are other messages in another cluster."""
+    with pytest.raises(OptionNotImplemented, match=r"failover.urls is not .* are those of one cluster"):
+        parse_read({**TOPIC, "failover.urls": "pulsar://other"}, Use.STREAM_READ)
 
 
 @pytest.mark.parametrize(

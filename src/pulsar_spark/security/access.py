@@ -12,32 +12,11 @@ from typing import Any
 from pulsar_sansio import CredentialsFailed, InvalidConfiguration, Secret
 from pulsar_security import TlsConfig, checked_token
 
+from .carried_secret import CarriedSecret
+from .oauth2 import OAuth2Options, fetch_token
+
 MAX_TOKEN = 64 * 1024
 """Bytes of a file with a token."""
-
-
-class CarriedSecret:
-    """A text that prints as `***`, and that Spark can pickle for the executors. `Secret` refuses that."""
-
-    __slots__ = ("_text",)
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def reveal(self) -> Secret:
-        return Secret(self._text)
-
-    def __repr__(self) -> str:
-        return "***"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, CarriedSecret) and other._text == self._text
-
-    def __hash__(self) -> int:
-        return hash(self._text)
-
-    def __reduce__(self) -> tuple[type["CarriedSecret"], tuple[str]]:
-        return CarriedSecret, (self._text,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +35,7 @@ class Access:
     token_file: str | None = None
     user: str | None = None
     password: CarriedSecret | None = None
+    oauth2: OAuth2Options | None = None
     broker_hosts: tuple[str, ...] | None = None
 
     def tls_config(self) -> TlsConfig:
@@ -72,16 +52,23 @@ class Access:
 
     def client_config(self) -> dict[str, Any]:
         """Return the part of `ClientConfig` that these options make."""
-        return {"authentication_method": self.method, "broker_hosts": self.broker_hosts}
+        method = "token" if self.method == "oauth2" else self.method
+        return {"authentication_method": method, "broker_hosts": self.broker_hosts}
 
     def credentials(self) -> Secret:
-        """Return the credentials of the method; a token's file is read anew. Raises `CredentialsFailed`."""
+        """Return the credentials of the method, for a new connection or because the broker wants new ones.
+
+        A token's file is read anew. `fetch_token` asks an issuer of OAuth 2.0. Raises `CredentialsFailed`.
+        """
         if self.method == "basic":
             assert self.user is not None
             assert self.password is not None
             return Secret(self.user.encode() + b":" + self.password.reveal().reveal())
         if self.method == "token":
             return self._read_token()
+        if self.method == "oauth2":
+            assert self.oauth2 is not None
+            return fetch_token(self.oauth2)
         return Secret(b"")  # of the method "tls": the certificate is the identity
 
     def _read_token(self) -> Secret:

@@ -5,32 +5,36 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from pulsar_sansio import (
     EARLIEST,
+    AuthenticationError,
     CertificateAuthorityUnknown,
     CertificateNameMismatch,
     ClientCertificateRefused,
     CredentialsFailed,
     InvalidConfiguration,
+    OutgoingMessage,
 )
-from pulsar_spark.access import Access, CarriedSecret
 from pulsar_spark.errors import LinkTimeout
 from pulsar_spark.link import Link, open_link
+from pulsar_spark.security.access import Access
+from pulsar_spark.security.carried_secret import CarriedSecret
+from pulsar_spark.security.oauth2 import OAuth2Options
 from tests.patience import PATIENCE
 from tests.security.certificates import Authority, Files
+from tests.security.secure_pulsar import PASSWORD, token_of
 from tests.spark.brokers import OurBroker
+from tests.spark.security.issuing import issue_tokens
+from tests.spark.security.secure_broker import SecureBroker
 from tests.spark.sending import Sender
+from tests.trio.security.issuer import LocalIssuer
 
 TOPIC = "persistent://public/default/tls"
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +58,7 @@ def mutual(authority: Authority, own: Files) -> Access:
     return Access(trust=str(authority.file), certificate=str(own.certificate), key=str(own.key), method="tls")
 
 
-def values(link: Link, count: int) -> list[bytes]:
+def values(link: Link, count: int, topic: str = TOPIC) -> list[bytes]:
     """The payloads of the first messages of the topic."""
     found: list[bytes] = []
 
@@ -62,7 +66,7 @@ def values(link: Link, count: int) -> list[bytes]:
         found.extend(each.data for each in link.client.take(time.monotonic_ns(), reader.handle, 100))
         return len(found) >= count or None
 
-    with link.reading(TOPIC, EARLIEST) as reader:
+    with link.reading(topic, EARLIEST) as reader:
         link.wait(take, PATIENCE, "messages")
     return found
 
@@ -112,6 +116,86 @@ def test_a_port_without_tls_and_one_that_is_silent(broker: OurBroker) -> None:
 def test_a_file_that_cannot_be_used_is_named() -> None:
     with pytest.raises(InvalidConfiguration, match="tls: trust '/no/file': No such file"):
         Link("pulsar+ssl://localhost", Access(trust="/no/file"))
+
+
+# --- a broker that wants credentials ----------------------------------------------------------------
+
+
+def identities(authority: Authority, issuer: LocalIssuer, folder: Path) -> dict[str, Access]:
+    """Every method that a query may name."""
+    issue_tokens(issuer, "worker", "issuer's secret", lifetime=60)
+    token_file = folder / "token"
+    token_file.write_text(token_of("worker"))
+    own = authority.issue(common_name="worker")
+    trusting = partial(Access, trust=str(authority.file))
+    oauth2 = OAuth2Options(
+        issuer=issuer.url, client_id="worker", client_secret=CarriedSecret("issuer's secret")
+    )
+    return {
+        "token": trusting(method="token", token=CarriedSecret(token_of("worker"))),
+        "token file": trusting(method="token", token_file=str(token_file)),
+        "basic": trusting(method="basic", user="worker", password=CarriedSecret(PASSWORD)),
+        "tls": trusting(method="tls", certificate=str(own.certificate), key=str(own.key)),
+        "oauth2": trusting(method="oauth2", oauth2=oauth2),
+    }
+
+
+@pytest.mark.parametrize("by_http", [False, True], ids=["binary", "https"])
+def test_every_identity_sends_and_reads(
+    secure_broker: SecureBroker, authority: Authority, issuer: LocalIssuer, tmp_path: Path, by_http: bool
+) -> None:
+    """The broker is found by its own protocol, or by a lookup over HTTPS with equal credentials."""
+    url = secure_broker.https_url if by_http else secure_broker.url
+    for name, access in identities(authority, issuer, tmp_path).items():
+        topic = f"persistent://public/default/{name.replace(' ', '-')}-{by_http}"
+        sender = Sender(url, topic, access)
+        sender.send([b"1", b"2"])
+        sender.close()
+        link = Link(url, access)
+        assert link.partitions(topic) == 0
+        assert values(link, 2, topic) == [b"1", b"2"]
+        link.close()
+
+
+@pytest.mark.parametrize("by_http", [False, True], ids=["binary", "https"])
+def test_wrong_credentials_fail_at_once(
+    secure_broker: SecureBroker, authority: Authority, issuer: LocalIssuer, by_http: bool
+) -> None:
+    issue_tokens(issuer, "worker", "issuer's secret", lifetime=60)
+    trusting = partial(Access, trust=str(authority.file))
+    wrong = OAuth2Options(issuer=issuer.url, client_id="worker", client_secret=CarriedSecret("wrong"))
+    expired = CarriedSecret(token_of("worker", seconds=-10))
+    for access, error in (
+        (trusting(), AuthenticationError),
+        (trusting(method="token", token=expired), AuthenticationError),
+        (trusting(method="oauth2", oauth2=wrong), CredentialsFailed),
+    ):
+        link = Link(secure_broker.https_url if by_http else secure_broker.url, access)
+        with pytest.raises(error):
+            link.topics("public/default")
+        link.close()
+
+
+def test_tokens_that_expire_while_messages_flow(
+    secure_broker: SecureBroker, authority: Authority, issuer: LocalIssuer
+) -> None:
+    """Tokens live for a second. The broker asks for new ones on the connection, and stores each message."""
+    issue_tokens(issuer, "worker", "issuer's secret", lifetime=1)
+    asked = len(issuer.forms)
+    oauth2 = OAuth2Options(
+        issuer=issuer.url, client_id="flow", client_secret=CarriedSecret("issuer's secret")
+    )
+    access = Access(method="oauth2", oauth2=oauth2, trust=str(authority.file))
+    topic = "persistent://public/default/expiring"
+    sender = Sender(secure_broker.url, topic, access)
+    sent: list[bytes | OutgoingMessage] = []
+    while len(issuer.forms) < asked + 3:
+        sent.append(b"%d" % len(sent))
+        sender.send(sent[-1:])
+    sender.close()
+    link = Link(secure_broker.url, access)
+    assert values(link, len(sent), topic) == sent
+    link.close()
 
 
 # --- credentials ------------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""TLS and credentials of a query, on the driver and on the executors."""

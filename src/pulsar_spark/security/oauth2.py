@@ -1,0 +1,129 @@
+"""OAuth 2.0 of a query: each process asks the issuer for a token of its own, by blocking calls.
+
+The options travel with the query; a token never does. It owns the tokens of this process and the time; what
+is sent to the issuer is `pulsar_security.Issuer`'s.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pulsar_sansio import CredentialsFailed, InvalidConfiguration, Secret
+from pulsar_security import (
+    MAX_ANSWER,
+    REQUEST_TIME,
+    ClientCredentials,
+    HttpAnswer,
+    HttpFailure,
+    HttpRequest,
+    Issued,
+    Issuer,
+    Pause,
+    TlsConfig,
+    TokenRequest,
+)
+
+from .carried_secret import CarriedSecret
+
+TIMEOUT = 10.0
+"""Seconds for one token, repetitions included. The link serves no socket meanwhile, and a broker ends a
+connection that was silent for a minute."""
+
+MAX_HELD = 64
+"""Tokens that a process holds: more than queries have credentials."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OAuth2Options:
+    """The options `auth.oauth2…`, checked. `trust`: a PEM file or folder for `https://` issuers."""
+
+    issuer: str | None = None
+    credentials: str | None = None
+    client_id: str | None = None
+    client_secret: CarriedSecret | None = None
+    audience: str | None = None
+    scope: str | None = None
+    trust: str | None = None
+
+    def client_credentials(self) -> ClientCredentials:
+        """Raises `InvalidConfiguration` for options that contradict each other."""
+        return ClientCredentials(
+            issuer_url=self.issuer,
+            file=None if self.credentials is None else Path(self.credentials),
+            client_id=self.client_id,
+            client_secret=None if self.client_secret is None else self.client_secret.reveal(),
+            audience=self.audience,
+            scope=self.scope,
+        )
+
+    def check(self) -> None:
+        """Raises `InvalidConfiguration` for options that contradict each other, and without `httpx2`."""
+        self.client_credentials()
+        if self.issuer is not None:
+            Issuer(self.issuer)
+
+
+_held: dict[OAuth2Options, tuple[Issued, float]] = {}
+"""The token that this process got last with these options, and the moment from which it is replaced."""
+
+
+def fetch_token(options: OAuth2Options) -> Secret:
+    """Return the token of this process, or a new one when nine tenths of its life are over.
+
+    Waits for the issuer, for `TIMEOUT` at most. Raises `CredentialsFailed`.
+    """
+    held = _held.get(options)
+    if held is not None and time.monotonic() < held[1]:
+        return held[0].text
+    try:
+        request = options.client_credentials().request()
+        issued = _ask(Issuer(request.issuer_url), request, TlsConfig(trust=options.trust))
+    except OSError as error:
+        raise CredentialsFailed(
+            f"auth.oauth2Credentials {options.credentials!r}: {error.strerror}"
+        ) from error
+    except InvalidConfiguration as error:
+        raise CredentialsFailed(str(error)) from None
+    if len(_held) >= MAX_HELD:
+        _held.clear()
+    _held[options] = issued, issued.refresh_at(time.monotonic())
+    return issued.text
+
+
+def _ask(issuer: Issuer, request: TokenRequest, tls: TlsConfig) -> Issued:
+    """Raises `CredentialsFailed`, and `InvalidConfiguration` for a file of TLS that cannot be used."""
+    began = time.monotonic()
+    deadline = began + TIMEOUT
+    reason = None
+    steps, told = issuer.steps(request), None
+    with issuer.http.Client(verify=tls.make_context()) as client:
+        while (left := deadline - time.monotonic()) > 0:
+            try:
+                step = steps.send(told)
+            except StopIteration as end:
+                issued: Issued = end.value
+                return issued
+            if isinstance(step, Pause):
+                reason, told = step.reason, None
+                time.sleep(min(step.seconds, left))
+            else:
+                told = _send(issuer, client, step, min(deadline, time.monotonic() + REQUEST_TIME))
+    raise issuer.too_late(time.monotonic() - began, reason)
+
+
+def _send(issuer: Issuer, client: Any, request: HttpRequest, deadline: float) -> HttpAnswer | HttpFailure:
+    """Send one request. `deadline`: of `time.monotonic()`; an answer that is not whole then has failed."""
+    timeout = max(0.001, deadline - time.monotonic())
+    headers, content = {"Accept": "application/json"}, b""
+    try:
+        with client.stream(
+            request.method, request.url, data=request.form, headers=headers, timeout=timeout
+        ) as response:
+            for part in response.iter_bytes():
+                content += part if len(content) <= MAX_ANSWER else b""
+                if time.monotonic() > deadline:
+                    return HttpFailure(f"{request.url}: the answer was not whole in time", may_pass=True)
+            return HttpAnswer(response.status_code, content)
+    except issuer.http.HTTPError as error:
+        return issuer.failure_of(request.url, error)
