@@ -117,7 +117,7 @@ class Client:
         self.acknowledge = consumers.acknowledge
         self.acknowledge_cumulative = consumers.acknowledge_cumulative
         self.acknowledger = consumers.acknowledger
-        self.set_ack_handler = consumers.set_ack_handler
+        self.set_processing = consumers.set_processing
         self.set_time = consumers.set_time
         self.negative_acknowledge = consumers.negative_acknowledge
         self.redeliver_unacknowledged = consumers.redeliver_unacknowledged

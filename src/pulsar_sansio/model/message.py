@@ -11,12 +11,13 @@ belongs to the consumer that made the entry.
 """
 
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
+from .errors import LocalProtocolError
 from .message_id import MessageId
-from .processing import Processing
 from .times import datetime_of
 from .unknown_names import unknown_names
 
@@ -126,6 +127,9 @@ class ChunkedEntry(BrokerStampedEntry):
 
     __slots__ = ("first_chunk",)
 
+
+ProcessingMaker = Callable[["Message"], AbstractAsyncContextManager["Message", None]]
+"""Makes the block of `Message.processing`; the adapter of an event loop has one."""
 
 OFFICIAL_NAMES = {
     "partition_key": "key",
@@ -298,17 +302,23 @@ class Message:
         """Number of earlier deliveries of the entry; the broker forgets it when it restarts."""
         return self.entry.redelivery_count
 
-    def processing(self) -> Processing:
+    def processing(self) -> "AbstractAsyncContextManager[Message, None]":
         """`async with message.processing():` acknowledges the message when the block ends. It negatively
         acknowledges the message (`negative_acknowledge`) when an exception leaves the block. A cancelled
         block does neither: the broker redelivers the message when the consumer closes or reconnects, or after
         an acknowledgement timeout.
 
-        Raises `LocalProtocolError` for a message without a handler that acknowledges it: one out of a pickle,
-        or of a client that is driven by hand (see `Client.set_ack_handler`).
+        Raises `LocalProtocolError` for a message whose consumer has no such block: one out of a pickle, or of
+        a client that is driven by hand (see `Client.set_processing`).
         """
         deliveries = self.entry.acknowledgement.deliveries
-        return Processing(self, None if deliveries is None else deliveries.tracker.ack_handler)
+        make: ProcessingMaker | None = None if deliveries is None else deliveries.tracker.processing
+        if make is None:
+            raise LocalProtocolError(
+                f"message {self.message_id} does not know its consumer: it came out of a pickle, or the "
+                "client is driven by hand; acknowledge it, or its id, there"
+            )
+        return make(self)
 
     def __repr__(self) -> str:
         return f"<Message {self.message_id} of {self.topic}, {len(self.data)} bytes>"

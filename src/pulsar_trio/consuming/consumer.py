@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from logging import getLogger
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ from ..client.endpoint import TURN, Endpoint
 from ..client.position import Position, core_position, seconds
 from .copies import copy_each
 from .failures import NEGATIVE_ACKNOWLEDGE, FailureActions, FailurePolicy
+from .processing import Processing
 from .running import Handler, Outcomes, Run, Source
 from .stopping import CurrentRun
 
@@ -107,7 +109,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         self._take: Callable[[int], Messages] = self._queue.take
         self._acknowledge: Callable[..., bool] = self._machine.acknowledger(self._handle)
         self._arrivals = self._machine.arrival_counters(self._handle)
-        self._machine.set_ack_handler(self._handle, self)
+        self._machine.set_processing(self._handle, partial(Processing, self))
 
     @property
     def topics(self) -> list[str]:

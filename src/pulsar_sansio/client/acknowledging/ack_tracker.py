@@ -22,9 +22,8 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from ...model.errors import LocalProtocolError
-from ...model.message import Entry
+from ...model.message import Entry, ProcessingMaker
 from ...model.message_id import EntryPosition, MessageId
-from ...model.processing import AckHandler
 from ..delivery.ack_records import BatchAcknowledgement, Deliveries, EntryAcknowledgement
 
 AckId = tuple[int, int, int | None]
@@ -77,7 +76,7 @@ class AckTracker:
         "entries",
         "forgotten",
         "index_acknowledgement",
-        "ack_handler",
+        "processing",
         "messages_beyond_ids",
         "single",
     )
@@ -89,8 +88,8 @@ class AckTracker:
         self._begin()
         self.messages_beyond_ids = 0
         """Acknowledged messages without an id of their own in an ACK: all but one of each complete batch."""
-        self.ack_handler: AckHandler | None = None
-        """The handler that acknowledges messages for `Message.processing`."""
+        self.processing: ProcessingMaker | None = None
+        """Makes the blocks of `Message.processing`; None for a client that is driven by hand."""
         self.entries: dict[EntryPosition, None] = {}
         """Whole entries that wait to be sent. `AckCommands` adds to them directly on its fast path."""
         self._parts: dict[EntryPosition, BatchAcknowledgement] = {}

@@ -17,9 +17,8 @@ from ..statistics import ConsumerStatistics
 from .open_handles import OpenHandles
 
 if TYPE_CHECKING:
-    from ...model.message import Message
+    from ...model.message import Message, ProcessingMaker
     from ...model.message_id import MessageId, TopicMessageId
-    from ...model.processing import AckHandler
     from ..delivery.merged_queue import MergedQueue
     from ..delivery.received_entries import Messages
     from ..delivery.receiver_queue import ReceiverQueue
@@ -92,12 +91,13 @@ class ConsumerCommands:
         """
         return self._handles.consumer(consumer).acknowledge
 
-    def set_ack_handler(self, consumer: int, handler: "AckHandler") -> None:
-        """Set the object that `Message.processing()` of the consumer's messages reports to.
+    def set_processing(self, consumer: int, processing: "ProcessingMaker") -> None:
+        """Set the callable that gives `Message.processing()` of the consumer's messages its result.
 
-        `handler` has `acknowledge(message)` and `negative_acknowledge(message)`. The driver sets it.
+        `processing(message)` returns an asynchronous context manager, which acknowledges or negatively
+        acknowledges the message when its block ends. The driver sets it.
         """
-        self._handles.consumer(consumer).set_ack_handler(handler)
+        self._handles.consumer(consumer).set_processing(processing)
 
     def set_time(self, now: int, wall_time: int | None = None) -> None:
         """Set the current moment, for drivers that use `receiver` and `acknowledger` without another input.

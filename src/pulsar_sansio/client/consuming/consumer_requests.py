@@ -9,8 +9,8 @@ from functools import partial
 
 from ...model.config import ConsumerSpec
 from ...model.errors import ConnectionLost, LocalProtocolError, PulsarError
+from ...model.message import ProcessingMaker
 from ...model.message_id import MessageId, TopicMessageId
-from ...model.processing import AckHandler
 from ...model.topic_name import TopicName
 from ..acknowledging.ack_commands import AckCommands, Acknowledgeable, OneMessage, is_left
 from ..acknowledging.acknowledgements import Acknowledgements
@@ -125,9 +125,9 @@ class ConsumerRequests(ABC):
         self._positions.end(ConnectionLost(f"{self.topic} was found to have partitions: ask again"))
         return [] if self._batch_receive is None else self._batch_receive.waiting()
 
-    def set_ack_handler(self, ack_handler: AckHandler) -> None:
-        """Let `Message.processing` of messages received here use that handler."""
-        self._acknowledgements.tracker.ack_handler = ack_handler
+    def set_processing(self, processing: ProcessingMaker) -> None:
+        """Let `Message.processing` of messages received here return what `processing(message)` returns."""
+        self._acknowledgements.tracker.processing = processing
 
     def pause(self) -> None:
         """Send no permits until `resume`; messages that the broker has permits for may still arrive

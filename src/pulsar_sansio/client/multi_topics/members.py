@@ -2,14 +2,14 @@
 partition.
 
 `Members` opens and closes them, and keeps what members that join later need: the spec, the pause and the
-acknowledgement handler. It does not know the state of the whole.
+blocks of `Message.processing`. It does not know the state of the whole.
 """
 
 from dataclasses import replace
 
 from ...model.config import ConsumerSpec
+from ...model.message import ProcessingMaker
 from ...model.message_id import MessageId
-from ...model.processing import AckHandler
 from ...model.topic_name import TopicName
 from ..connecting.services import Services
 from ..delivery.merged_queue import MergedQueue
@@ -25,7 +25,7 @@ class Members:
     for topics that were asked for by name."""
 
     __slots__ = (
-        "_ack_handler",
+        "_processing",
         "_former",
         "_group",
         "_limit",
@@ -56,7 +56,7 @@ class Members:
         """Members that are subscribed, or will be again, by the names of their topics."""
         self.alive: dict[Member, None] = {}
         """All members that have not ended."""
-        self._ack_handler: AckHandler | None = None
+        self._processing: ProcessingMaker | None = None
         self._former = ConsumerStatistics()
         """The counts of members that have ended."""
 
@@ -77,8 +77,8 @@ class Members:
             wire_id,
             create_topic=self._limit is None,
         )
-        if self._ack_handler is not None:
-            member.consumer.set_ack_handler(self._ack_handler)
+        if self._processing is not None:
+            member.consumer.set_processing(self._processing)
         self.alive[member] = None
         self.by_topic[member.name] = member
         topic.members[member] = None
@@ -130,11 +130,11 @@ class Members:
             positions.update(member.consumer.checkpoint())
         return positions
 
-    def set_ack_handler(self, handler: AckHandler) -> None:
-        """Set the handler of all members, and of those that join."""
-        self._ack_handler = handler
+    def set_processing(self, processing: ProcessingMaker) -> None:
+        """Set what `Message.processing` of all members, and of those that join, calls."""
+        self._processing = processing
         for member in self.alive:
-            member.consumer.set_ack_handler(handler)
+            member.consumer.set_processing(processing)
 
     def pause(self) -> None:
         """Pause all members, and those that join (MULTI-28)."""

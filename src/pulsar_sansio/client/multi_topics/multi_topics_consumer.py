@@ -210,7 +210,7 @@ class MultiTopicsConsumer:
         self.explain = members.explain
         self.statistics = members.statistics
         self.checkpoint = members.checkpoint
-        self.set_ack_handler = members.set_ack_handler
+        self.set_processing = members.set_processing
 
     def start(self) -> None:
         """Begin to open the topics; the owner calls `start` once."""
