@@ -19,12 +19,12 @@ async def until_signal(work: Callable[[], Awaitable[object]]) -> None:
     """
     import trio  # commands without an event loop use this module, too
 
-    heard = _heard()
-    if not heard:
+    observed = _observed()
+    if not observed:
         await work()
         return
     failure: Exception | None = None
-    with trio.open_signal_receiver(*heard) as signals:
+    with trio.open_signal_receiver(*observed) as signals:
         async with trio.open_nursery() as nursery:
 
             async def watch() -> None:
@@ -41,7 +41,7 @@ async def until_signal(work: Callable[[], Awaitable[object]]) -> None:
         raise failure
 
 
-def _heard() -> list[signal.Signals]:
+def _observed() -> list[signal.Signals]:
     """Signals that end a command: those that the process does not ignore, as it does under `nohup`."""
     return [
         number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN
@@ -80,7 +80,7 @@ def interruption() -> Iterator[Interruption]:
     A signal that the process ignores stays ignored. For the main thread.
     """
     asked = Interruption()
-    before = {number: signal.signal(number, asked.note) for number in _heard()}
+    before = {number: signal.signal(number, asked.note) for number in _observed()}
     try:
         yield asked
     except KeyboardInterrupt:

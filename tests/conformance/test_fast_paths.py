@@ -1,4 +1,4 @@
-"""The checker's short cuts agree with the long way: checks that it skips would have found nothing."""
+"""The checker's fast paths agree with its full checks: checks that it skips would have found nothing."""
 
 import pytest
 
@@ -51,7 +51,7 @@ def test_what_is_only_heard_shows_the_other_sides_faults(case: Case) -> None:
         kind, command, _ = found
         everything = judged.frame(connection, side, kind, command)
         expected = [violation for violation in everything if violation.side is not side]
-        assert list(heard.conversation(connection).heard(side, kind, command)) == expected
+        assert list(heard.conversation(connection).received(side, kind, command)) == expected
 
 
 def test_a_fault_of_the_receiver_is_heard() -> None:
@@ -64,7 +64,7 @@ def test_a_fault_of_the_receiver_is_heard() -> None:
     for connection, side, data in script.frames:
         found = FrameDecoder().decode(data, 0, max_frame_size(5 * 1024 * 1024))
         assert found is not None
-        heard += session.conversation(connection).heard(side, *found[:2])
+        heard += session.conversation(connection).received(side, *found[:2])
     assert [(each.rule_id, each.side) for each in heard] == [("INV-P6", Side.CLIENT)]
 
 

@@ -42,7 +42,7 @@ def test_a_rule_with_traits_looks_only_at_frames_that_have_one() -> None:
 def test_only_rules_that_may_blame_the_sender_look_where_one_side_is_checked() -> None:
     everything = Selection()
     for side in Side:
-        for kind, route in everything.heard[side].items():
+        for kind, route in everything.received[side].items():
             assert {id_of(check) for check in route} == ids(everything, side, kind, blames=True)
             assert all(RULES[id_of(check)].blames for check in route)
 

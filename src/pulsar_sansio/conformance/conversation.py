@@ -55,7 +55,7 @@ class Conversation:
         self.state = State(memory or Memory())
         self._ids = selection.ids
         self._of_client, self._of_broker = (selection.routes[side] for side in Side)
-        self._heard = selection.heard
+        self._received = selection.received
         self._buffers = {Side.CLIENT: b"", Side.BROKER: b""}
         self._unreadable: set[Side] = set()
         self._decoders = {side: FrameDecoder() for side in Side}
@@ -126,7 +126,7 @@ class Conversation:
             state.quiet_since_ping = False
         return violations
 
-    def heard(self, side: Side, kind: int, command: Any) -> Sequence[Violation]:
+    def received(self, side: Side, kind: int, command: Any) -> Sequence[Violation]:
         """Check a frame as `frame` does, but find only the faults of the side that did not send it.
 
         A caller that looks at one end of a connection, and trusts nothing that arrives there, uses this.
@@ -135,7 +135,7 @@ class Conversation:
         state.frame += 1
         state.side = side
         state.kind = kind
-        route = self._heard[side].get(kind)
+        route = self._received[side].get(kind)
         violations: Sequence[Violation] = ()
         if route is not None and command is not None:
             state.producer = state.consumer = state.request = None

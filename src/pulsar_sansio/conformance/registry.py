@@ -84,7 +84,7 @@ class Selection:
             raise ValueError(f"checks: not rules of the checker: {', '.join(sorted(unknown))}")
         self.ids = frozenset(chosen)
         self.routes: dict[Side, Routes] = {side: Routes(self, side) for side in Side}
-        self.heard: dict[Side, dict[int, Route]] = {
+        self.received: dict[Side, dict[int, Route]] = {
             side: {kind: self.rules(side, kind, blames=True) for kind in SENT_BY[side]} for side in Side
         }
         """Sender and kind -> the rules that apply where only the receiver of the frame is checked."""

@@ -3,7 +3,7 @@
 It holds the moment of the input being handled, the queue of outputs, the timers, the randomness and the
 counter that ids come from. Only the root sets `now`, at every input.
 
-A machine that has machines of its own, and does not want the application to hear them, gives them an
+A machine that has machines of its own, and does not want the application to get their outputs, gives them an
 `InnerContext`.
 """
 
@@ -51,21 +51,21 @@ class InnerContext(Context[OutputT]):
     """The context of machines within another machine: it shares everything of the outer context but the
     outputs.
 
-    Outputs of the inner machines go to `hear`, at the same moment and in order. A timer that is due at once
-    calls `hear`, so never in the middle of the call that made the output.
+    Outputs of the inner machines go to `on_output`, at the same moment and in order. A timer that is due at
+    once calls `on_output`, so never in the middle of the call that made the output.
     """
 
-    __slots__ = ("_deaf", "_hear", "_outer", "_slot")
+    __slots__ = ("_closed", "_on_output", "_outer", "_slot")
 
-    def __init__(self, outer: Context[OutputT], hear: Callable[[OutputT], None]) -> None:
+    def __init__(self, outer: Context[OutputT], on_output: Callable[[OutputT], None]) -> None:
         self._outer = outer
-        self._hear = hear
-        self._deaf = False
-        self._slot = outer.deadlines.slot(self._tell)
+        self._on_output = on_output
+        self._closed = False
+        self._slot = outer.deadlines.slot(self._deliver)
         self.rng = outer.rng
         self.deadlines = outer.deadlines
         self.outputs = deque()
-        self.emit = self._say
+        self.emit = self._emit
 
     @property
     def now(self) -> int:
@@ -86,15 +86,15 @@ class InnerContext(Context[OutputT]):
         return self._outer.new_link()
 
     def close(self) -> None:
-        """Drop all outputs of the inner machines that `hear` has not got yet, and all later ones."""
-        self._deaf = True
+        """Drop all outputs of the inner machines that `on_output` has not got yet, and all later ones."""
+        self._closed = True
         self._slot.clear()
 
-    def _say(self, output: OutputT) -> None:
-        if not self._deaf:
+    def _emit(self, output: OutputT) -> None:
+        if not self._closed:
             self.outputs.append(output)
             self._slot.set(self._outer.now)
 
-    def _tell(self) -> None:
+    def _deliver(self) -> None:
         while self.outputs:
-            self._hear(self.outputs.popleft())
+            self._on_output(self.outputs.popleft())

@@ -2,7 +2,7 @@
 sends (rule INTC-01) or receives (INTC-02).
 
 Interceptors serve a purpose common to all messages: a trace id, a count, a check. A producer or consumer
-without interceptors pays nothing for them; one that has some takes no short ways.
+without interceptors pays nothing for them; one that has some leaves the fast paths.
 """
 
 from collections.abc import Sequence

@@ -45,7 +45,7 @@ from .messages.batch import (
     encode_batch_payloads,
     encode_keyed,
     encode_single,
-    encode_usual,
+    encode_unordered,
     single_prefix,
     split_batch,
 )
@@ -121,7 +121,7 @@ __all__ = [
     "encode_send_receipt",
     "encode_single",
     "encode_single_metadata",
-    "encode_usual",
+    "encode_unordered",
     "encode_varint",
     "has_checksum",
     "max_frame_size",

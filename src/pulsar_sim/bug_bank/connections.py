@@ -31,7 +31,7 @@ def silence_never_noticed(patches: Patches) -> None:
     """The client keeps a silent peer for ever: it counts earlier PINGs of the peer as answers."""
 
     def keepalive(original: Any, self: Any) -> None:
-        self._heard = True
+        self._has_received = True
         original(self)
 
     patches.around(Connection, "_keepalive", keepalive)
@@ -42,9 +42,9 @@ def only_pongs_are_signs_of_life(patches: Patches) -> None:
     """The client drops a peer that sends, because none of its commands is a PONG."""
 
     def receive(original: Any, self: Any, data: bytes) -> None:
-        heard = self._heard
+        has_received = self._has_received
         original(self, data)
-        self._heard = heard or self.ponged
+        self._has_received = has_received or self.ponged
         self.ponged = False
 
     def on_pong(self: Any, command: Any) -> None:
@@ -64,7 +64,7 @@ def dropped_before_it_was_asked(patches: Patches) -> None:
     """The client drops a peer after one interval, before it has sent a PING."""
 
     def keepalive(original: Any, self: Any) -> None:
-        self._heard = False
+        self._has_received = False
         original(self)
 
     patches.around(Connection, "_keepalive", keepalive)

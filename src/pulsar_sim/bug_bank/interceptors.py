@@ -25,13 +25,13 @@ def interceptors_are_called_twice(patches: Patches) -> None:
 def interceptors_miss_failures(patches: Patches) -> None:
     """The producer tells interceptors only of stored messages, not of failed ones."""
 
-    def hear(original: Any, self: Any, output: Any) -> None:
+    def on_output(original: Any, self: Any, output: Any) -> None:
         if isinstance(output, SendFailed):
             self._emit(output)
         else:
             original(self, output)
 
-    patches.around(Interception, "on_output", hear)
+    patches.around(Interception, "on_output", on_output)
 
 
 @bug("own", caught_by=("INTC-01",), needs=[needs.watched, needs.batches])

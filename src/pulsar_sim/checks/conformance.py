@@ -53,10 +53,10 @@ class Listener:
         if found := ear.conversation.frame(self._side, kind, command):
             self._report(ear, found)
 
-    def heard(self, wire: Wire, kind: int, command: Any) -> None:
+    def received(self, wire: Wire, kind: int, command: Any) -> None:
         """A frame of the other end has arrived at this end."""
         ear = self._wire_ends.get(wire.number) or self._listen(wire)
-        if found := ear.conversation.heard(self._other, kind, command):
+        if found := ear.conversation.received(self._other, kind, command):
             self._report(ear, found)
 
     def _listen(self, wire: Wire) -> _WireEnd:

@@ -113,7 +113,7 @@ def ended_by_send_error(*_: Any) -> object:
 @coverage_point(Connection, "_keepalive")
 def keepalive_timeout(connection: Any) -> object:
     """A PING was not answered; the client ended the connection."""
-    return not connection._heard
+    return not connection._has_received
 
 
 @coverage_point(Connection, "_handshake_timed_out")

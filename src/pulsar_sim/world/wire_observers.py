@@ -22,7 +22,7 @@ class ClientWireObserver(ClientWatch):
         self._rules = world.rules.clients
 
     def got(self, wire: Wire, kind: int, command: Any) -> None:
-        self._rules.heard(wire, kind, command)
+        self._rules.received(wire, kind, command)
         super().got(wire, kind, command)
 
     def forget(self, wire: Wire) -> None:
@@ -38,7 +38,7 @@ class BrokerWireObserver(BrokerWatch):
         self._rules = world.rules.brokers
 
     def got(self, wire: Wire, kind: int, command: Any) -> None:
-        self._rules.heard(wire, kind, command)
+        self._rules.received(wire, kind, command)
         super().got(wire, kind, command)
 
     def wire_closed(self, wire: Wire) -> None:

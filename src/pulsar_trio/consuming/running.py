@@ -32,7 +32,7 @@ class Source:
     receive: Callable[[], Awaitable[Message]]
     """Gives the next message."""
     at_hand: Callable[[], Iterator[Message]]
-    """Gives those behind it that need only be taken: the short way for one after the other."""
+    """Gives those behind it that need only be taken: the fast path for one handler at a time."""
 
 
 @dataclass(frozen=True, slots=True)

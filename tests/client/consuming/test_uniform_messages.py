@@ -1,5 +1,5 @@
 """Plain messages taken many at once: whatever the stream holds, the consumer ends up as if each frame had
-come the general way."""
+been decoded alone."""
 
 from dataclasses import asdict
 from typing import Any

@@ -26,7 +26,7 @@ class End:
         self.wire: Any = SimpleNamespace(number=1)
 
     def seen(self, by: Side, kind: int, command: Any) -> None:
-        (self.end.wrote if by is self.side else self.end.heard)(self.wire, kind, command)
+        (self.end.wrote if by is self.side else self.end.received)(self.wire, kind, command)
 
     def shake_hands(self) -> None:
         self.seen(Side.CLIENT, T.CONNECT, proto.CommandConnect(client_version="test", protocol_version=21))
@@ -71,7 +71,7 @@ def test_behind_garbage_nothing_is_read() -> None:
 
 def test_every_frame_of_a_world_is_judged_where_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(3)
-    written, judged, heard = Counter[bool](), Counter[bool](), Counter[bool]()
+    written, judged, received = Counter[bool](), Counter[bool](), Counter[bool]()
     monitor = world.network.monitor
 
     def counted(wire: Wire, to_broker: bool, kind: int, command: Any) -> bytes | None:
@@ -89,7 +89,7 @@ def test_every_frame_of_a_world_is_judged_where_it_is_written(monkeypatch: pytes
 
     world.network.monitor = counted
     count("frame", judged)
-    count("heard", heard)
+    count("received", received)
     world.run()
     assert judged == written
-    assert set(heard) == {True, False}
+    assert set(received) == {True, False}

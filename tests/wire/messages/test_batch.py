@@ -1,4 +1,4 @@
-"""Batches: the short ways through them against protobuf reading member by member."""
+"""Batches: the fast paths through them against protobuf reading member by member."""
 
 from random import Random
 from typing import Any
@@ -13,7 +13,7 @@ from pulsar_sansio.wire import (
     encode_batch_payloads,
     encode_keyed,
     encode_single,
-    encode_usual,
+    encode_unordered,
     proto,
     single_prefix,
     split_batch,
@@ -444,7 +444,7 @@ def test_a_member_with_properties_is_what_the_general_way_makes_of_it(
         message.null_value = True
     header = message.SerializeToString()
     expected = len(header).to_bytes(4, "big") + header + (payload or b"")
-    assert encode_usual(properties, key, is_base64, event_time, sequence_id, payload) == expected
+    assert encode_unordered(properties, key, is_base64, event_time, sequence_id, payload) == expected
 
 
 def test_a_key_without_a_form_in_utf_8_is_refused_by_the_short_way_too() -> None:

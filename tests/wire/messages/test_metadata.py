@@ -125,7 +125,7 @@ def test_damaged_single_metadata_is_refused_exactly_when_protobuf_refuses_it(dat
         check(decode_single_metadata(data), meaning)
 
 
-# --- the short way through usual metadata ----------------------------------------------------------
+# --- the fast path through metadata -----------------------------------------------------------------
 
 NUMBERS = st.sampled_from([0, 1, 127, 128, 16383, 16384, 2**35 - 1, 2**35, 1_763_740_000_123, 2**42, 2**63])
 

@@ -1,4 +1,4 @@
-"""Frames taken many at once against the general way: the same entries, or nothing taken."""
+"""Frames taken many at once against frames decoded one by one: equal entries, or nothing taken."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -66,7 +66,7 @@ class Reader:
 def read_all(data: bytes, reader: Reader) -> int:
     """Reads a stream by both ways together; how many frames were taken many at once.
 
-    What is taken has to be what the general way gives for the same frames, and plain.
+    The entries taken are plain, and those that `FrameDecoder` gives for these frames.
     """
     position = taken = 0
     while True:
@@ -168,7 +168,7 @@ def test_damaged_frames_are_left_to_the_general_way(frames: Sequence[bytes], dat
     byte = bytes([data.draw(st.integers(0, 255))])
     end = data.draw(st.sampled_from([len(whole), position]))
     damaged = (whole[:position] + byte + whole[position + 1 :])[:end]
-    with suppress(FrameError):  # of the general way; the one tried here raises nothing
+    with suppress(FrameError):  # of FrameDecoder; the reader raises nothing
         read_all(damaged, reader)
 
 

@@ -66,7 +66,7 @@ class Watchers:
         self._journal = services.journal
         self._names = names
         self._all: dict[Connection, dict[int, Watcher]] = {}
-        self._tell = services.context.deadlines.slot(self._send_updates)
+        self._updates = services.context.deadlines.slot(self._send_updates)
         names.on_change = self.changed
 
     def changed(self, name: str, there: bool) -> None:
@@ -80,7 +80,7 @@ class Watchers:
             for watcher in watchers.values():
                 if watcher.wants(topic):
                     watcher.changed(name, there)
-                    self._tell.set(self._context.now)
+                    self._updates.set(self._context.now)
 
     def _send_updates(self) -> None:
         """Send the updates. The names of a namespace are listed once for all its watchers."""

@@ -211,7 +211,7 @@ class Connection:
         self._transmit_pending = False
         self._unread_answers = 0
         """Bytes of `unwritten` that respond to unrequested commands of the peer."""
-        self._heard = False
+        self._has_received = False
         self.used = True
         """True when the connection was requested or unregistered from since the last keepalive."""
         self._idle_since: int | None = None
@@ -292,7 +292,7 @@ class Connection:
     def unanswered(self) -> bool:
         """True while no frame has answered a CONNECT over a connection without TLS."""
         plain = not self._services.addresses.service_url.tls
-        return plain and isinstance(self.state, Handshaking) and not self._heard
+        return plain and isinstance(self.state, Handshaking) and not self._has_received
 
     # --- facts from the driver ---
 
@@ -363,7 +363,7 @@ class Connection:
         handlers = self._handlers
         try:
             for kind, command, end in self._reader.frames(whole):
-                self._heard = True
+                self._has_received = True
                 if kind is None:
                     consumer = self.consumers.get(command.facts.consumer_id)
                     if consumer is None or consumer.on_uniform_messages(self, command):  # rule CONN-11
@@ -448,14 +448,14 @@ class Connection:
 
     def _keepalive(self) -> None:
         interval = self._services.durations.keepalive_interval
-        if not self._heard:
+        if not self._has_received:
             seconds = self._services.config.keepalive_interval
             self.close(ConnectionLost(f"{self.logical} did not answer a PING within {seconds:g} s"))
             return
         if self._is_idle_for_too_long():
             self.close(ConnectionLost(f"the connection to {self.logical} was not used for a minute"))
             return
-        self._heard = False
+        self._has_received = False
         self.write(encode_ping())
         self._timer.set(self._context.now + interval)
 

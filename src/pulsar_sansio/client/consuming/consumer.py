@@ -145,7 +145,7 @@ class Consumer(ConsumerRequests):
         )
 
     def _bind(self, interception: Interception | None) -> None:
-        """Bind the commands that other objects carry out, and what interceptors and letters hear."""
+        """Bind the commands that other objects carry out, and the calls of interceptors and letter topics."""
         self._ack_commands = commands = self._acknowledgements.commands
         self._redelivery = redelivery = self._acknowledgements.redelivery
         self.receive: Callable[[], Message | None] = self._queue.receive

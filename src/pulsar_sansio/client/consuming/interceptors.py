@@ -120,8 +120,10 @@ class InterceptedQueue(ReceiverQueue):
 
 
 class InterceptedAckCommands:
-    """Acknowledgement commands that interceptors hear of, with the error of a refused command (INTC-03). They
-    hear of a command before anything can be sent."""
+    """Passes acknowledgement commands to interceptors, with the error of a refused command (INTC-03).
+
+    Interceptors are called before the command can be sent.
+    """
 
     __slots__ = ("_interception", "_ack_commands")
 

@@ -2,7 +2,7 @@
 
 The producer is opened for the first copy, also on a topic with partitions. After it has failed or ended, the
 next copy opens a new one. Copies that find no room in its send window wait here, and are written only when
-there is room. The application hears nothing of this producer; `settled` reports the outcome of each copy
+there is room. The application gets no output of this producer; `settled` reports the outcome of each copy
 once.
 
 `letter_topics` decides the content of a copy, and the consequence of its outcome.
@@ -34,14 +34,14 @@ MAX_IN_FLIGHT = 100
 class CopyProducer:
     """The producer of one topic. `spec` is called for each producer that is opened."""
 
-    __slots__ = ("_context", "_in_flight", "_producer", "_services", "_spec", "_tell", "_waiting")
+    __slots__ = ("_context", "_in_flight", "_producer", "_services", "_spec", "_emit", "_waiting")
 
     def __init__(
         self,
         services: Services,
         spec: Callable[[], ProducerSpec],
     ) -> None:
-        self._tell = services.context.emit
+        self._emit = services.context.emit
         self._context: InnerContext[Output] = InnerContext(services.context, self._on_output)
         self._services = services.within(self._context, self._ended)
         self._spec = spec
@@ -119,7 +119,7 @@ class CopyProducer:
             case Writable():
                 self._send_waiting()
             case Retrying():
-                self._tell(output)
+                self._emit(output)
             case ProducerFailed(handle, error) | Closed(handle, error):
                 if self._producer is not None and self._producer.handle == handle:
                     self._producer = None

@@ -127,7 +127,7 @@ class HttpExchange:
         self.credentials = CredentialExchange(context, self.link, url.address, with_credentials)
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEADERS)
         self._unwritten: list[bytes] = []
-        self._heard = False
+        self._has_received = False
         self._status = 0
         self._location = ""
         self._body = bytearray()
@@ -159,12 +159,12 @@ class HttpExchange:
         if isinstance(self.state, Authenticating):
             self.close(RemoteProtocolError(f"{self.physical} sent bytes before the request"))
         elif data:
-            self._heard = True
+            self._has_received = True
             self._parse(data)
 
     def receive_eof(self) -> None:
         """The peer will send nothing more, which may be the end of the body."""
-        if isinstance(self.state, Asking) and self._heard:
+        if isinstance(self.state, Asking) and self._has_received:
             self._parse(b"")
         else:
             hint = "" if self._url.tls else " (a port for https:// does that)"

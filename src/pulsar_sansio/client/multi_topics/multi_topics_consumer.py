@@ -405,7 +405,7 @@ class MultiTopicsConsumer:
                 self.on_member_deliverable(each)
 
     def finish_opening(self) -> None:
-        """Become ready when all topics are opened. The application hears of messages only from now on."""
+        """Become ready when all topics are opened. The application is told of messages only from now on."""
         if not all(topic.opened for topic in self._topics.values()):
             return
         self._move(Input.ALL_READY, Ready())

@@ -1,7 +1,7 @@
 """Opens a consumer of one topic, or of several.
 
 One topic that is given by its name is opened with one `Consumer`. When the topic turns out to have
-partitions, a consumer of all of them replaces it under its handle, before the application has heard of it.
+partitions, a consumer of all of them replaces it under its handle, before the application is told of it.
 """
 
 from collections.abc import Callable

@@ -3,7 +3,7 @@ MULTI-06, MULTI-15).
 
 Each topic is opened as a plain one. When it turns out to have partitions, consumers of these replace its
 consumer. At an interval the broker is asked for more partitions. `PartitionGrowth` opens members; the
-consumer of several hears from the members whether they became ready.
+consumer of several is told by the members whether they became ready.
 """
 
 from collections.abc import Callable, Iterable

@@ -133,7 +133,7 @@ class PatternTopics:
             return
         if self._interval:
             self._poll.set(self._context.now + self._interval)
-        self._tell()
+        self._announce()
 
     def _ask_again(self) -> None:
         """Ask at every interval, except while an answer is outstanding (rule PATTERN-03)."""
@@ -165,7 +165,7 @@ class PatternTopics:
             self._take(listed)
         except TooManyPartitions:
             return  # keep the names until the next list
-        self._tell()
+        self._announce()
 
     def _take(self, listed: TopicListing) -> None:
         """Raises `TooManyPartitions`."""
@@ -185,7 +185,7 @@ class PatternTopics:
         found = ((name, parsed(name)) for name in names)
         return {name: topic for name, topic in found if topic is not None and self.is_one(topic)}
 
-    def _tell(self) -> None:
+    def _announce(self) -> None:
         self._on_topics({name.base for name in self._names.values()})
 
     # --- the owner of a `TopicListWatcher` ---------------------------------------------------------
@@ -220,4 +220,4 @@ class PatternTopics:
         self._hash = None
         self._backoff.reset()
         self._changes += 1
-        self._tell()
+        self._announce()

@@ -26,7 +26,7 @@ from ...wire import (
     encode_message_metadata,
     encode_send,
     encode_single,
-    encode_usual,
+    encode_unordered,
     max_frame_size,
     pack_payload,
     unpack_payload,
@@ -241,7 +241,9 @@ def encode_member(message: OutgoingMessage, sequence_id: int) -> bytes:
         return encode_keyed(key, message.has_base64_key, message.event_time, sequence_id, payload)
     properties = message.properties.items() if message.properties else ()
     if message.ordering_key is None:
-        return encode_usual(properties, key, message.has_base64_key, message.event_time, sequence_id, payload)
+        return encode_unordered(
+            properties, key, message.has_base64_key, message.event_time, sequence_id, payload
+        )
     single = SingleMessageMetadata(ordering_key=message.ordering_key, sequence_id=sequence_id)
     if properties:
         single.properties = tuple(properties)

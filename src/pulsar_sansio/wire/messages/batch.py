@@ -21,7 +21,7 @@ from ..fields import encode_text
 from ..uniform.keyed_members import KeyedMembers, keys_of, take_keyed
 from ..uniform.members import FIRST_WINDOW, KEY_TAG, PAYLOAD_SIZE_TAG, SEQUENCE_ID_TAG, take_uniform
 from ..varint import CONTINUED_VARINTS, SMALL_VARINTS, VALUE_OF_SMALL, encode_varint, read_varint
-from .metadata import SingleMessageMetadata, decode_single_range, encode_usual_single, usual_pair
+from .metadata import SingleMessageMetadata, decode_single_range, encode_unordered_single, short_pair
 
 _MIN_MEMBER = 6
 """Bytes of the smallest member: its size, and metadata with a payload_size of one byte."""
@@ -244,7 +244,7 @@ def _read_header(data: bytes, position: int) -> tuple[int, int, bool, bool]:
         while tag == 0x0A:
             size = data[position + 1]
             position += 2
-            if size > 0x7F or not usual_pair(data, position, position + size):
+            if size > 0x7F or not short_pair(data, position, position + size):
                 return _decode_header(data, start, header_end)
             position += size
             tag = data[position]
@@ -334,7 +334,7 @@ def encode_keyed(key: str, is_base64: bool, event_time: int, sequence_id: int, p
     return len(header).to_bytes(4, "big") + header + payload
 
 
-def encode_usual(
+def encode_unordered(
     properties: Iterable[tuple[str, str]],
     key: str | None,
     is_base64: bool,
@@ -349,7 +349,7 @@ def encode_usual(
     size = 0 if payload is None else len(payload)
     flag = None if key is None else is_base64
     null = True if payload is None else None
-    header = encode_usual_single(size, properties, key, flag, event_time or None, sequence_id, null)
+    header = encode_unordered_single(size, properties, key, flag, event_time or None, sequence_id, null)
     return len(header).to_bytes(4, "big") + header + (payload or b"")
 
 

@@ -37,7 +37,7 @@ Property = tuple[str, str]
 _PAIR = Layout("KeyValue", [Field(1, "key", TEXT, required=True), Field(2, "value", TEXT, required=True)])
 
 
-def usual_pair(data: bytes, start: int, end: int) -> int:
+def short_pair(data: bytes, start: int, end: int) -> int:
     """Find the tag of the value in the KeyValue at `data[start:end]`, of at most 127 bytes.
 
     Gives 0 when the KeyValue is not a key and a value, as producers write it. `end` may lie behind the data.
@@ -58,7 +58,7 @@ def usual_pair(data: bytes, start: int, end: int) -> int:
 def _read_pair(data: bytes) -> Property:
     """A KeyValue."""
     end = len(data)
-    middle = usual_pair(data, 0, end) if 1 < end < 0x80 else 0
+    middle = short_pair(data, 0, end) if 1 < end < 0x80 else 0
     if middle:
         return decode_text(data[2:middle]), decode_text(data[middle + 2 :])
     values, _ = _PAIR.decode(data, 0, end)
@@ -280,12 +280,12 @@ class SingleMessageMetadata(_Record):
         self.__dict__.update(fields)
 
     def encode(self) -> bytes:
-        """Encode as every record does, with a short way for the usual fields of keys and properties."""
+        """Encode as every record does, faster where the record has no ordering key and no unknown field."""
         fields = self.__dict__
-        if not fields.keys() <= _USUAL_FIELDS:
+        if not fields.keys() <= _UNORDERED_FIELDS:
             return super().encode()
         get = fields.get
-        return encode_usual_single(
+        return encode_unordered_single(
             self.payload_size,
             get("properties") or (),
             get("partition_key"),
@@ -296,7 +296,7 @@ class SingleMessageMetadata(_Record):
         )
 
 
-_USUAL_FIELDS = {
+_UNORDERED_FIELDS = {
     "payload_size",
     "properties",
     "partition_key",
@@ -307,7 +307,7 @@ _USUAL_FIELDS = {
 }
 
 
-def encode_usual_single(
+def encode_unordered_single(
     payload_size: int,
     properties: Iterable[Property],
     key: str | None,
@@ -354,7 +354,7 @@ def decode_single_metadata(data: bytes) -> SingleMessageMetadata:
 
 def decode_single_range(data: bytes, start: int, end: int) -> SingleMessageMetadata:
     """The header at `data[start:end]`. Raises `FrameError` as `decode_single_metadata` does."""
-    # Fields as everybody writes them, in the order of their numbers; anything else is for the general way.
+    # The fast path: fields in the order of their numbers. The layout decodes every other header.
     single = object.__new__(SingleMessageMetadata)
     position = start
     try:
@@ -365,7 +365,7 @@ def decode_single_range(data: bytes, start: int, end: int) -> SingleMessageMetad
             while tag == 0x0A:
                 pair = position + 2
                 position = pair + data[pair - 1]
-                middle = usual_pair(data, pair, position)
+                middle = short_pair(data, pair, position)
                 if not middle or data[pair - 1] > 0x7F:
                     return SingleMessageMetadata.decode_range(data, start, end)
                 name = data[pair + 2 : middle].decode("utf-8", "surrogateescape")

@@ -13,7 +13,7 @@ from ..fields import decode_text
 from ..uniform.decode_cache import DecodeCache, remember
 from ..uniform.metadata_front import PUBLISH_TIME_SIZE, read_name, read_time
 from ..varint import read_varint
-from .metadata import MessageMetadata, Property, usual_pair
+from .metadata import MessageMetadata, Property, short_pair
 
 LONGEST_TAIL = 24
 """Bytes behind publish_time up to which remembering them is worth it: no keys, no properties."""
@@ -83,7 +83,7 @@ class MetadataDecoder:
         return metadata
 
     def is_name(self, prefix: bytes) -> bool:
-        """Tell whether `prefix` is the field producer_name, in its usual form, and the tag of sequence_id."""
+        """Tell whether `prefix` is producer_name, in its shortest form, and the tag of sequence_id."""
         return prefix in self.names or (len(prefix) > 3 and self._learn_name(prefix) is not None)
 
     def is_time(self, field: bytes) -> bool:
@@ -124,7 +124,7 @@ def _take_properties(data: bytes, position: int, end: int, metadata: MessageMeta
         position = start + data[start - 1]
         if data[start - 1] > 0x7F or position > end:
             return 0
-        middle = usual_pair(data, start, position)
+        middle = short_pair(data, start, position)
         if not middle:
             return 0
         properties.append((decode_text(data[start + 2 : middle]), decode_text(data[middle + 2 : position])))

@@ -211,7 +211,7 @@ def a_topic_that_comes_again_is_not_looked_at(patches: Patches) -> None:
         before |= set(self._names)
         original(self)
 
-    patches.around(PatternTopics, "_tell", tell)
+    patches.around(PatternTopics, "_announce", tell)
 
 
 _KNOWN: "WeakKeyDictionary[PatternTopics, tuple[set[str], set[str]]]" = WeakKeyDictionary()

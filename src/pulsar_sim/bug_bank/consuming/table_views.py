@@ -99,13 +99,13 @@ def changes_are_told_twice(patches: Patches) -> None:
 def a_table_is_empty_after_a_reconnect(patches: Patches) -> None:
     """When the connection is lost the table begins anew, and its reader goes on where it was."""
 
-    def hear(original: Any, self: Any, output: Any) -> None:
+    def on_output(original: Any, self: Any, output: Any) -> None:
         if type(output).__name__ == "Detached":
             self._table.clear()
             self.size = 0
         original(self, output)
 
-    patches.around(TableView, "_on_output", hear)
+    patches.around(TableView, "_on_output", on_output)
 
 
 @bug("own", caught_by=("INV-N11", "INV-N1"), needs=[reading_needs.tables])

@@ -16,7 +16,7 @@ BlockedWatch: _connection=None
 ConsumerRequests: _connection=None
 ReceiverQueue: _current=None _left_after=0 _singles=None _waiting=0 announced=False run_length=0
 MemberTopic: query=None
-InnerContext: _deaf=True
+InnerContext: _closed=True
 Admission: _single_encoder=None
 Interception: _refused=None
 KeyBatches: _extra=0 count=0 highest=-1 size=0
@@ -130,7 +130,7 @@ SingleActive: active=in:consumers
 NonPersistentSubscription: _active=in:consumers
 KeyShared: _held=empty _held_count=0 _holders=empty _short_of_room=empty _slots=empty
 Topic: _pending=empty _sequences_moved=empty
-Watchers: _tell=unset
+Watchers: _updates=unset
 """
 """A broker, when all messages sent are stored and all delivered messages are acknowledged."""
 
@@ -159,7 +159,7 @@ SingleActive: _change=unset _order=empty _ranks=empty active=None consumers=empt
 Subscription: _unaware_of_end=empty
 Topic: _pending=empty _sequences_moved=empty served=empty
 Turns: _awake=empty _next=empty _order=empty _ranks=empty
-Watchers: _all=empty _tell=unset
+Watchers: _all=empty _updates=unset
 """
 """A broker, when no client is connected."""
 
