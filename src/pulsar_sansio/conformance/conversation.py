@@ -105,7 +105,7 @@ class Conversation:
         plan = (_OF_CLIENT if from_client else _OF_BROKER).get(kind)
         if plan is None or command is None:
             if not from_client:
-                state.quiet_since_ping = False  # a frame of an unknown kind is a sign of life, too (INV-N7)
+                state.keepalive.quiet = False  # a frame of an unknown kind is a sign of life, too (INV-N7)
             self._report(framing.each_side_has_its_commands, "WIRE-22", kind, violations)
             self._report(framing.commands_are_known, "CHECK-78", kind, violations)
             return violations
@@ -114,7 +114,7 @@ class Conversation:
             self._of_any_kind(kind, violations)
         state.producer = state.consumer = state.request = None
         traits = ALL_TRAITS if prepare is None else prepare(state, command)
-        if state.pings_of_broker if from_client else state.pings_of_client:
+        if state.keepalive.of_broker if from_client else state.keepalive.of_client:
             traits |= PINGED
         for check in (self._of_client if from_client else self._of_broker)[kind, traits]:
             finding = check(state, command)
@@ -123,7 +123,7 @@ class Conversation:
         if step is not None:
             step(state, command)
         if not from_client:
-            state.quiet_since_ping = False
+            state.keepalive.quiet = False
         return violations
 
     def received(self, side: Side, kind: int, command: Any) -> Sequence[Violation]:
@@ -151,7 +151,7 @@ class Conversation:
             if step is not None:
                 step(state, command)
         if side is Side.BROKER:
-            state.quiet_since_ping = False
+            state.keepalive.quiet = False
         return violations
 
     def _of_any_kind(self, kind: int, violations: list[Violation]) -> None:

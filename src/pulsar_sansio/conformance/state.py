@@ -110,15 +110,38 @@ class Delivery:
         """The entry may have been delivered before, and the application may still hold its messages."""
 
 
+class RedeliveryRequests:
+    """The requests of a consumer for redelivery, as far as the broker has not carried them out."""
+
+    __slots__ = ("all", "asks_once_more", "entries", "rewinds", "unread")
+
+    def __init__(self) -> None:
+        self.entries: BoundedDict[Position, int] = BoundedDict(_UNACKNOWLEDGED_LIMIT)
+        """Entry -> how often the client has asked for it again and the broker has not redelivered it."""
+        self.all = 0
+        """The number of requests to redeliver everything."""
+        self.unread: deque[int] = deque(maxlen=1024)
+        """Frames of those requests that the broker may not have read.
+
+        The broker may redeliver the entries that it sends before it reads them.
+        """
+        self.asks_once_more = False
+        """The consumer has become active (Failover).
+
+        It may repeat a request that the broker may have ignored before.
+        """
+        self.rewinds = 0
+        """The times the broker may go back to the first unacknowledged entry (Exclusive and Failover)."""
+
+
 class Consumer:
     """A consumer on this connection."""
 
     __slots__ = (
-        "acknowledged", "active", "asked", "asked_for_all", "asks_once_more", "closed_by_broker", "closing",
-        "compacted", "confirmed", "confirmed_up_to", "consumer_id", "delivered", "ended", "epoch",
-        "first_grant", "frame", "granted", "has_epoch", "last", "memory", "open_since", "partition",
-        "permits", "previous", "persistent", "rewinds", "seeking", "single_active", "topic", "transactional",
-        "type", "unread", "unsubscribing",
+        "acknowledged", "active", "closed_by_broker", "closing", "compacted", "confirmed",
+        "confirmed_up_to", "consumer_id", "delivered", "ended", "epoch", "first_grant", "frame", "granted",
+        "has_epoch", "last", "memory", "open_since", "partition", "permits", "persistent", "previous",
+        "redelivery", "seeking", "single_active", "topic", "transactional", "type", "unsubscribing",
     )  # fmt: skip
 
     def __init__(self, consumer_id: int, command: Any, memory: ConsumerMemory, frame: int) -> None:
@@ -158,22 +181,7 @@ class Consumer:
         """Acknowledged entries that the broker has confirmed one by one."""
         self.confirmed_up_to: Position = (-1, -1)
         """The entry up to which the broker has confirmed cumulative acknowledgements."""
-        self.asked: BoundedDict[Position, int] = BoundedDict(_UNACKNOWLEDGED_LIMIT)
-        """Entry -> how often the client has asked for it again and the broker has not redelivered it."""
-        self.asked_for_all = 0
-        """The number of requests to redeliver everything."""
-        self.unread: deque[int] = deque(maxlen=1024)
-        """Frames of those requests that the broker may not have read.
-
-        The broker may redeliver the entries that it sends before it reads them.
-        """
-        self.asks_once_more = False
-        """The consumer has become active (Failover).
-
-        It may repeat a request that the broker may have ignored before.
-        """
-        self.rewinds = 0
-        """The times the broker may go back to the first unacknowledged entry (Exclusive and Failover)."""
+        self.redelivery = RedeliveryRequests()
         self.last: Position = (-1, -1)
         self.active: bool | None = None
         """The value in the last ACTIVE_CONSUMER_CHANGE."""
@@ -217,14 +225,29 @@ class Handshake:
         """AUTH_CHALLENGEs before CONNECTED."""
 
 
+class KeepAlive:
+    """The PINGs of both sides and their PONGs."""
+
+    __slots__ = ("last_of_client", "of_broker", "of_client", "quiet")
+
+    def __init__(self) -> None:
+        self.of_client: deque[int] = deque()
+        """Frames of the client's PINGs that have no PONG yet."""
+        self.of_broker: deque[int] = deque()
+        """Frames of the broker's PINGs that have no PONG yet."""
+        self.last_of_client = -1
+        """The frame of the client's last PING; where one was sent, a request may have timed out."""
+        self.quiet = False
+        """The broker has sent no frame since the client's last PING."""
+
+
 class State:
     """Everything about one connection."""
 
     __slots__ = (
         "answered", "before", "cancelled", "connected", "consumer", "consumers", "entry", "frame",
-        "frames_of_broker", "general", "gone_consumers", "gone_producers", "handshake", "kind",
-        "last_ping_of_client", "lookups", "max_message_size", "memory", "pings_of_broker",
-        "pings_of_client", "position", "producer", "producers", "quiet_since_ping", "read_by_broker",
+        "general", "gone_consumers", "gone_producers", "handshake", "keepalive", "kind", "lookups",
+        "max_message_size", "memory", "position", "producer", "producers", "read_by_broker",
         "read_by_client", "request", "sent_at", "side", "version", "watchers",
     )  # fmt: skip
 
@@ -241,15 +264,7 @@ class State:
         self.version = 0
         """The negotiated protocol version; before CONNECTED the client's."""
         self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
-        # keep-alive
-        self.pings_of_client: deque[int] = deque()
-        """Frames of the PINGs that have no PONG yet."""
-        self.pings_of_broker: deque[int] = deque()
-        self.last_ping_of_client = -1
-        """Its frame; where one was sent, a request may have timed out."""
-        self.quiet_since_ping = False
-        """Nothing at all has come from the broker since the client's last PING."""
-        self.frames_of_broker = 0
+        self.keepalive = KeepAlive()
         self.read_by_client = -1
         self.read_by_broker = -1
         # requests

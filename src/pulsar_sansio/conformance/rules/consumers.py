@@ -103,7 +103,7 @@ def consumer_epochs_grow(state: State, command: Any) -> Finding:
     consumer = state.consumer
     if consumer is None or not consumer.single_active or command.consumer_epoch > consumer.memory.epoch:
         return None
-    if consumer.asks_once_more and command.consumer_epoch == consumer.memory.epoch:
+    if consumer.redelivery.asks_once_more and command.consumer_epoch == consumer.memory.epoch:
         return None
     return f"consumer epoch {command.consumer_epoch} after {consumer.memory.epoch}"
 
@@ -259,7 +259,7 @@ def one_seek_at_a_time(state: State, seek: Any) -> Finding:
     A client that has sent a PING since then may have given up waiting.
     """
     consumer = state.consumer
-    if consumer is None or consumer.seeking < 0 or state.last_ping_of_client > consumer.seeking:
+    if consumer is None or consumer.seeking < 0 or state.keepalive.last_of_client > consumer.seeking:
         return None
     return f"the SEEK of frame {consumer.seeking} is not answered"
 

@@ -122,7 +122,12 @@ def entries_not_members(state: State, message: Any) -> Finding:
 def positions_ascend(state: State, message: Any) -> Finding:
     """On Exclusive and Failover positions ascend; a step back follows a redelivery, a seek or a failover."""
     consumer = state.consumer
-    if consumer is None or not consumer.single_active or consumer.rewinds or not consumer.persistent:
+    if (
+        consumer is None
+        or not consumer.single_active
+        or consumer.redelivery.rewinds
+        or not consumer.persistent
+    ):
         return None
     if state.position > consumer.last or consumer.transactional:
         return None

@@ -118,7 +118,7 @@ def bounded_rounds(state: State, response: Any) -> Finding:
 @rule("CHECK-07", c.PONG)
 def pong_answers_a_ping(state: State, pong: Any) -> Finding:
     """PONG is the answer to a PING, one for one."""
-    pings = state.pings_of_broker if state.side is Side.CLIENT else state.pings_of_client
+    pings = state.keepalive.of_broker if state.side is Side.CLIENT else state.keepalive.of_client
     return None if pings else "PONG without a PING"
 
 
@@ -129,11 +129,11 @@ def pong_answers_a_ping(state: State, pong: Any) -> Finding:
 def ping_is_answered_at_once(state: State, command: Any) -> Finding:
     """PING is answered by PONG at once: before anything that answers to a later frame."""
     if state.side is Side.CLIENT:
-        pings = state.pings_of_broker
+        pings = state.keepalive.of_broker
         if not pings or pings[0] > _read_by_client(state, command):
             return None
     else:
-        pings = state.pings_of_client
+        pings = state.keepalive.of_client
         if not pings or pings[0] > _read_by_broker(state):
             return None
     return f"the PING of frame {pings[0]} has no PONG, later frames are answered"
@@ -165,4 +165,4 @@ def _read_by_broker(state: State) -> int:
 @rule("INV-N7", c.PING, side=Side.CLIENT)
 def silent_peer_is_dropped(state: State, ping: Any) -> Finding:
     """A peer from which nothing at all came since the last PING is dropped, not asked again."""
-    return "a second PING, and nothing came since the first" if state.quiet_since_ping else None
+    return "a second PING, and nothing came since the first" if state.keepalive.quiet else None

@@ -128,7 +128,7 @@ def cost(state: State, message: Any) -> int:
 
 def may_come_again(consumer: Consumer, position: Position, delivery: Delivery) -> bool:
     """Tell whether the client has asked for the entry more often than the broker has redelivered it."""
-    return position in consumer.asked or delivery.redeliveries_used < consumer.asked_for_all
+    return position in consumer.redelivery.entries or delivery.redeliveries_used < consumer.redelivery.all
 
 
 def _message(state: State, message: Any) -> None:
@@ -143,24 +143,24 @@ def _message(state: State, message: Any) -> None:
     epoch = message.consumer_epoch
     if epoch is not None and epoch > consumer.epoch:
         consumer.epoch = epoch
-    if consumer.single_active and position <= consumer.last and consumer.rewinds:
-        consumer.rewinds -= 1
+    if consumer.single_active and position <= consumer.last and consumer.redelivery.rewinds:
+        consumer.redelivery.rewinds -= 1
     consumer.last = position
     if position > consumer.memory.highest:
         consumer.memory.highest = position
     if not consumer.persistent:
         return
-    unread = consumer.unread
+    unread = consumer.redelivery.unread
     while unread and unread[0] <= state.read_by_broker:
         unread.popleft()
-    used = consumer.asked_for_all - len(unread)
+    used = consumer.redelivery.all - len(unread)
     before = consumer.delivered.pop(position, None)
     again = True
     if before is not None:
         used = before.redeliveries_used
-        asked = consumer.asked.pop(position, 0)
+        asked = consumer.redelivery.entries.pop(position, 0)
         if asked > 1:
-            consumer.asked[position] = asked - 1
+            consumer.redelivery.entries[position] = asked - 1
         elif not asked:
             used += 1
     else:
@@ -179,8 +179,8 @@ def _active_change(state: State, change: Any) -> None:
     if state.consumer is not None:
         state.consumer.active = change.is_active
         # The news that it is no longer active may have arrived together with this one.
-        state.consumer.asks_once_more |= change.is_active
-        state.consumer.rewinds += 1
+        state.consumer.redelivery.asks_once_more |= change.is_active
+        state.consumer.redelivery.rewinds += 1
 
 
 def _end_of_topic(state: State, end: Any) -> None:
@@ -206,7 +206,7 @@ def _ack(state: State, ack: Any) -> None:
     consumer = state.consumer
     if consumer is None or not ack.message_ids:
         return
-    if consumer.single_active or state.pings_of_broker:
+    if consumer.single_active or state.keepalive.of_broker:
         state.read_by_client = max(state.read_by_client, newest_delivery(consumer, ack))
     if ack.txnid_most_bits is not None:
         consumer.transactional = True
@@ -262,18 +262,18 @@ def _redeliver(state: State, redeliver: Any) -> None:
     consumer = state.consumer
     if consumer is None:
         return
-    consumer.rewinds += 1
-    consumer.asks_once_more = False
+    consumer.redelivery.rewinds += 1
+    consumer.redelivery.asks_once_more = False
     if redeliver.HasField("consumer_epoch"):
         consumer.has_epoch = True
         if redeliver.consumer_epoch > consumer.memory.epoch:
             consumer.memory.epoch = redeliver.consumer_epoch
     if not redeliver.message_ids:
-        consumer.asked_for_all += 1
-        consumer.unread.append(state.frame)
+        consumer.redelivery.all += 1
+        consumer.redelivery.unread.append(state.frame)
     for each in redeliver.message_ids:
         position = (signed(each.ledgerId), signed(each.entryId))
-        consumer.asked[position] = consumer.asked.get(position, 0) + 1
+        consumer.redelivery.entries[position] = consumer.redelivery.entries.get(position, 0) + 1
 
 
 STEPS: dict[int, Step] = {

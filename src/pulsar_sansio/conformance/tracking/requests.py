@@ -42,19 +42,19 @@ def _challenge_response(state: State, response: Any) -> None:
 
 def _ping(state: State, ping: Any) -> None:
     if state.side is Side.CLIENT:
-        state.pings_of_client.append(state.frame)
-        state.last_ping_of_client = state.frame
-        state.quiet_since_ping = True
+        state.keepalive.of_client.append(state.frame)
+        state.keepalive.last_of_client = state.frame
+        state.keepalive.quiet = True
     else:
-        state.pings_of_broker.append(state.frame)
+        state.keepalive.of_broker.append(state.frame)
 
 
 def _pong(state: State, pong: Any) -> None:
     if state.side is Side.CLIENT:
-        if state.pings_of_broker:
-            state.read_by_client = max(state.read_by_client, state.pings_of_broker.popleft())
-    elif state.pings_of_client:
-        state.read_by_broker = max(state.read_by_broker, state.pings_of_client.popleft())
+        if state.keepalive.of_broker:
+            state.read_by_client = max(state.read_by_client, state.keepalive.of_broker.popleft())
+    elif state.keepalive.of_client:
+        state.read_by_broker = max(state.read_by_broker, state.keepalive.of_client.popleft())
 
 
 # --- questions and answers ---------------------------------------------------------------------------
