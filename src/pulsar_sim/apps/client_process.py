@@ -95,7 +95,7 @@ class ClientProcess:
 
     @property
     def apps(self) -> "list[User]":
-        return [app for app in self.world.users if app.host is self]
+        return [app for app in self.world.apps.users if app.host is self]
 
     def on_output(self, output: Output) -> None:
         kind = type(output)

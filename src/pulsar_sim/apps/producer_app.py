@@ -271,7 +271,7 @@ class ProducerApp:
         """INV-P7: the payloads of pending messages count towards the memory limit, whichever producer sent
         them."""
         held = self.host.node.client.memory_held
-        apps = [app for app in self.world.producers if app.host is self.host and app.record is not None]
+        apps = [app for app in self.world.apps.producers if app.host is self.host and app.record is not None]
         pending = sum(
             len(sent.payload or b"")
             for app in apps

@@ -189,7 +189,7 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
 
     def _everything_is_sent(self) -> bool:
         """True when all producers are done and no broker answers with an older state."""
-        sent = all(app.done for app in self.world.producers)
+        sent = all(app.done for app in self.world.apps.producers)
         return sent and not any(part.served_twice for part in self.parts)
 
     def _refresh(self) -> None:

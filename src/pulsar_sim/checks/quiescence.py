@@ -36,7 +36,7 @@ connection."""
 
 
 def all_sent(world: "Surroundings") -> bool:
-    return all(app.done for app in world.producers)
+    return all(app.done for app in world.apps.producers)
 
 
 def drained(world: "Surroundings") -> bool:
@@ -46,7 +46,7 @@ def drained(world: "Surroundings") -> bool:
         for subscription in topic.subscriptions.values():
             if subscription.name != AUDIT and not subscription.everything_acknowledged():
                 return False
-    if not all(app.done for app in world.transient_apps):
+    if not all(app.done for app in world.apps.transient):
         return False
     if not (world.administrator.done and all_attached(world) and all_told_of_end(world)):
         return False
@@ -115,14 +115,14 @@ def holding(world: "Surroundings") -> list[str]:
 
 def _failed_copies_due(world: "Surroundings") -> bool:
     """True while messages whose copy failed are yet to be asked for; they keep their permits (DLQ-05)."""
-    return any(app.asks_until > world.clock.now for app in world.receivers)
+    return any(app.asks_until > world.clock.now for app in world.apps.receivers)
 
 
 def all_told_of_end(world: "Surroundings") -> bool:
     """BROKER-43: a consumer that has acknowledged everything of an ended topic is told so, if its version
     knows the command. A consumer that waits for its turn at an exclusive subscription is told when the turn
     comes."""
-    for consumer in world.consumers:
+    for consumer in world.apps.consumers:
         topic = world.topics.names[consumer.plan.topic]
         if (
             topic in world.administrator.ends
@@ -138,13 +138,13 @@ def all_told_of_end(world: "Surroundings") -> bool:
 def all_attached(world: "Surroundings") -> bool:
     """INV-N5: all are attached, and their requests are answered. Of several consumers of an exclusive
     subscription one is attached."""
-    for app in world.producers:
+    for app in world.apps.producers:
         if app.left_for_good:
             continue
         if not app.ended and (app.state != "open" or not app.attached or not app.knows_all_partitions):
             return False
     exclusive: dict[str, bool] = {}
-    for consumer in world.consumers:
+    for consumer in world.apps.consumers:
         record = consumer.record
         attached = consumer.state == "open" and consumer.attached
         if not isinstance(record, ConsumerRecord) or (attached and consumer.waits):
@@ -154,7 +154,7 @@ def all_attached(world: "Surroundings") -> bool:
             exclusive[name] = exclusive.get(name, False) or attached
         elif not attached:
             return False
-    for group in world.groups:
+    for group in world.apps.groups:
         attached = group.state == "open" and group.attached
         if group.record is None or (attached and group.waits):
             return False
@@ -167,15 +167,15 @@ def _exclusive_groups_complete(world: "Surroundings") -> bool:
     """True when the consumers of each exclusive group hold all topics together; each may hold some and wait
     for the others."""
     taken: dict[str, set[str]] = {}
-    for group in world.groups:
+    for group in world.apps.groups:
         found = group.subscribed() if group.state == "open" else ()
         taken.setdefault(group.topics.name, set()).update(found)
-    return all(taken[group.topics.name] == set(world.topics_of(group.topics)) for group in world.groups)
+    return all(taken[group.topics.name] == set(world.topics_of(group.topics)) for group in world.apps.groups)
 
 
 def describe_rest(world: "Surroundings") -> str:
     left = []
-    for app in world.producers:
+    for app in world.apps.producers:
         if not app.done and app.record is not None:
             left.append(
                 f"producer {app.record.tag} is {app.state}, {app.left} not "
@@ -198,15 +198,17 @@ def describe_rest(world: "Surroundings") -> str:
             for subscription, found in broker.topic_administration.stats(name)["subscriptions"].items()
             if subscription != AUDIT and found["backlog"]
         ]
-    left += [f"{app.handle} is {app.state} and not attached" for app in world.apps if not app.attached]
+    left += [
+        f"{app.handle} is {app.state} and not attached" for app in world.apps.lasting if not app.attached
+    ]
     left += [
         f"{each.handle} is not subscribed to all topics"
-        for each in world.groups
+        for each in world.apps.groups
         if each.state == "open" and not each.has_all_topics
     ]
     left += [
         f"transient application {each.handle} is {each.state}"
-        for each in world.transient_apps
+        for each in world.apps.transient
         if not each.done
     ]
     left += [f"{name} holds memory of messages that no application waits for" for name in holding(world)]
@@ -321,9 +323,9 @@ def check_memory(world: "Surroundings") -> None:
 
 def check_attachments(world: "Surroundings") -> None:
     """INV-N4: on a sound wire the broker has no producer or consumer that no application has."""
-    tags = {app.record.tag for app in world.producers if app.record is not None}
-    records: list[ConsumerRecord | GroupRecord | None] = [app.record for app in world.receivers]
-    records += [app.record for app in world.transient_apps]
+    tags = {app.record.tag for app in world.apps.producers if app.record is not None}
+    records: list[ConsumerRecord | GroupRecord | None] = [app.record for app in world.apps.receivers]
+    records += [app.record for app in world.apps.transient]
     names = {record.name for record in records if record is not None}
     sound = {
         f"{wire.client.name}:{wire.number}"

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 def check_tallies(world: "Surroundings") -> None:
     """INV-S1: every message has an outcome and nothing is in flight."""
-    for producer in world.producers:
+    for producer in world.apps.producers:
         if producer.state == "open" and producer.record is not None and not producer.record.closed:
             client = producer.host.node.client
             last = client.last_sequence_id(producer.handle)()
             found = client.producer_statistics(producer.handle)
             _check_producer(producer.record.tag, found, producer.record, last)
-    for consumer in world.consumers:
+    for consumer in world.apps.consumers:
         if consumer.state == "open" and consumer.record is not None:
             client = consumer.host.node.client
             name, statistics = consumer.record.name, client.consumer_statistics(consumer.handle)

@@ -249,7 +249,7 @@ class ClientNode:
     def _most_attachments(self) -> int:
         """The number of producers and consumers of one topic that the client may have."""
         world = self.world
-        return len([user for user in world.users if user.host.node is self]) * len(world.topics.names)
+        return len([user for user in world.apps.users if user.host.node is self]) * len(world.topics.names)
 
     def _transmit(self, link: int) -> None:
         wire = self.wires.get(link)

@@ -5,7 +5,7 @@ phases, nor on how it is made. No part may be replaced through this interface.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pulsar_sansio.broker.broker import Broker
 from pulsar_sansio.client.outputs import Output
@@ -18,11 +18,7 @@ from .randomness import Streams
 from .trace import Trace
 
 if TYPE_CHECKING:
-    from ..apps.client_process import ClientProcess, User
-    from ..apps.consumer_app import ConsumerApp
-    from ..apps.multi_topics_app import MultiTopicsApp
-    from ..apps.producer_app import ProducerApp
-    from ..apps.transient_app import TransientApp
+    from ..apps.client_process import ClientProcess
     from ..checks.broker_frames import BrokerWatch
     from ..checks.client_frames import ClientWatch
     from ..checks.conformance import RuleWatch
@@ -31,6 +27,7 @@ if TYPE_CHECKING:
     from ..model.multi_topics_subscriptions import GroupTopics
     from ..model.reference_model import ReferenceModel
     from ..world.administrator import Administrator
+    from ..world.applications import Applications
     from ..world.fault_schedule import FaultSchedule
     from ..world.topics import WorldTopics
     from .broker_node import BrokerNode
@@ -87,19 +84,7 @@ class Surroundings(Protocol):
     @property
     def hosts(self) -> "Sequence[ClientProcess]": ...
     @property
-    def users(self) -> "Sequence[User]": ...
-    @property
-    def apps(self) -> "Sequence[ProducerApp | ConsumerApp]": ...
-    @property
-    def producers(self) -> "Sequence[ProducerApp]": ...
-    @property
-    def consumers(self) -> "Sequence[ConsumerApp]": ...
-    @property
-    def groups(self) -> "Sequence[MultiTopicsApp]": ...
-    @property
-    def receivers(self) -> "Sequence[ConsumerApp]": ...
-    @property
-    def transient_apps(self) -> "Sequence[TransientApp[Any]]": ...
+    def apps(self) -> "Applications": ...
     def on_output(self, output: Output) -> None: ...
     def close_client(self, index: int) -> bool: ...
     def crash_client(self, index: int) -> bool: ...

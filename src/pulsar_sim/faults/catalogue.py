@@ -251,29 +251,29 @@ def slow_store(world: "Surroundings", stream: Stream) -> bool:
 @fault
 def consumer_pauses(world: "Surroundings", stream: Stream) -> bool:
     """Let an application stop taking messages for a while."""
-    stream.choice(world.receivers).pause(stream.spread(10 * MILLISECOND, 10 * SECOND))
+    stream.choice(world.apps.receivers).pause(stream.spread(10 * MILLISECOND, 10 * SECOND))
     return True
 
 
 @fault
 def consumer_closed(world: "Surroundings", stream: Stream) -> bool:
-    return stream.choice(world.receivers).close_and_reopen()
+    return stream.choice(world.apps.receivers).close_and_reopen()
 
 
 @fault
 def consumer_abandoned(world: "Surroundings", stream: Stream) -> bool:
     """Abandon a consumer in whatever state it is."""
-    return stream.choice(world.receivers).abandon_and_reopen()
+    return stream.choice(world.apps.receivers).abandon_and_reopen()
 
 
 @fault
 def producer_closed(world: "Surroundings", stream: Stream) -> bool:
-    return stream.choice(world.producers).close_and_reopen()
+    return stream.choice(world.apps.producers).close_and_reopen()
 
 
 @fault
 def producer_abandoned(world: "Surroundings", stream: Stream) -> bool:
-    return stream.choice(world.producers).abandon_and_reopen()
+    return stream.choice(world.apps.producers).abandon_and_reopen()
 
 
 @fault
@@ -285,7 +285,7 @@ def opening_abandoned(world: "Surroundings", stream: Stream) -> bool:
 
 @fault
 def redeliver_all(world: "Surroundings", stream: Stream) -> bool:
-    return stream.choice(world.receivers).redeliver()
+    return stream.choice(world.apps.receivers).redeliver()
 
 
 @fault

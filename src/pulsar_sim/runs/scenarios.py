@@ -208,12 +208,12 @@ def _redirect_twice(world: ScenarioWorld) -> None:
 
 
 def _close_both(world: ScenarioWorld) -> None:
-    world.when_written(T.SEND_RECEIPT, 2, lambda: world.producers[0].close_and_reopen())
-    world.when_written(T.MESSAGE, 3, lambda: world.consumers[0].close_and_reopen())
+    world.when_written(T.SEND_RECEIPT, 2, lambda: world.apps.producers[0].close_and_reopen())
+    world.when_written(T.MESSAGE, 3, lambda: world.apps.consumers[0].close_and_reopen())
 
 
 def _close_producer(world: ScenarioWorld) -> None:
-    world.when_written(T.SEND, 1, lambda: world.producers[0].close_and_reopen())
+    world.when_written(T.SEND, 1, lambda: world.apps.producers[0].close_and_reopen())
 
 
 def _reset_at_second_send(world: ScenarioWorld) -> None:

@@ -127,7 +127,7 @@ class Administrator:
         self.world.count_fault("partitions_added")
         self.world.trace.add(self.world.clock.now, "administrator", f"{name} has {partitions} partitions")
         self.world.topics.add_partitions(name, partitions)
-        for app in self.world.transient_apps:
+        for app in self.world.apps.transient:
             app.expect_partitions()
         self.world.cluster.set_partitions(name, partitions)
 
@@ -142,7 +142,7 @@ class Administrator:
         world.cluster.own(name)
         if plan.made or world.healed:
             self.create(name)
-        for app in world.producers:
+        for app in world.apps.producers:
             if app.plan.appearing == index:
                 app.start()
         if plan.gone_after:
@@ -151,7 +151,7 @@ class Administrator:
     def _vanish(self, topic: str, index: int) -> None:
         """Delete a topic for good, after its applications have left it."""
         world = self.world
-        for app in world.producers:
+        for app in world.apps.producers:
             if app.plan.appearing == index:
                 app.retire()
         node, broker = world.cluster.node_of(topic), world.cluster.serving(topic)
@@ -175,7 +175,7 @@ class Administrator:
         world.trace.add(world.clock.now, "administrator", f"{topic} comes again")
         if world.profile.appearances[index].made or world.healed:
             self.create(topic)
-        for app in world.producers:
+        for app in world.apps.producers:
             if app.plan.appearing == index:
                 app.send_all_again()
 
@@ -275,7 +275,7 @@ class Administrator:
         except InUse:
             return
         record.compacted.begins((int(ledger), int(entry)))  # not when the compaction does not begin
-        for table in world.tables:
+        for table in world.apps.tables:
             if record in table.parts:
                 table.compaction_begins()
         world.count_fault("topic_compacted")

@@ -16,16 +16,8 @@ from pulsar_sansio.broker.broker import Broker
 from pulsar_sansio.client.outputs import Output
 from pulsar_sansio.model.config import ClientConfig
 
-from ..apps.client_process import CLOSED, ClientProcess, User, check_quiet
-from ..apps.consumer_app import ConsumerApp
-from ..apps.multi_topics_app import MultiTopicsApp
-from ..apps.multi_topics_seeker import MultiTopicsSeeker
-from ..apps.nonpersistent_app import NonPersistentApp, nonpersistent_topic
-from ..apps.producer_app import ProducerApp
-from ..apps.single_topic_seeker import SingleTopicSeeker
-from ..apps.table_view_app import TableViewApp
-from ..apps.transient_app import TransientApp
-from ..apps.transient_subscriber import TransientSubscriber
+from ..apps.client_process import CLOSED, ClientProcess, check_quiet
+from ..apps.nonpersistent_app import nonpersistent_topic
 from ..checks.conformance import RuleWatch
 from ..checks.quiescence import (
     all_sent,
@@ -56,6 +48,7 @@ from ..generate import draw
 from ..model.multi_topics_subscriptions import GroupTopics
 from ..model.reference_model import ReferenceModel
 from .administrator import Administrator
+from .applications import Applications
 from .auditor import Auditor
 from .fault_schedule import FaultSchedule
 from .last_round import make_last_round
@@ -137,14 +130,7 @@ class World:
             self.cluster.own(nonpersistent_topic(index))
         self.clusters = [self.cluster, FarCluster(self)] if self.profile.migrations else [self.cluster]
         self.hosts: list[ClientProcess] = []
-        self.producers: list[ProducerApp] = []
-        self.consumers: list[ConsumerApp] = []
-        self.groups: list[MultiTopicsApp] = []
-        self.transient_subscribers: list[TransientSubscriber] = []
-        self.single_topic_seekers: list[SingleTopicSeeker] = []
-        self.tables: list[TableViewApp] = []
-        self.multi_topics_seekers: list[MultiTopicsSeeker] = []
-        self.nonpersistent_apps: list[NonPersistentApp] = []
+        self.apps = Applications()
         self.administrator = Administrator(self)
 
     def topics_of(self, group: GroupTopics) -> list[str]:
@@ -162,15 +148,6 @@ class World:
         """Return the brokers that own a topic: at most one of each cluster, in the order of the clusters."""
         serving = [cluster.serving(topic) for cluster in self.clusters if topic in cluster.owners]
         return [broker for broker in serving if broker is not None]
-
-    @property
-    def apps(self) -> "list[ProducerApp | ConsumerApp]":
-        return [*self.producers, *self.receivers]
-
-    @property
-    def receivers(self) -> list[ConsumerApp]:
-        """The applications that must receive everything, from one topic or from several."""
-        return [*self.consumers, *self.groups]
 
     def _client_config(self) -> ClientConfig:
         """Return the configuration of all clients."""
@@ -192,22 +169,6 @@ class World:
         """Return the address of one broker, or of all."""
         count = len(self.profile.brokers) if self.profile.all_addresses else 1
         return "pulsar://" + ",".join(f"broker-{index}:6650" for index in range(max(1, count)))
-
-    @property
-    def transient_apps(self) -> list[TransientApp[Any]]:
-        """The applications that leave no subscription behind."""
-        return [
-            *self.transient_subscribers,
-            *self.single_topic_seekers,
-            *self.tables,
-            *self.multi_topics_seekers,
-            *self.nonpersistent_apps,
-        ]
-
-    @property
-    def users(self) -> list[User]:
-        """All applications that use a client."""
-        return [*self.producers, *self.receivers, *self.transient_apps]
 
     def wall_time(self) -> int:
         """Return milliseconds since 1970, as the machines' hosts believe."""
@@ -306,28 +267,7 @@ class World:
         self.timing.timers_early_permille = profile.timers_early_permille
         self.timing.stale_permille = profile.stale_permille
         self.hosts = [ClientProcess(self, index) for index in range(profile.clients)]
-        self.producers = [ProducerApp(self, index, plan) for index, plan in enumerate(profile.producers)]
-        self.consumers = [ConsumerApp(self, index, plan) for index, plan in enumerate(profile.consumers)]
-        self.groups = [
-            MultiTopicsApp(self, group, index, plan)
-            for group, each in enumerate(profile.groups)
-            for index, plan in enumerate(each.consumers)
-        ]
-        self.transient_subscribers = [
-            TransientSubscriber(self, index, plan) for index, plan in enumerate(profile.transient_subscribers)
-        ]
-        self.single_topic_seekers = [
-            SingleTopicSeeker(self, index, plan) for index, plan in enumerate(profile.single_topic_seekers)
-        ]
-        self.tables = [TableViewApp(self, index, plan) for index, plan in enumerate(profile.tables)]
-        self.nonpersistent_apps = [
-            NonPersistentApp(self, index, plan) for index, plan in enumerate(profile.nonpersistent_apps)
-        ]
-        self.multi_topics_seekers = [
-            MultiTopicsSeeker(self, index, plan) for index, plan in enumerate(profile.multi_topics_seekers)
-        ]
-        for user in self.users:
-            user.start()
+        self.apps.start(self)
         self.administrator.start()
         self.fault_schedule.start()
         end = self.clock.now + profile.run_time
@@ -407,9 +347,9 @@ class World:
         self.healed = True
         for cluster in self.clusters:
             cluster.heal()
-        for consumer in self.receivers:
+        for consumer in self.apps.receivers:
             consumer.wake()
-        for app in self.transient_apps:
+        for app in self.apps.transient:
             app.wake()
         self.administrator.heal()
         if "acknowledgement_refused" in self.faults:
@@ -428,7 +368,7 @@ class World:
     def _ask_again(self) -> None:
         """Ask for redelivery of everything: an application whose acknowledgement was refused and that did not
         wait for receipts finds out this way."""
-        for app in self.receivers:
+        for app in self.apps.receivers:
             app.redeliver()
 
     def _all_closed(self) -> bool:

@@ -28,7 +28,7 @@ def intercepted(*kinds: str) -> Profile:
 def world_of(*kinds: str) -> ScenarioWorld:
     def script(world: ScenarioWorld) -> None:
         world.when_written(T.SEND, 3, world.reset_everything)
-        world.when_written(T.SEND, 5, lambda: world.producers[0].abandon_and_reopen())
+        world.when_written(T.SEND, 5, lambda: world.apps.producers[0].abandon_and_reopen())
 
     return ScenarioWorld(Scenario("test", "", lambda: intercepted(*kinds), script), keep_trace=True)
 

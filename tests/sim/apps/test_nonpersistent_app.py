@@ -54,7 +54,7 @@ def test_a_consumer_that_receives_nothing_is_noticed(monkeypatch: pytest.MonkeyP
 def test_unsent_messages_and_repeated_messages_are_noticed() -> None:
     world = World(3, whispering())
     assert world.run().outcome is Outcome.PASSED
-    (app,) = world.nonpersistent_apps
+    (app,) = world.apps.nonpersistent
     with pytest.raises(ViolationError, match="hears 1000000"):
         app._check(1_000_000)
     with pytest.raises(ViolationError, match="hears 1 after"):

@@ -54,7 +54,7 @@ def test_of_a_partitioned_topic_that_grows() -> None:
             topic = world.model.partitioned[world.topics.partitioned[0]]
             if len(topic.counts) == 1:  # everything was sent before
                 continue
-            tables = [table for table in world.tables if table.plan.partitioned is not None]
+            tables = [table for table in world.apps.tables if table.plan.partitioned is not None]
             assert all(len(table.parts) > profile.partitioned[0].partitions for table in tables)
             return
     raise AssertionError("none is drawn")

@@ -97,8 +97,8 @@ def test_a_topic_ends() -> None:
     report = passed(world)
     assert 0 < report.messages < 12
     assert report.faults["topic_terminated"] == 1
-    assert world.producers[0].ended
-    assert world.consumers[0].reached_end
+    assert world.apps.producers[0].ended
+    assert world.apps.consumers[0].reached_end
 
 
 def test_a_broker_that_goes_on_behind_the_end_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

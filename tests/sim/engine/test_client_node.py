@@ -28,7 +28,7 @@ def connect(world: World, times: int) -> None:
 def test_a_storm_of_connections_is_noticed(world: World) -> None:
     """INV-N6: connections that other clients need are no excuse."""
     stranger: Any = SimpleNamespace(host=SimpleNamespace(node=None))
-    world.transient_subscribers = [stranger] * MAX_ATTEMPTS
+    world.apps.transient_subscribers = [stranger] * MAX_ATTEMPTS
     connect(world, MAX_ATTEMPTS)
     with pytest.raises(ViolationError, match=f"opens {MAX_ATTEMPTS + 1} connections within a second"):
         connect(world, 1)
@@ -36,7 +36,7 @@ def test_a_storm_of_connections_is_noticed(world: World) -> None:
 
 def test_a_client_with_many_producers_and_consumers_connects_more_often(world: World) -> None:
     user: Any = SimpleNamespace(host=world.hosts[0])
-    world.transient_subscribers = [user] * MAX_ATTEMPTS
+    world.apps.transient_subscribers = [user] * MAX_ATTEMPTS
     most = ATTEMPTS_EACH * (MAX_ATTEMPTS + 1) * len(world.topics.names)
     connect(world, most)
     with pytest.raises(ViolationError, match=f"opens {most + 1} connections within a second"):

@@ -108,7 +108,7 @@ def at_once(self: Any) -> Any:
 def later(world: ScenarioWorld) -> None:
     world.reset_everything()
     if publishing._create is to_any_broker:
-        world.producers[0].close_and_reopen()
+        world.apps.producers[0].close_and_reopen()
 
 
 def back_after_a_loss(self: Any, connection: Any, cause: Any) -> None:

@@ -1,0 +1,87 @@
+"""`Applications`: the applications of a world, by kind.
+
+Owns their lists. The clients that they use, and the phases that tell them what to do, belong to `world`.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from ..apps.client_process import User
+from ..apps.consumer_app import ConsumerApp
+from ..apps.multi_topics_app import MultiTopicsApp
+from ..apps.multi_topics_seeker import MultiTopicsSeeker
+from ..apps.nonpersistent_app import NonPersistentApp
+from ..apps.producer_app import ProducerApp
+from ..apps.single_topic_seeker import SingleTopicSeeker
+from ..apps.table_view_app import TableViewApp
+from ..apps.transient_app import TransientApp
+from ..apps.transient_subscriber import TransientSubscriber
+
+if TYPE_CHECKING:
+    from .world import World
+
+
+class Applications:
+    """The applications of a world; there are none before `start`."""
+
+    def __init__(self) -> None:
+        self.producers: list[ProducerApp] = []
+        self.consumers: list[ConsumerApp] = []
+        self.groups: list[MultiTopicsApp] = []
+        self.transient_subscribers: list[TransientSubscriber] = []
+        self.single_topic_seekers: list[SingleTopicSeeker] = []
+        self.tables: list[TableViewApp] = []
+        self.nonpersistent: list[NonPersistentApp] = []
+        self.multi_topics_seekers: list[MultiTopicsSeeker] = []
+
+    def start(self, world: "World") -> None:
+        """Make and start the applications of the world's profile. The world has its clients already."""
+        profile = world.profile
+        self.producers = [ProducerApp(world, index, plan) for index, plan in enumerate(profile.producers)]
+        self.consumers = [ConsumerApp(world, index, plan) for index, plan in enumerate(profile.consumers)]
+        self.groups = [
+            MultiTopicsApp(world, group, index, plan)
+            for group, each in enumerate(profile.groups)
+            for index, plan in enumerate(each.consumers)
+        ]
+        self.transient_subscribers = [
+            TransientSubscriber(world, index, plan)
+            for index, plan in enumerate(profile.transient_subscribers)
+        ]
+        self.single_topic_seekers = [
+            SingleTopicSeeker(world, index, plan) for index, plan in enumerate(profile.single_topic_seekers)
+        ]
+        self.tables = [TableViewApp(world, index, plan) for index, plan in enumerate(profile.tables)]
+        self.nonpersistent = [
+            NonPersistentApp(world, index, plan) for index, plan in enumerate(profile.nonpersistent_apps)
+        ]
+        self.multi_topics_seekers = [
+            MultiTopicsSeeker(world, index, plan) for index, plan in enumerate(profile.multi_topics_seekers)
+        ]
+        for user in self.users:
+            user.start()
+
+    @property
+    def receivers(self) -> list[ConsumerApp]:
+        """The applications that must receive everything, from one topic or from several."""
+        return [*self.consumers, *self.groups]
+
+    @property
+    def lasting(self) -> list[ProducerApp | ConsumerApp]:
+        """The applications whose messages and subscriptions remain."""
+        return [*self.producers, *self.receivers]
+
+    @property
+    def transient(self) -> list[TransientApp[Any]]:
+        """The applications that leave no subscription behind."""
+        return [
+            *self.transient_subscribers,
+            *self.single_topic_seekers,
+            *self.tables,
+            *self.multi_topics_seekers,
+            *self.nonpersistent,
+        ]
+
+    @property
+    def users(self) -> list[User]:
+        """All applications that use a client."""
+        return [*self.lasting, *self.transient]
