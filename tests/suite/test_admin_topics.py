@@ -8,7 +8,7 @@ from pulsar_sansio import MessageId, TopicTerminated
 from pulsar_trio import BatchingPolicy, Client
 from tests.patience import PATIENCE
 from tests.real_pulsar.admin import topic_path
-from tests.suite.brokers import BrokerUnderTest
+from tests.suite.brokers import NO_TOPIC_CREATION, BrokerUnderTest
 from tests.suite.helpers import numbers, payloads, receive, receive_and_acknowledge, rest, until
 
 IDS = {"ledgerId", "entryId", "partitionIndex", "batchIndex", "batchSize"}
@@ -143,6 +143,22 @@ async def test_lookup(broker: BrokerUnderTest, topic: str) -> None:
     status, bundle = await broker.request("GET", f"{path}/bundle")
     assert status == 200
     assert bundle.startswith("0x")
+
+
+async def test_lookup_of_a_topic_that_must_not_be_created(broker: BrokerUnderTest, local_name: str) -> None:
+    """Only persistent topics that exist, partitions among them, are found."""
+    path = f"/v2/topic/persistent/{NO_TOPIC_CREATION}/{local_name}"
+    name = f"persistent://{NO_TOPIC_CREATION}/{local_name}"
+    assert await broker.request("GET", f"/lookup{path}") == (404, f"Topic not found {name}")
+    temporary = path.replace("persistent", "non-persistent")
+    assert (await broker.request("GET", f"/lookup{temporary}"))[0] == 200
+    assert (await broker.request("GET", f"/lookup{path}/bundle"))[0] == 200
+    await broker.create_partitioned_topic(name, 2)
+    expected = {"": 200, "-partition-0": 200, "-partition-1": 200, "-partition-2": 404}
+    found = {end: (await broker.request("GET", f"/lookup{path}{end}"))[0] for end in expected}
+    assert found == expected
+    await broker.create_topic(f"{name}-plain")
+    assert (await broker.request("GET", f"/lookup{path}-plain"))[0] == 200
 
 
 async def test_unloading_sends_everybody_away_and_they_come_back(

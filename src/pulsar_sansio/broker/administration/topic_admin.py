@@ -160,6 +160,13 @@ class TopicAdministration:
         self._metadata.require_namespace(namespace)
         return self._topics.names.listed(namespace)
 
+    def has_or_may_create(self, topic: str) -> bool:
+        """True for a topic that exists, and for one that a client may create. Raises `NotFound` where the
+        namespace does not exist."""
+        name = TopicName.parse(topic)
+        self._metadata.require_namespace(name.namespace_name)
+        return self._topics.has_or_may_create(name)
+
     def partitioned_topics(self, namespace: str) -> list[str]:
         """Return the full names of the namespace's partitioned topics. Raises `NotFound`."""
         self._metadata.require_namespace(namespace)

@@ -61,6 +61,15 @@ class TopicRegistry:
             return policies.auto_topic_partitions
         return 0
 
+    def has_or_may_create(self, topic: TopicName) -> bool:
+        """True for a topic that exists, wherever it is served, and for one that a client may create."""
+        text = str(topic)
+        if text in self.names or text in self._metadata.partitions:
+            return True
+        if topic.partition in range(self._metadata.partitions.get(str(topic.base), 0)):
+            return True
+        return self._metadata.effective_policies(topic).auto_topic_creation is not False
+
     def has_room(self, namespace: str, count: int) -> bool:
         """True when the policies of the namespace allow `count` more topics in it."""
         most = self._metadata.policies[namespace].max_topics

@@ -24,6 +24,9 @@ class TopicNames:
         self._listed: dict[str, dict[str, str]] = {}
         """Namespace -> listed names, each with the text that patterns are matched with."""
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._all
+
     def add(self, name: str) -> None:
         """Add a name; nothing happens where it is there already."""
         if name in self._all:

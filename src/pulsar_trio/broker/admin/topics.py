@@ -299,8 +299,11 @@ def last_message_id(broker: Administrator, request: Request) -> Answer:
 
 
 def lookup(broker: Administrator, request: Request) -> Answer:
-    """LookupData. The last two fields are always there: old C++ clients fail without them."""
-    _namespace_of(broker, request)
+    """LookupData. The last two fields are always there: old C++ clients fail without them.
+
+    A persistent topic that does not exist and that no client may create has the status 404, as in Pulsar.
+    """
+    _check_lookup(broker, request)
     config = broker.machine.config
     found: dict[str, Any] = {"brokerUrl": config.service_url}
     if config.service_url_tls is not None:
@@ -313,17 +316,23 @@ def lookup(broker: Administrator, request: Request) -> Answer:
 
 def lookup_bundle(broker: Administrator, request: Request) -> Answer:
     """One broker has no need to divide a namespace: there is one bundle."""
-    _namespace_of(broker, request)
+    with answering(_NO_NAMESPACE):
+        broker.machine.topic_administration.topics(TopicName.parse(request.topic).namespace_name)
     return Answer(200, WHOLE_BUNDLE.encode())
 
 
 WHOLE_BUNDLE = "0x00000000_0xffffffff"
 
 
-def _namespace_of(broker: Administrator, request: Request) -> None:
+_NO_NAMESPACE = (NotFound, 404, "Namespace not found")
+
+
+def _check_lookup(broker: Administrator, request: Request) -> None:
     topic = request.topic
-    with answering((NotFound, 404, "Namespace not found")):
-        broker.machine.topic_administration.topics(TopicName.parse(topic).namespace_name)
+    with answering(_NO_NAMESPACE):
+        usable = broker.machine.topic_administration.has_or_may_create(topic)
+    if not usable and request.text("domain") == "persistent":
+        raise Refused(404, f"Topic not found {topic}")
 
 
 ROUTES: list[Route] = both_domains(
