@@ -1,10 +1,11 @@
-"""TLS and OAuth 2.0 without an event loop: what the adapters of trio and of Spark share.
+"""TLS, OAuth 2.0 and files of keys without an event loop: what the adapters of trio and of Spark share.
 
 The standard library's `ssl` encrypts and verifies. Nothing here waits, and nothing here knows trio or Spark.
 """
 
 from .client_credentials import ClientCredentials, TokenRequest
 from .common_name import common_name
+from .file_stamps import file_stamps
 from .oauth2_issuer import (
     MAX_ANSWER,
     REQUEST_TIME,
@@ -40,4 +41,5 @@ __all__ = [
     "Wanted",
     "checked_token",
     "common_name",
+    "file_stamps",
 ]

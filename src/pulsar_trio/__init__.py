@@ -158,6 +158,7 @@ from .producing.producer import Producer, ProducerStatistics
 from .producing.receipts import Receipt
 from .security.authentication import Authentication, Basic, CredentialSteps, MutualTls, Token
 from .security.oauth2 import OAuth2
+from .security.provider_file import HtpasswdFile
 from .security.token_provider import TokenProvider
 
 __all__ = [
@@ -186,6 +187,7 @@ __all__ = [
     "Challenge",
     "Identity",
     "TokenProvider",
+    "HtpasswdFile",
     "TlsConfig",
     # the way in
     "open_client",

@@ -1,13 +1,14 @@
 """`TokenProvider`: the broker's side of JSON Web Tokens (method "token"), verified by PyJWT."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from math import isfinite
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pulsar_sansio import AuthenticationError, Identity, InvalidConfiguration, Secret
+
+from .provider_file import ProviderFile
 
 SHORTEST_SECRETS = {"HS256": 32, "HS384": 48, "HS512": 64}
 """Algorithm -> the least bytes of its secret key (RFC 7518, 3.2)."""
@@ -21,10 +22,20 @@ UNCHECKED = ("exp", "nbf", "iat", "aud", "iss", "sub", "jti")
 KeySource = Secret | bytes | os.PathLike[str]
 
 
+class VerifyingKey(NamedTuple):
+    """`key`: a `Secret`, or a public key of cryptography. `algorithms`: those that may sign for it."""
+
+    key: Any
+    algorithms: list[str]
+
+
 class TokenProvider:
     """`secret_key`: for tokens of HS256, HS384 or HS512: the key's bytes or the file that holds them.
     `public_key`: for tokens of RSA or elliptic curves: the key in PEM or DER, or its file. Exactly one of
     both is given; `pulsar tokens` makes such keys.
+
+    A file that changes on disk is used from the next connection on; the broker refuses every token while a
+    changed file cannot be used.
 
     `claim`: the claim that names the role; of a list the first one counts. `audience`: a text that the claim
     `audience_claim` has to be or to contain; None accepts every audience.
@@ -60,26 +71,37 @@ class TokenProvider:
         self._claim = claim
         self._audience = audience
         self._audience_claim = audience_claim
-        self._secret: Secret | None = None
-        self._public: Any = None
-        self._algorithms: list[str]
-        if secret_key is not None:
-            self._secret = _read("secret_key", secret_key)
-            size = len(self._secret.reveal())
-            self._algorithms = [name for name, least in SHORTEST_SECRETS.items() if size >= least]
-            if not self._algorithms:
-                raise InvalidConfiguration(f"secret_key: {size} bytes, at least 32 are needed")
+        option, source, make = (
+            ("secret_key", secret_key, _secret_key)
+            if public_key is None
+            else ("public_key", public_key, _public_key)
+        )
+        self._current: Callable[[], VerifyingKey]
+        """Returns the key to verify with."""
+        if isinstance(source, os.PathLike):
+            self._current = ProviderFile(option, source, make).current
         else:
-            data = public_key.encode() if isinstance(public_key, str) else public_key
-            self._public, self._algorithms = _public_key(_read("public_key", data).reveal())
+            given = source.encode() if isinstance(source, str) and make is _public_key else source
+            if not isinstance(given, (Secret, bytes)):
+                raise InvalidConfiguration(
+                    f"{option}: bytes, a Secret, or the Path of a file, not {type(given).__name__}"
+                )
+            made = make(Secret(given).reveal())
+            self._current = lambda: made
+
+        self.algorithms = tuple(self._current().algorithms)
+        """The algorithms of the tokens that the key verifies; a file that changes may bring others."""
 
     def authenticate(self, data: bytes, certificate: str | None) -> Identity:
         """Return the role of a token, with the time in which it is valid. Raises `AuthenticationError`."""
-        key = self._public if self._secret is None else self._secret.reveal()
+        key, algorithms = self._current()
         options = {f"verify_{claim}": False for claim in UNCHECKED}
         try:
             claims: Mapping[str, Any] = self._jwt.decode(
-                data, key, algorithms=self._algorithms, options=options
+                data,
+                key.reveal() if isinstance(key, Secret) else key,
+                algorithms=algorithms,
+                options=options,
             )
         except self._jwt.PyJWTError as error:  # its text may quote the token
             raise AuthenticationError(f"the token is refused: {type(error).__name__}") from None
@@ -102,23 +124,18 @@ class TokenProvider:
             raise AuthenticationError("the token is for another audience")
 
     def __repr__(self) -> str:
-        return f"TokenProvider({', '.join(self._algorithms)})"
+        return f"TokenProvider({', '.join(self.algorithms)})"
 
 
-def _read(option: str, source: object) -> Secret:
-    if isinstance(source, os.PathLike):
-        try:
-            return Secret(Path(source).read_bytes())
-        except OSError as error:
-            raise InvalidConfiguration(f"{option} {os.fspath(source)!r}: {error.strerror}") from None
-    if not isinstance(source, (Secret, bytes)):
-        raise InvalidConfiguration(
-            f"{option}: bytes, a Secret, or the Path of a file, not {type(source).__name__}"
-        )
-    return Secret(source)
+def _secret_key(data: bytes) -> VerifyingKey:
+    """Return a secret key with the algorithms that it is long enough for."""
+    algorithms = [name for name, least in SHORTEST_SECRETS.items() if len(data) >= least]
+    if not algorithms:
+        raise InvalidConfiguration(f"secret_key: {len(data)} bytes, at least 32 are needed")
+    return VerifyingKey(Secret(data), algorithms)
 
 
-def _public_key(data: bytes) -> tuple[Any, list[str]]:
+def _public_key(data: bytes) -> VerifyingKey:
     """Read a key in PEM or DER; returns it and the algorithms for its kind."""
     try:
         serialization = import_module("cryptography.hazmat.primitives.serialization")
@@ -135,9 +152,9 @@ def _public_key(data: bytes) -> tuple[Any, list[str]]:
         raise InvalidConfiguration("public_key: no public key in PEM or DER") from None
     asymmetric = "cryptography.hazmat.primitives.asymmetric"
     if isinstance(key, import_module(f"{asymmetric}.rsa").RSAPublicKey):
-        return key, list(RSA)
+        return VerifyingKey(key, list(RSA))
     if isinstance(key, import_module(f"{asymmetric}.ec").EllipticCurvePublicKey):
-        return key, list(ELLIPTIC)
+        return VerifyingKey(key, list(ELLIPTIC))
     raise InvalidConfiguration("public_key: a key of RSA or of an elliptic curve is needed")
 
 
