@@ -187,6 +187,60 @@ def test_without_authorization_there_are_no_rules_for_proxies() -> None:
     knock(guarded(authorization=False), b"ada", original_principal="bob").expect(Type.CONNECTED)
 
 
+def behind(world: World, data: str, principal: str = "named", method: str | None = "name") -> Peer:
+    """A proxy connects for a client, and passes the client's credentials on."""
+    fields: dict[str, Any] = {} if method is None else {"original_auth_method": method}
+    return knock(world, b"proxy", original_principal=principal, original_auth_data=data, **fields)
+
+
+def test_the_client_behind_a_proxy_proves_its_role() -> None:
+    """The role of the credentials counts, and not the one that the proxy names."""
+    world = guarded(proxy_roles={"proxy"}, authenticate_original=True)
+    peer = behind(world, "ada")
+    peer.expect(Type.CONNECTED)
+    assert world.broker.links[peer.link].roles == ("ada", "proxy")
+
+
+@pytest.mark.parametrize(
+    ("data", "method", "reason"),
+    [
+        ("bad", "name", "the name is bad"),
+        ("ada,-1", "name", "the credentials have expired"),
+        ("", None, "no anonymous role, and no provider of the method 'none'"),
+        ("", "steps", "the method of a client behind a proxy needs several steps"),
+        ("", "tls", "the client has shown no certificate with a common name"),
+    ],
+)
+def test_a_client_behind_a_proxy_that_proves_nothing_is_refused(
+    data: str, method: str | None, reason: str
+) -> None:
+    world = guarded(proxy_roles={"proxy"}, authenticate_original=True)
+    peer = behind(world, data, method=method)
+    assert refused(peer) == "Failed to authenticate"
+    assert peer.closed == f"authentication failed: {reason}"
+
+
+def test_the_certificate_of_a_proxy_proves_nothing_for_its_client() -> None:
+    world = guarded(proxy_roles={"proxy"}, authenticate_original=True)
+    fields: dict[str, Any] = {"original_principal": "ada", "original_auth_method": "tls"}
+    refused(knock(world, b"", method="tls", certificate="proxy", **fields))
+
+
+def test_a_client_behind_a_proxy_may_be_anonymous_and_no_proxy() -> None:
+    world = guarded(proxy_roles={"proxy"}, authenticate_original=True, anonymous_role="guest")
+    peer = behind(world, "", method=None)
+    peer.expect(Type.CONNECTED)
+    assert world.broker.links[peer.link].roles == ("guest", "proxy")
+    assert refused(behind(world, "proxy"), "AuthorizationError") == "Invalid roles."
+
+
+def test_without_the_option_the_word_of_the_proxy_counts() -> None:
+    world = guarded(proxy_roles={"proxy"})
+    peer = behind(world, "bad")
+    peer.expect(Type.CONNECTED)
+    assert world.broker.links[peer.link].roles == ("named", "proxy")
+
+
 # --- renewal ------------------------------------------------------------------------------------------
 
 
@@ -280,6 +334,20 @@ def test_the_client_of_a_proxy_cannot_renew() -> None:
     world.advance(5)
     peer.nothing()
     assert peer.closed == "the credentials expired, and a proxy cannot renew those of its client"
+
+
+def test_the_client_of_a_proxy_renews_credentials_that_were_passed_on() -> None:
+    world = guarded(proxy_roles={"proxy"}, authenticate_original=True)
+    peer = behind(world, "ada,5")
+    peer.expect(Type.CONNECTED)
+    world.advance(5)
+    assert challenged(peer) == b"PulsarAuthRefresh"
+    respond(peer, b"ada,9")
+    pongs(world, peer, 4)
+    assert challenged(peer) == b"PulsarAuthRefresh"
+    respond(peer, b"proxy")
+    peer.nothing()
+    assert peer.closed == "the role changed in a renewal of credentials"
 
 
 def test_credentials_may_live_for_years() -> None:

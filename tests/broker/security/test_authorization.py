@@ -208,3 +208,48 @@ def test_a_proxy_and_its_client_both_need_the_permission(world: World) -> None:
 def test_without_authorization_every_role_may_do_everything() -> None:
     made = guarded(authorization=False)
     assert subscribe(enter(made, "ada"), "persistent://public/default/t") == ""
+
+
+# --- wildcards ----------------------------------------------------------------------------------------
+
+
+def with_grant(role: str, **options: bool) -> World:
+    world = guarded(**options)
+    world.broker.administration.create_tenant(0, "acme", [])
+    world.broker.administration.create_namespace(0, NAMESPACE)
+    grant(world, NAMESPACE, role, "produce")
+    return world
+
+
+@pytest.mark.parametrize(
+    ("granted", "role", "allowed"),
+    [
+        ("shop-*", "shop-1", True),
+        ("shop-*", "shop-", True),
+        ("shop-*", "my-shop-1", False),
+        ("*-shop", "my-shop", True),
+        ("*-shop", "my-shops", False),
+        ("*", "ada", True),
+        ("*sh*", "*sh-1", True),
+        ("*sh*", "my-sh-1", False),
+        ("a*a", "aba", False),
+        ("a*a", "a*a", True),
+    ],
+)
+def test_a_wildcard_stands_for_any_text_at_one_end(granted: str, role: str, allowed: bool) -> None:
+    peer = enter(with_grant(granted, wildcard_roles=True), role)
+    assert (produce(peer) == "") is allowed
+    assert subscribe(peer) != "", "the permission is to produce"
+
+
+def test_a_wildcard_is_plain_text_without_the_option() -> None:
+    world = with_grant("shop-*")
+    assert produce(enter(world, "shop-1"))
+    assert not produce(enter(world, "shop-*"))
+
+
+def test_a_wildcard_permits_to_list_topics() -> None:
+    world = with_grant("shop-*", wildcard_roles=True)
+    assert topics(enter(world, "shop-1"))
+    grant(world, NAMESPACE, "shop-*", "consume")
+    assert not topics(enter(world, "shop-1"))

@@ -34,6 +34,8 @@ def test_sets_and_lists_of_roles_are_taken() -> None:
         ({"refresh_interval": 0}, "refresh_interval"),
         ({"refresh_interval": True}, "refresh_interval"),
         ({"authorization": 1}, "authorization"),
+        ({"authenticate_original": "yes"}, "authenticate_original"),
+        ({"wildcard_roles": None}, "wildcard_roles"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], name: str) -> None:

@@ -59,10 +59,13 @@ class Authentication:
         "_certificate",
         "_connected",
         "_context",
+        "_expiring",
         "_identity",
         "_method",
         "_original",
+        "_original_credentials",
         "_peer",
+        "_proven",
         "_proxied",
         "_refreshable",
         "_then",
@@ -88,7 +91,14 @@ class Authentication:
         self._method = ""
         self._identity: Identity | None = None
         """None until the client is connected."""
+        self._expiring: Identity | None = None
+        """The identity that is renewed: that of the connection, or the proven one behind a proxy."""
         self._original: str | None = None
+        """The role that a proxy stands for."""
+        self._original_credentials: tuple[str, bytes] | None = None
+        """Method and credentials that have to prove it, until they are judged."""
+        self._proven = False
+        """True when the client behind the proxy has proven its role."""
         self._proxied = False
         """True when CONNECT has the version of a proxy."""
         self._refreshable = False
@@ -109,6 +119,9 @@ class Authentication:
         self._method = _method_of(command)
         self._proxied = command.HasField("proxy_version")
         self._original = command.original_principal.strip() or None
+        if self._original is not None and self._authenticator.settings.authenticate_original:
+            method = command.original_auth_method if command.HasField("original_auth_method") else "none"
+            self._original_credentials = method, command.original_auth_data.encode()
         self._refreshable = (
             command.feature_flags.supports_auth_refresh and self._peer.protocol_version >= CHALLENGE_VERSION
         )
@@ -128,6 +141,7 @@ class Authentication:
         """The connection has ended."""
         self._timer.clear()
         self._then = None
+        self._original_credentials = None
 
     # --- decisions ------------------------------------------------------------------------------------
 
@@ -140,15 +154,34 @@ class Authentication:
             if isinstance(outcome, Challenge):
                 self._challenge(outcome)
                 return
+            renewed = self._prove_original() or outcome
         except AuthenticationError as error:
             self._peer.reject(AuthenticationError(FAILED), f"authentication failed: {error.text}")
             return
         if self._identity is None:
-            self._admit(outcome)
-        elif outcome.role != self._identity.role:
+            self._admit(outcome, renewed)
+            return
+        assert self._expiring is not None
+        if renewed.role != self._expiring.role:
             self._peer.terminate("the role changed in a renewal of credentials")
         else:
-            self._watch(outcome)
+            self._watch(renewed)
+
+    def _prove_original(self) -> Identity | None:
+        """Judge the credentials that a proxy passed on, if they have to be. Raises `AuthenticationError`.
+
+        From then on renewals concern these credentials, whose role replaces the one that the proxy named.
+        """
+        if self._original_credentials is None:
+            return None
+        (method, data), self._original_credentials = self._original_credentials, None
+        outcome = self._authenticator.begin(method, data, None)
+        if isinstance(outcome, Challenge):
+            raise AuthenticationError("the method of a client behind a proxy needs several steps")
+        self._original = outcome.role
+        self._proven = True
+        self._method, self._certificate = method, None
+        return outcome
 
     def _challenge(self, challenge: Challenge) -> None:
         if self._peer.protocol_version < CHALLENGE_VERSION:
@@ -162,7 +195,7 @@ class Authentication:
         challenge.challenge.auth_data = data
         self._peer.send(proto.BaseCommand.Type.AUTH_CHALLENGE, challenge)
 
-    def _admit(self, identity: Identity) -> None:
+    def _admit(self, identity: Identity, renewed: Identity) -> None:
         settings = self._authenticator.settings
         if settings.authorization:
             if not self._authenticator.valid_principals(identity.role, self._original):
@@ -171,14 +204,15 @@ class Authentication:
             if self._proxied and identity.role not in settings.proxy_roles:
                 self._peer.reject(AuthorizationError(NO_PROXY), "the version of a proxy without its role")
                 return
-        self._watch(identity)
+        self._identity = identity
+        self._watch(renewed)
         self._connected()
 
     # --- expiry ---------------------------------------------------------------------------------------
 
     def _watch(self, identity: Identity) -> None:
         """Wait for the credentials to expire."""
-        self._identity = identity
+        self._expiring = identity
         if identity.expires_at_ms is None:
             self._timer.clear()
         else:
@@ -186,14 +220,14 @@ class Authentication:
             self._timer.set(self._context.now + left * 1_000_000)
 
     def _due(self) -> None:
-        assert self._identity is not None
-        expires_at = self._identity.expires_at_ms
+        assert self._expiring is not None
+        expires_at = self._expiring.expires_at_ms
         assert expires_at is not None
         if self._then is not None:
             self._peer.terminate("no answer to AUTH_CHALLENGE in time")
         elif self._wall_time() < expires_at:
-            self._watch(self._identity)
-        elif self._original is not None:
+            self._watch(self._expiring)
+        elif self._original is not None and not self._proven:
             self._peer.terminate("the credentials expired, and a proxy cannot renew those of its client")
         elif not self._refreshable:
             self._peer.terminate("the credentials expired, and the client cannot renew them")

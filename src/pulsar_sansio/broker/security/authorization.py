@@ -19,7 +19,7 @@ class Authorization:
     Both belong to the broker's metadata and change. Without settings everything is allowed.
     """
 
-    __slots__ = ("_grants", "_superusers", "_tenants", "enabled")
+    __slots__ = ("_grants", "_superusers", "_tenants", "_wildcards", "enabled")
 
     def __init__(
         self,
@@ -29,6 +29,7 @@ class Authorization:
     ) -> None:
         self.enabled = settings is not None and settings.authorization
         self._superusers = frozenset() if settings is None else settings.superusers
+        self._wildcards = settings is not None and settings.wildcard_roles
         self._tenants = tenants
         self._grants = grants
 
@@ -67,7 +68,7 @@ class Authorization:
         tenant = namespace.partition("/")[0]
         return self._all(
             roles,
-            lambda role: self._is_admin(role, tenant) or "consume" in self._actions(namespace, role),
+            lambda role: self._is_admin(role, tenant) or self._permits(namespace, role, "consume"),
         )
 
     def _all(self, roles: Roles, may: Callable[[str], bool]) -> bool:
@@ -85,8 +86,23 @@ class Authorization:
     def _has(self, role: str, topic: TopicName, action: str) -> bool:
         """A permission on the namespace, the topic, or the partitioned topic of a partition."""
         scopes = (topic.namespace_name, str(topic), str(topic.base))
-        return any(action in self._actions(scope, role) for scope in scopes)
+        return any(self._permits(scope, role, action) for scope in scopes)
 
-    def _actions(self, scope: str, role: str) -> Roles:
+    def _permits(self, scope: str, role: str, action: str) -> bool:
         grants = self._grants.get(scope)
-        return () if grants is None else dict(grants.roles).get(role, ())
+        if grants is None:
+            return False
+        return any(
+            action in actions and (granted == role or (self._wildcards and _matches(granted, role)))
+            for granted, actions in grants.roles
+        )
+
+
+def _matches(granted: str, role: str) -> bool:
+    """True for a granted role with `*` at its end or beginning that stands for this role.
+
+    Another `*` stands for itself, as in Pulsar.
+    """
+    return (granted.endswith("*") and role.startswith(granted[:-1])) or (
+        granted.startswith("*") and role.endswith(granted[1:])
+    )

@@ -20,7 +20,11 @@ class BrokerAuthentication:
     behalf of other roles.
     `refresh_interval`: seconds that a client has to renew credentials that have expired
     (`authenticationRefreshCheckSeconds`).
+    `authenticate_original`: whether a client behind a proxy has to prove the role that the proxy names
+    (`authenticateOriginalAuthData`). The proxy has to pass the client's credentials on.
     `authorization`: whether roles need permissions. Without it every role may do everything.
+    `wildcard_roles`: whether the role of a permission may begin or end with `*`, which stands for any text
+    (`authorizationAllowWildcardsMatching`).
     """
 
     providers: tuple[AuthenticationProvider, ...]
@@ -28,7 +32,9 @@ class BrokerAuthentication:
     superusers: frozenset[str] = frozenset()
     proxy_roles: frozenset[str] = frozenset()
     refresh_interval: float = 60.0
+    authenticate_original: bool = False
     authorization: bool = True
+    wildcard_roles: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "providers", self._checked_providers())
@@ -45,8 +51,10 @@ class BrokerAuthentication:
             raise InvalidConfiguration(
                 f"refresh_interval: seconds from 0.001 to {LONGEST_INTERVAL:g}, not {interval!r}"
             )
-        if not isinstance(self.authorization, bool):
-            raise InvalidConfiguration(f"authorization: True or False, not {self.authorization!r:.200}")
+        for option in ("authenticate_original", "authorization", "wildcard_roles"):
+            value = getattr(self, option)
+            if not isinstance(value, bool):
+                raise InvalidConfiguration(f"{option}: True or False, not {value!r:.200}")
 
     def _checked_providers(self) -> tuple[AuthenticationProvider, ...]:
         given: object = self.providers
