@@ -15,9 +15,18 @@ from pulsar_sansio import (
     BacklogQuota,
     InvalidConfiguration,
     Policies,
+    Secret,
 )
 from pulsar_security import ServerTls
 
+from .broker_identity import (
+    AUTHORIZATION,
+    KEY_FORMS,
+    PUBLIC_ALGORITHMS,
+    authentication,
+    read_providers,
+    read_roles,
+)
 from .properties import Property, shown
 from .pulsar_names import NAMES, is_pulsars
 
@@ -34,9 +43,10 @@ MEGABYTE = 1024 * 1024
 class Setting:
     """One of Pulsar's names.
 
-    `sets`: a keyword of `open_broker`, `policy NAME` for one of `Policies`, or `part NAME` for what only
-    several settings together make. `read` makes the value from the text. It raises `ValueError` or
-    `KeyError` where the text is not `allowed`. `note` is for people: unit and peculiarities.
+    `sets`: a keyword of `open_broker`, `policy NAME` for one of `Policies`, `identity NAME` for a keyword of
+    `BrokerAuthentication`, or `part NAME` for what only several settings together make. `read` makes the
+    value from the text. It raises `ValueError` or `KeyError` where the text is not `allowed`, and
+    `InvalidConfiguration` where it can say more. `note` is for people: unit and peculiarities.
     """
 
     sets: str
@@ -102,6 +112,14 @@ def _several_of(sets: str, words: Iterable[str], note: str = "") -> Setting:
     return Setting(sets, read, f"one or more of {', '.join(known)}, with commas between them", note)
 
 
+def _roles(sets: str, note: str) -> Setting:
+    return Setting(sets, read_roles, "roles, with commas between them", note)
+
+
+def _key(sets: str, note: str = "") -> Setting:
+    return Setting(sets, Secret, KEY_FORMS, note)
+
+
 def _seconds(sets: str, least: int, note: str) -> Setting:
     return _number(sets, least, TEN_YEARS, f"seconds; {note}" if note else "seconds")
 
@@ -129,6 +147,37 @@ SETTINGS: dict[str, Setting] = {
     "tlsRequireTrustedClientCertOnConnect": _flag("part tls_require_client_certificate"),
     "tlsCiphers": Setting(
         "part tls_ciphers", _read_ciphers, "a text", "OpenSSL's names of TLS 1.2, with commas between them"
+    ),
+    # authentication and authorization
+    "authenticationEnabled": _flag("part authentication", "the settings of this group count only when true"),
+    "authenticationProviders": Setting(
+        "part providers",
+        read_providers,
+        "class names of Pulsar's providers Tls, Token and Basic, with commas between them",
+    ),
+    "tokenSecretKey": _key("part token_secret_key", "goes before tokenPublicKey"),
+    "tokenPublicKey": _key("part token_public_key", "DER or PEM"),
+    "tokenPublicAlg": _one_of("part token_algorithm", PUBLIC_ALGORITHMS, "has to suit the public key"),
+    "tokenAuthClaim": _text("part token_claim"),
+    "tokenAudienceClaim": _text("part token_audience_claim", "together with tokenAudience"),
+    "tokenAudience": _text("part token_audience", "together with tokenAudienceClaim"),
+    "basicAuthConf": _key("part passwords", "a file of htpasswd"),
+    "pulsar.auth.basic.conf": _key(
+        "part passwords_property", "Java's system property; basicAuthConf goes before it"
+    ),
+    "superUserRoles": _roles("identity superusers", "roles that may do everything"),
+    "proxyRoles": _roles("identity proxy_roles", "roles of proxies"),
+    "anonymousUserRole": _text("identity anonymous_role", "the role of clients without a provider's method"),
+    "authenticateOriginalAuthData": _flag(
+        "identity authenticate_original", "clients behind a proxy prove their role"
+    ),
+    "authenticationRefreshCheckSeconds": _number(
+        "identity refresh_interval", 1, 86_400, "seconds to renew credentials that have expired"
+    ),
+    "authorizationEnabled": _flag("identity authorization"),
+    "authorizationProvider": _one_of("part authorizer", (AUTHORIZATION,)),
+    "authorizationAllowWildcardsMatching": _flag(
+        "identity wildcard_roles", "`*` at one end of a role in a permission"
     ),
     # connections
     "keepAliveIntervalSeconds": _seconds("keepalive_interval", 1, ""),
@@ -213,8 +262,12 @@ SETTINGS: dict[str, Setting] = {
     "enableBrokerSideSubscriptionPatternEvaluation": _flag("topic_list_watcher"),
 }
 
-UNSAFE = ("authenticationEnabled", "authorizationEnabled")
-"""A broker that ignored these would admit clients that its administrator believes to be kept out."""
+REFUSED = {
+    "authenticateMetricsEndpoint": ("false", "this broker serves /metrics to every client"),
+    "tokenSettingPrefix": ("empty", "this broker knows the names of tokens without a prefix only"),
+}
+"""Settings with the only value that this broker takes, and the reason. A broker that ignored another value
+would admit clients that its administrator believes to be kept out."""
 
 
 @dataclass(slots=True)
@@ -233,7 +286,7 @@ def choose(given: Iterable[Property]) -> Chosen:
 
     An empty value leaves a setting as it is, as in Pulsar. Raises `InvalidConfiguration`, which says where a
     setting was given and what is allowed. Faults are a name that neither Pulsar nor this broker has, a value
-    that is not allowed, and authentication switched on, which this broker does not implement.
+    that is not allowed, settings of authentication that contradict each other, and a key that cannot be used.
     """
     chosen = Chosen()
     last = {each.name: each for each in given if _known(each)}
@@ -244,9 +297,10 @@ def choose(given: Iterable[Property]) -> Chosen:
             continue
         setting = SETTINGS.get(name)
         if setting is None:
-            if name in UNSAFE and each.value.lower() != "false":
+            allowed, reason = REFUSED.get(name, ("", ""))
+            if reason and each.value.lower() != allowed:
                 raise InvalidConfiguration(
-                    f"{each.where}: {name}: false, not {each.value!r:.100}: this broker lets in everyone"
+                    f"{each.where}: {name}: {allowed}, not {each.value!r:.100}: {reason}"
                 )
             chosen.ignored.append(name)
         elif setting.sets == HOUSEKEEPING:
@@ -255,7 +309,7 @@ def choose(given: Iterable[Property]) -> Chosen:
             values[setting.sets] = _value(setting, each)
     if intervals:
         chosen.options["housekeeping_interval"] = min(intervals)
-    _put_together(values, chosen.options)
+    _put_together(values, chosen.options, last)
     return chosen
 
 
@@ -284,24 +338,30 @@ def similar(name: str) -> str | None:
 def _value(setting: Setting, given: Property) -> Any:
     try:
         return setting.read(given.value)
+    except InvalidConfiguration as error:
+        raise InvalidConfiguration(f"{given.where}: {given.name}: {error}") from None
     except (ValueError, KeyError):
         raise InvalidConfiguration(
             f"{given.where}: {given.name}: {setting.allowed}, not {given.value!r:.100}"
         ) from None
 
 
-def _put_together(values: dict[str, Any], options: dict[str, Any]) -> None:
+def _put_together(values: dict[str, Any], options: dict[str, Any], given: dict[str, Property]) -> None:
     """Sort what was read into keywords, policies, and parts of either."""
     policies: dict[str, object] = {}
+    identity: dict[str, Any] = {}
     parts: dict[str, Any] = {}
     for sets, value in values.items():
         kind, _, name = sets.rpartition(" ")
-        {"": options, "policy": policies, "part": parts}[kind][name] = value
+        {"": options, "policy": policies, "identity": identity, "part": parts}[kind][name] = value
     if parts.get("topic_type") == "partitioned":
         options["auto_topic_partitions"] = parts.get("partitions", 1)
     if "topic_type" in parts and parts["topic_type"] != "partitioned":
         options["auto_topic_partitions"] = 0
     _put_tls_together(parts, options)
+    guard = authentication(parts, identity, given)
+    if guard is not None:
+        options["authentication"] = guard
     policies |= _quotas(parts)
     if policies:
         options["default_policies"] = Policies().with_policies(policies)
@@ -344,6 +404,17 @@ _PARTS = {
     "tls_trust": "`tls=ServerTls(trust=…)`",
     "tls_require_client_certificate": "`tls=ServerTls(require_client_certificate=…)`",
     "tls_ciphers": "`tls=ServerTls(ciphers=…)`",
+    "authentication": "`authentication=BrokerAuthentication(…)`",
+    "providers": "`BrokerAuthentication(providers=…)`",
+    "token_secret_key": "`TokenProvider(secret_key=…)`",
+    "token_public_key": "`TokenProvider(public_key=…)`",
+    "token_algorithm": "`TokenProvider`",
+    "token_claim": "`TokenProvider(claim=…)`",
+    "token_audience_claim": "`TokenProvider(audience_claim=…)`",
+    "token_audience": "`TokenProvider(audience=…)`",
+    "passwords": "`HtpasswdFile(…)`, `BasicProvider(…)`",
+    "passwords_property": "`HtpasswdFile(…)`, `BasicProvider(…)`",
+    "authorizer": "`BrokerAuthentication(authorization=…)`",
     "topic_type": "`auto_topic_partitions`",
     "partitions": "`auto_topic_partitions`",
     "quota_bytes": "policy `backlog_quota_size`",
@@ -358,4 +429,6 @@ def _described(sets: str) -> str:
     kind, _, name = sets.rpartition(" ")
     if kind == "part":
         return _PARTS[name]
+    if kind == "identity":
+        return f"`BrokerAuthentication({name}=…)`"
     return f"policy `{name}`" if kind else f"`{name}`"

@@ -278,7 +278,8 @@ zkRetryBackoffMaxMs zkRetryBackoffMaxRetries zkRetryBackoffStartMs zkServers zkT
 
 _OTHERS = """
 athenzDomainNames basicAuthConf bookieId bookkeeperClientMinAvailableBookiesInIsolationGroups
-fileSystemProfilePath fileSystemURI maxMessageSizeCheckIntervalInSeconds tokenAllowedClockSkewSeconds
+fileSystemProfilePath fileSystemURI maxMessageSizeCheckIntervalInSeconds
+pulsar.auth.basic.conf tokenAllowedClockSkewSeconds
 tokenAudience tokenAudienceClaim tokenAuthClaim tokenPublicAlg tokenPublicKey tokenSecretKey
 tokenSettingPrefix
 """

@@ -30,6 +30,7 @@ from pulsar_trio_command.broker_settings import (
 from pulsar_trio_command.command import main
 from pulsar_trio_command.properties import Property, read_properties
 from pulsar_trio_command.pulsar_names import NAMES, is_pulsars
+from tests.command.test_broker_identity import IDENTITY_PARTS
 from tests.patience import PATIENCE
 
 NO_LIMIT = 2**31 - 1
@@ -132,9 +133,16 @@ TOGETHER = {
 }
 """Settings that change what another one says; they have tests of their own."""
 
+IDENTITY = {
+    name
+    for name, setting in SETTINGS.items()
+    if setting.sets.startswith("identity ") or name in IDENTITY_PARTS
+}
+"""Settings of authentication and authorization: `test_broker_identity.py` has their tests."""
+
 
 def test_every_setting_is_tried_here() -> None:
-    assert {name for name, *_ in OPTIONS + POLICIES} | TOGETHER == set(SETTINGS)
+    assert {name for name, *_ in OPTIONS + POLICIES} | TOGETHER | IDENTITY == set(SETTINGS)
 
 
 def test_every_setting_is_pulsars() -> None:
@@ -168,7 +176,7 @@ async def test_a_policy_is_obeyed(name: str, value: str, policy: str, expected: 
         assert getattr(machine.metadata.effective_policies(TopicName.parse("t")), policy) != expected
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", sorted(set(SETTINGS) - IDENTITY))
 async def test_the_ends_of_a_range_are_what_the_broker_takes(name: str) -> None:
     setting = SETTINGS[name]
     words = setting.allowed.split(" ")
@@ -273,13 +281,6 @@ def test_an_unknown_name_is_refused(name: str, meant: str | None) -> None:
         chosen("clusterName=c", f"{name}=1")
     hint = f"; did you mean {meant}?" if meant else ""
     assert str(raised.value) == f"file:2: Pulsar has no setting {name!r}{hint}"
-
-
-@pytest.mark.parametrize("name", ["authenticationEnabled", "authorizationEnabled"])
-def test_a_broker_that_lets_in_everyone_does_not_pretend_otherwise(name: str) -> None:
-    assert chosen(f"{name}=false").ignored == [name]
-    with pytest.raises(InvalidConfiguration, match=f"file:1: {name}: false, not 'true'.*lets in everyone"):
-        chosen(f"{name}=true")
 
 
 def test_the_names_of_a_real_configuration_are_known() -> None:

@@ -51,13 +51,18 @@ _JVM_OPTIONS = [
 ]
 
 
+def standalone_conf(settings: Mapping[str, str]) -> str:
+    """Return the text of a standalone.conf; these settings replace those of the file in this folder."""
+    lines = "".join(f"{name}={value}\n" for name, value in settings.items())
+    return (HERE / "standalone.conf").read_text() + lines
+
+
 class RealPulsar:
     """A standalone broker with its store, as a context manager or by `start()` and `stop()`.
 
     `settings` are lines of its configuration, replacing those of standalone.conf. Ports and data stay the
     same over `kill()` and `start()`; `stop()` ends it for good and removes the data. `long_running`: be fast
     later rather than ready soon, for measurements. `token`: of a superuser, for a broker with authentication.
-    `properties`: system properties of the JVM.
     """
 
     def __init__(
@@ -66,11 +71,9 @@ class RealPulsar:
         *,
         long_running: bool = False,
         token: str | None = None,
-        properties: Mapping[str, str] | None = None,
     ) -> None:
         self._settings = dict(settings or {})
         self._options = [*_JVM_OPTIONS, *([] if long_running else _START_SOON)]
-        self._options += [f"-D{name}={value}" for name, value in (properties or {}).items()]
         self._process: subprocess.Popen[bytes] | None = None
         self._watcher: subprocess.Popen[bytes] | None = None
         self.port, self.admin_port, self._bookkeeper_port = free_ports(3)
@@ -160,8 +163,7 @@ class RealPulsar:
             "advertisedAddress": "localhost",
             **self._settings,
         }
-        lines = "".join(f"{name}={value}\n" for name, value in settings.items())
-        (conf / "standalone.conf").write_text((HERE / "standalone.conf").read_text() + lines)
+        (conf / "standalone.conf").write_text(standalone_conf(settings))
 
     def _launch(self, command: list[str], folder: Path) -> None:
         with (folder / "log").open("wb") as log:

@@ -1,5 +1,8 @@
-"""A real Pulsar with TLS, tokens, passwords and permissions."""
+"""A broker with TLS, tokens, passwords and permissions: ours and a real Pulsar, by one standalone.conf."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,8 +12,9 @@ from typing import Any
 
 import jwt
 
-from tests.real_pulsar import RealPulsar
-from tests.real_pulsar.server import free_ports
+from tests.patience import PATIENCE
+from tests.real_pulsar import Admin, RealPulsar
+from tests.real_pulsar.server import free_ports, standalone_conf
 from tests.security.certificates import Authority
 
 SECRET_KEY = b"0123456789abcdef0123456789abcdef"
@@ -35,14 +39,14 @@ def token_of(role: str, seconds: float | None = None, key: bytes = SECRET_KEY) -
 class SecurePulsar:
     """One broker; `authority` issued its certificate and accepts the certificates of clients."""
 
-    pulsar: RealPulsar
     authority: Authority
+    port: int
     tls_port: int
     web_port_tls: int
 
     @property
     def url(self) -> str:
-        return self.pulsar.url
+        return f"pulsar://localhost:{self.port}"
 
     @property
     def tls_url(self) -> str:
@@ -53,35 +57,68 @@ class SecurePulsar:
         return f"https://localhost:{self.web_port_tls}"
 
 
+class _Files:
+    """The settings, and the files that they name. Both brokers read the settings below."""
+
+    def __init__(self, folder: Path) -> None:
+        self.authority = Authority(folder)
+        served = self.authority.issue("localhost", "127.0.0.1")
+        key_file, password_file = folder / "secret.key", folder / "passwords"
+        key_file.write_bytes(SECRET_KEY)
+        password_file.write_text(f"worker:{PASSWORD_HASH}\n")
+        self.tls_port, self.web_port_tls = free_ports(2)
+        self.token = token_of("admin")
+        self.settings = {
+            "brokerServicePortTls": str(self.tls_port),
+            "webServicePortTls": str(self.web_port_tls),
+            "tlsCertificateFilePath": str(served.certificate),
+            "tlsKeyFilePath": str(served.key),
+            "tlsTrustCertsFilePath": str(self.authority.file),
+            "authenticationEnabled": "true",
+            "authenticationProviders": ",".join(PROVIDERS + name for name in ("Tls", "Token", "Basic")),
+            "authenticationRefreshCheckSeconds": str(REFRESH_CHECK),
+            "authorizationEnabled": "true",
+            "tokenSecretKey": key_file.as_uri(),
+            "basicAuthConf": password_file.as_uri(),
+            "superUserRoles": "admin",
+            "brokerClientAuthenticationPlugin": "org.apache.pulsar.client.impl.auth.AuthenticationToken",
+            "brokerClientAuthenticationParameters": f"token:{self.token}",
+        }
+
+    def serving(self, port: int, admin: Admin) -> SecurePulsar:
+        """Give the role `worker` permission to produce and consume in public/default."""
+        admin.request(
+            "POST", "/admin/v2/namespaces/public/default/permissions/worker", ["produce", "consume"]
+        )
+        return SecurePulsar(self.authority, port, self.tls_port, self.web_port_tls)
+
+
 @contextmanager
-def secure_pulsar(folder: Path) -> Iterator[SecurePulsar]:
-    """Start the broker in this folder. Role `worker` may produce and consume in public/default."""
-    authority = Authority(folder)
-    served = authority.issue("localhost", "127.0.0.1")
-    key_file, password_file = folder / "secret.key", folder / "passwords"
-    key_file.write_bytes(SECRET_KEY)
-    password_file.write_text(f"worker:{PASSWORD_HASH}\n")
-    tls_port, web_port_tls = free_ports(2)
-    token = token_of("admin")
-    settings = {
-        "brokerServicePortTls": str(tls_port),
-        "webServicePortTls": str(web_port_tls),
-        "tlsCertificateFilePath": str(served.certificate),
-        "tlsKeyFilePath": str(served.key),
-        "tlsTrustCertsFilePath": str(authority.file),
-        "authenticationEnabled": "true",
-        "authenticationProviders": ",".join(PROVIDERS + name for name in ("Tls", "Token", "Basic")),
-        "authenticationRefreshCheckSeconds": str(REFRESH_CHECK),
-        "authorizationEnabled": "true",
-        "tokenSecretKey": key_file.as_uri(),
-        "superUserRoles": "admin",
-        "brokerClientAuthenticationPlugin": "org.apache.pulsar.client.impl.auth.AuthenticationToken",
-        "brokerClientAuthenticationParameters": f"token:{token}",
+def real_pulsar(folder: Path) -> Iterator[SecurePulsar]:
+    """Start a real Pulsar with files in this folder."""
+    files = _Files(folder)
+    with RealPulsar(files.settings, token=files.token) as pulsar:
+        yield files.serving(pulsar.port, pulsar.admin)
+
+
+@contextmanager
+def our_broker(folder: Path) -> Iterator[SecurePulsar]:
+    """Start our broker with files in this folder, by the command and a file for a Java broker."""
+    files = _Files(folder)
+    port, web_port = free_ports(2)
+    conf = folder / "standalone.conf"
+    addresses = {
+        "brokerServicePort": str(port),
+        "webServicePort": str(web_port),
+        "advertisedAddress": "localhost",
     }
-    properties = {"pulsar.auth.basic.conf": str(password_file)}
-    with RealPulsar(settings, token=token, properties=properties) as pulsar:
-        for role in ("worker",):
-            pulsar.admin.request(
-                "POST", f"/admin/v2/namespaces/public/default/permissions/{role}", ["produce", "consume"]
-            )
-        yield SecurePulsar(pulsar, authority, tls_port, web_port_tls)
+    conf.write_text(standalone_conf({**addresses, **files.settings}))
+    command = [sys.executable, "-m", "pulsar_trio_command", "broker", "--conf", str(conf), "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    try:
+        assert json.loads(process.stdout.readline())["port"] == port
+        yield files.serving(port, Admin("127.0.0.1", web_port, files.token))
+    finally:
+        process.terminate()
+        process.communicate(timeout=PATIENCE)
