@@ -312,7 +312,7 @@ class Recorder:
             def counted(attachment: Attachment, *how: bool) -> None:
                 state = attachment.state
                 if isinstance(state, (attaching.Closed, attaching.Failed)):
-                    illegal[attaching.TRANSITIONS.name, type(state), attaching.Input.CLOSE] += 1
+                    illegal[attaching.TRANSITIONS.name, type(state), attaching.AttachmentInput.CLOSE] += 1
                 original(attachment, *how)
 
             return counted
@@ -320,7 +320,9 @@ class Recorder:
         def end(original: Any) -> Any:
             def counted(connection: Connection, cause: Any, **options: Any) -> None:
                 if isinstance(connection.state, connecting.Closed):
-                    illegal[connecting.TRANSITIONS.name, connecting.Closed, connecting.Input.CLOSE] += 1
+                    illegal[
+                        connecting.TRANSITIONS.name, connecting.Closed, connecting.ConnectionInput.CLOSE
+                    ] += 1
                 original(connection, cause, **options)
 
             return counted

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.client.attaching import attachment as module
-from pulsar_sansio.client.attaching.attachment import TRANSITIONS, Attachment, Input
+from pulsar_sansio.client.attaching.attachment import TRANSITIONS, Attachment, AttachmentInput
 from pulsar_sansio.client.attaching.refusal_policy import REFUSALS, Decision
 from pulsar_sansio.client.consuming.consumer import Consumer
 from pulsar_sansio.client.outputs import (
@@ -471,8 +471,10 @@ SAMPLES: dict[type, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("state", REACH, ids=lambda state: state.__name__)
-@pytest.mark.parametrize("event", Input, ids=lambda event: event.name)
-def test_every_move_that_is_not_in_the_table_changes_nothing_and_raises(state: type, event: Input) -> None:
+@pytest.mark.parametrize("event", AttachmentInput, ids=lambda event: event.name)
+def test_every_move_that_is_not_in_the_table_changes_nothing_and_raises(
+    state: type, event: AttachmentInput
+) -> None:
     """Exhaustive over the states of a live machine, its inputs, and the next states. Rules HAND-02, HAND-03
     and HAND-10."""
     script = Script()
@@ -495,7 +497,7 @@ def test_every_move_that_is_not_in_the_table_changes_nothing_and_raises(state: t
 def test_the_table_names_all_states_and_inputs_and_terminal_ones_lead_nowhere() -> None:
     """Rule HAND-01."""
     assert TRANSITIONS.states == set(SAMPLES)
-    assert {event for _, event in TRANSITIONS.table} == set(Input)
+    assert {event for _, event in TRANSITIONS.table} == set(AttachmentInput)
     assert not [pair for pair in TRANSITIONS.table if pair[0] in (module.Closed, module.Failed)]
 
 

@@ -549,7 +549,7 @@ def test_the_table_is_exhaustive() -> None:
         module.Closed(LocalProtocolError()),
     ]
     assert TRANSITIONS.states == {type(state) for state in states}
-    for state, event, following in product(states, module.Input, states):
+    for state, event, following in product(states, module.ConnectionInput, states):
         if TRANSITIONS.table.get((type(state), event)) is type(following):
             TRANSITIONS.check(state, event, following)
         else:

@@ -301,7 +301,7 @@ def states() -> dict[type, Any]:
 
 
 @pytest.mark.parametrize("state", states(), ids=lambda state: state.__name__)
-@pytest.mark.parametrize("event", module.Input, ids=lambda event: event.name)
+@pytest.mark.parametrize("event", module.MultiTopicsInput, ids=lambda event: event.name)
 def test_what_is_not_in_the_table_is_refused(state: type, event: Any) -> None:
     world = ready()
     group = world.machine

@@ -11,7 +11,7 @@ from pulsar_sansio.client.multi_topics.topic_list_watcher import (
     Connecting,
     Finding,
     Idle,
-    Input,
+    WatcherInput,
     Watching,
 )
 from pulsar_sansio.client.outputs import (
@@ -201,9 +201,9 @@ def test_the_work_of_an_update_is_in_proportion_to_it() -> None:
 # --- the table --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("event", Input, ids=lambda event: event.name)
+@pytest.mark.parametrize("event", WatcherInput, ids=lambda event: event.name)
 @pytest.mark.parametrize("kind", [Idle, Finding, Connecting, Asking, Watching])
-def test_what_is_not_in_the_table_is_refused(kind: type, event: Input) -> None:
+def test_what_is_not_in_the_table_is_refused(kind: type, event: WatcherInput) -> None:
     connection: Any = None
     states: dict[type, Any] = {
         Idle: Idle(),

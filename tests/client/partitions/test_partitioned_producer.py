@@ -277,8 +277,8 @@ STATES = [
 
 
 @pytest.mark.parametrize("state", STATES, ids=lambda state: type(state).__name__)
-def test_what_is_not_in_the_table_is_not_possible(state: module.State) -> None:
-    for event in module.Input:
+def test_what_is_not_in_the_table_is_not_possible(state: module.PartitionedProducerState) -> None:
+    for event in module.PartitionedProducerInput:
         for following in STATES:
             if TRANSITIONS.table.get((type(state), event)) is not type(following):
                 with pytest.raises(IllegalMove):

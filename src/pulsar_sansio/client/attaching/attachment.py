@@ -102,7 +102,7 @@ class Failed:
     error: PulsarError
 
 
-State = (
+AttachmentState = (
     Idle
     | CheckingPartitions
     | LookingUp
@@ -118,7 +118,7 @@ State = (
 )
 
 
-class Input(Enum):
+class AttachmentInput(Enum):
     """The events that move an attachment from state to state."""
 
     START = auto()
@@ -149,46 +149,46 @@ class Input(Enum):
 TRANSITIONS = Transitions(
     "attachment",
     {
-        (Idle, Input.START): CheckingPartitions,
-        (Idle, Input.NOT_PARTITIONED): LookingUp,
-        (Idle, Input.CLOSE): Closed,
-        (CheckingPartitions, Input.NOT_PARTITIONED): LookingUp,
-        (CheckingPartitions, Input.PARTITIONED): Closed,
-        (CheckingPartitions, Input.RETRY): BackingOff,
-        (CheckingPartitions, Input.GIVE_UP): Failed,
-        (CheckingPartitions, Input.CLOSE): Closed,
-        (LookingUp, Input.FOUND): Connecting,
-        (LookingUp, Input.RETRY): BackingOff,
-        (LookingUp, Input.GIVE_UP): Failed,
-        (LookingUp, Input.CLOSE): Closed,
-        (Connecting, Input.CONNECTED): Opening,
-        (Connecting, Input.RETRY): BackingOff,
-        (Connecting, Input.GIVE_UP): Failed,
-        (Connecting, Input.CLOSE): Closed,
-        (Opening, Input.OPENED): Attached,
-        (Opening, Input.QUEUED): Queued,
-        (Opening, Input.RETRY): BackingOff,
-        (Opening, Input.ASSIGNED): Connecting,
-        (Opening, Input.GIVE_UP): Failed,
-        (Opening, Input.LEAVE): Leaving,
-        (Opening, Input.TELL_BROKER): Closing,
-        (Queued, Input.OPENED): Attached,
-        (Queued, Input.RETRY): BackingOff,
-        (Queued, Input.ASSIGNED): Connecting,
-        (Queued, Input.GIVE_UP): Failed,
-        (Queued, Input.TELL_BROKER): Closing,
-        (Leaving, Input.TELL_BROKER): Closing,
-        (Leaving, Input.CLOSE): Closed,
-        (Attached, Input.RETRY): BackingOff,
-        (Attached, Input.ASSIGNED): Connecting,
-        (Attached, Input.GIVE_UP): Failed,
-        (Attached, Input.TELL_BROKER): Closing,
-        (Attached, Input.CLOSE): Closed,
-        (BackingOff, Input.CHECK_AGAIN): CheckingPartitions,
-        (BackingOff, Input.LOOK_UP_AGAIN): LookingUp,
-        (BackingOff, Input.GIVE_UP): Failed,
-        (BackingOff, Input.CLOSE): Closed,
-        (Closing, Input.ANSWERED): Closed,
+        (Idle, AttachmentInput.START): CheckingPartitions,
+        (Idle, AttachmentInput.NOT_PARTITIONED): LookingUp,
+        (Idle, AttachmentInput.CLOSE): Closed,
+        (CheckingPartitions, AttachmentInput.NOT_PARTITIONED): LookingUp,
+        (CheckingPartitions, AttachmentInput.PARTITIONED): Closed,
+        (CheckingPartitions, AttachmentInput.RETRY): BackingOff,
+        (CheckingPartitions, AttachmentInput.GIVE_UP): Failed,
+        (CheckingPartitions, AttachmentInput.CLOSE): Closed,
+        (LookingUp, AttachmentInput.FOUND): Connecting,
+        (LookingUp, AttachmentInput.RETRY): BackingOff,
+        (LookingUp, AttachmentInput.GIVE_UP): Failed,
+        (LookingUp, AttachmentInput.CLOSE): Closed,
+        (Connecting, AttachmentInput.CONNECTED): Opening,
+        (Connecting, AttachmentInput.RETRY): BackingOff,
+        (Connecting, AttachmentInput.GIVE_UP): Failed,
+        (Connecting, AttachmentInput.CLOSE): Closed,
+        (Opening, AttachmentInput.OPENED): Attached,
+        (Opening, AttachmentInput.QUEUED): Queued,
+        (Opening, AttachmentInput.RETRY): BackingOff,
+        (Opening, AttachmentInput.ASSIGNED): Connecting,
+        (Opening, AttachmentInput.GIVE_UP): Failed,
+        (Opening, AttachmentInput.LEAVE): Leaving,
+        (Opening, AttachmentInput.TELL_BROKER): Closing,
+        (Queued, AttachmentInput.OPENED): Attached,
+        (Queued, AttachmentInput.RETRY): BackingOff,
+        (Queued, AttachmentInput.ASSIGNED): Connecting,
+        (Queued, AttachmentInput.GIVE_UP): Failed,
+        (Queued, AttachmentInput.TELL_BROKER): Closing,
+        (Leaving, AttachmentInput.TELL_BROKER): Closing,
+        (Leaving, AttachmentInput.CLOSE): Closed,
+        (Attached, AttachmentInput.RETRY): BackingOff,
+        (Attached, AttachmentInput.ASSIGNED): Connecting,
+        (Attached, AttachmentInput.GIVE_UP): Failed,
+        (Attached, AttachmentInput.TELL_BROKER): Closing,
+        (Attached, AttachmentInput.CLOSE): Closed,
+        (BackingOff, AttachmentInput.CHECK_AGAIN): CheckingPartitions,
+        (BackingOff, AttachmentInput.LOOK_UP_AGAIN): LookingUp,
+        (BackingOff, AttachmentInput.GIVE_UP): Failed,
+        (BackingOff, AttachmentInput.CLOSE): Closed,
+        (Closing, AttachmentInput.ANSWERED): Closed,
     },
 )
 
@@ -210,7 +210,7 @@ class Attachment:
         ended: Callable[[int, PulsarError | None], None] | None = None,
     ) -> None:
         context = services.context
-        self.state: State = Idle()
+        self.state: AttachmentState = Idle()
         self.was_attached = False
         self.on_partitioned: Callable[[int], None] | None = None
         """Called with the number of partitions when the topic is partitioned, as the attachment's last act.
@@ -236,7 +236,7 @@ class Attachment:
     def start(self) -> None:
         """Start with the partition check. Call once."""
         self._give_up_at.set(self._context.now + self._services.durations.operation_timeout)
-        self._check_partitions(Input.START)
+        self._check_partitions(AttachmentInput.START)
 
     def start_as_partition(self, give_up_at: int | None) -> None:
         """Start with the lookup, because the topic is a partition. Call once.
@@ -276,7 +276,7 @@ class Attachment:
             case Attached(connection):
                 self._tell_broker(connection)
             case Opening(connection, request_id) if once_answered and self._give_up_at.when is not None:
-                self._move(Input.LEAVE, Leaving(connection, request_id))
+                self._move(AttachmentInput.LEAVE, Leaving(connection, request_id))
             case Opening(connection, request_id):
                 self._services.requests.cancel(connection, request_id)
                 self._tell_broker(connection)
@@ -287,7 +287,7 @@ class Attachment:
 
     def end(self) -> None:
         """Close without a command: the broker knows already (UNSUBSCRIBE), or no broker is involved."""
-        self._depart(Input.CLOSE, Closed())
+        self._depart(AttachmentInput.CLOSE, Closed())
         self._over()
         self._owner.on_closed()
         self._ended(self._owner.handle, None)
@@ -297,7 +297,7 @@ class Attachment:
 
         While closing, do nothing: the close goes on.
         """
-        if TRANSITIONS.allows(self.state, Input.GIVE_UP):
+        if TRANSITIONS.allows(self.state, AttachmentInput.GIVE_UP):
             self._give_up(error)
 
     def give_up(self, error: PulsarError) -> None:
@@ -323,7 +323,7 @@ class Attachment:
 
     # --- connecting ---
 
-    def _check_partitions(self, event: Input) -> None:
+    def _check_partitions(self, event: AttachmentInput) -> None:
         state = CheckingPartitions()
         self._move(event, state)
         state.query = self._services.lookup.partitions(
@@ -332,7 +332,7 @@ class Attachment:
 
     def _partitions_known(self, partitions: int) -> None:
         if partitions > 0 and self.on_partitioned is not None:
-            self._depart(Input.PARTITIONED, Closed())
+            self._depart(AttachmentInput.PARTITIONED, Closed())
             self.on_partitioned(partitions)
             self._over()
             return
@@ -342,9 +342,9 @@ class Attachment:
             self._give_up(NotSupported(f"{why}; use one partition by its name, {first} for the first"))
             return
         self._not_partitioned = True
-        self._look_up(Input.NOT_PARTITIONED)
+        self._look_up(AttachmentInput.NOT_PARTITIONED)
 
-    def _look_up(self, event: Input) -> None:
+    def _look_up(self, event: AttachmentInput) -> None:
         state = LookingUp()
         self._move(event, state)
         state.query = self._services.lookup.find(
@@ -352,9 +352,9 @@ class Attachment:
         )
 
     def _found(self, logical: Address, physical: Address) -> None:
-        self._connect(Input.FOUND, logical, physical)
+        self._connect(AttachmentInput.FOUND, logical, physical)
 
-    def _connect(self, event: Input, logical: Address, physical: Address) -> None:
+    def _connect(self, event: AttachmentInput, logical: Address, physical: Address) -> None:
         state = Connecting()
         self._depart(event, state)
         state.waiter = self._services.pool.get(logical, physical, self._connected, self._attempt_failed)
@@ -362,7 +362,7 @@ class Attachment:
     def _connected(self, connection: Connection) -> None:
         owner = self._owner
         state = Opening(connection, -1)
-        self._move(Input.CONNECTED, state)
+        self._move(AttachmentInput.CONNECTED, state)
         # Register before the command leaves, so that a loss in between reaches the owner (HAND-11).
         connection.register(owner)
         state.request_id = self._services.requests.send(
@@ -384,7 +384,7 @@ class Attachment:
             self._queue(state)
             return
         attached = Attached(connection)
-        self._move(Input.OPENED, attached)
+        self._move(AttachmentInput.OPENED, attached)
         self._owner.on_opened(connection, reply)
         if self.state is attached:  # else the answer was invalid, and the owner closed the connection
             self.was_attached = True
@@ -400,7 +400,7 @@ class Attachment:
     def _queue(self, state: Opening) -> None:
         """Wait without a limit until the broker grants exclusive access."""
         if not isinstance(state, Queued):
-            self._move(Input.QUEUED, Queued(state.connection, state.request_id))
+            self._move(AttachmentInput.QUEUED, Queued(state.connection, state.request_id))
             self._give_up_at.clear()
         self._services.requests.wait_on(
             state.connection, state.request_id, self._opened, self._refused, reply=self._owner.open_reply
@@ -434,7 +434,7 @@ class Attachment:
 
     def _back_off(self, cause: PulsarError) -> None:
         lost = isinstance(self.state, Attached)
-        self._depart(Input.RETRY, BackingOff(cause))
+        self._depart(AttachmentInput.RETRY, BackingOff(cause))
         self.redirection.waited()
         now = self._context.now
         wait = self._backoff.next(now)
@@ -447,9 +447,9 @@ class Attachment:
 
     def _retry(self) -> None:
         if self._not_partitioned:
-            self._look_up(Input.LOOK_UP_AGAIN)
+            self._look_up(AttachmentInput.LOOK_UP_AGAIN)
         else:
-            self._check_partitions(Input.CHECK_AGAIN)
+            self._check_partitions(AttachmentInput.CHECK_AGAIN)
 
     def _creation_timed_out(self) -> None:
         """The first opening did not succeed within the operation timeout (rules PROD-07, PROD-25)."""
@@ -463,7 +463,7 @@ class Attachment:
         self.give_up(not_ready(f"{self._owner.kind} on {self._topic}", seconds, self.last_error))
 
     def _give_up(self, error: PulsarError) -> None:
-        self._depart(Input.GIVE_UP, Failed(error))
+        self._depart(AttachmentInput.GIVE_UP, Failed(error))
         self._over()
         self._owner.on_failed(error)
         self._ended(self._owner.handle, error)
@@ -509,7 +509,7 @@ class Attachment:
         if route is None:
             self._back_off(cause)
         else:
-            self._connect(Input.ASSIGNED, *route)
+            self._connect(AttachmentInput.ASSIGNED, *route)
             self._tell_of_retry(cause, 0, lost)
 
     def _detached(self, cause: PulsarError) -> None:
@@ -520,7 +520,7 @@ class Attachment:
 
     def _tell_broker(self, connection: Connection) -> None:
         state = Closing(connection, -1)
-        self._move(Input.TELL_BROKER, state)
+        self._move(AttachmentInput.TELL_BROKER, state)
         self._over()
         state.request_id = self._services.requests.send(
             connection, self._owner.close_command, self._closed, self._closed
@@ -528,7 +528,7 @@ class Attachment:
 
     def _closed(self, _answer: object) -> None:
         """Closed, by any answer, a timeout, or the loss of the connection (PROD-53, CONS-51)."""
-        self._depart(Input.ANSWERED, Closed())
+        self._depart(AttachmentInput.ANSWERED, Closed())
         self._owner.on_closed()
         self._ended(self._owner.handle, None)
 
@@ -543,7 +543,7 @@ class Attachment:
 
     # --- moving ---
 
-    def _depart(self, event: Input, following: State) -> None:
+    def _depart(self, event: AttachmentInput, following: AttachmentState) -> None:
         """Enter the next state, after cancelling the requests and registrations of the current state."""
         TRANSITIONS.check(self.state, event, following)
         match self.state:
@@ -561,7 +561,7 @@ class Attachment:
         self.state = following
         self.since = self._context.now
 
-    def _move(self, event: Input, following: State) -> None:
+    def _move(self, event: AttachmentInput, following: AttachmentState) -> None:
         TRANSITIONS.check(self.state, event, following)
         self.state = following
         self.since = self._context.now

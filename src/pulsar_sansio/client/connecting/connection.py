@@ -96,10 +96,10 @@ class Closed:
     cause: PulsarError
 
 
-State = Opening | Authenticating | Handshaking | Ready | Closed
+ConnectionState = Opening | Authenticating | Handshaking | Ready | Closed
 
 
-class Input(Enum):
+class ConnectionInput(Enum):
     OPENED = auto()
     CREDENTIALS_WANTED = auto()
     CONNECTED = auto()
@@ -109,14 +109,14 @@ class Input(Enum):
 TRANSITIONS = Transitions(
     "connection",
     {
-        (Opening, Input.OPENED): Handshaking,
-        (Opening, Input.CREDENTIALS_WANTED): Authenticating,
-        (Authenticating, Input.OPENED): Handshaking,
-        (Authenticating, Input.CLOSE): Closed,
-        (Opening, Input.CLOSE): Closed,
-        (Handshaking, Input.CONNECTED): Ready,
-        (Handshaking, Input.CLOSE): Closed,
-        (Ready, Input.CLOSE): Closed,
+        (Opening, ConnectionInput.OPENED): Handshaking,
+        (Opening, ConnectionInput.CREDENTIALS_WANTED): Authenticating,
+        (Authenticating, ConnectionInput.OPENED): Handshaking,
+        (Authenticating, ConnectionInput.CLOSE): Closed,
+        (Opening, ConnectionInput.CLOSE): Closed,
+        (Handshaking, ConnectionInput.CONNECTED): Ready,
+        (Handshaking, ConnectionInput.CLOSE): Closed,
+        (Ready, ConnectionInput.CLOSE): Closed,
     },
 )
 
@@ -183,7 +183,7 @@ class Connection:
         self.physical = physical
         """The address to connect to; only a proxy makes it differ from the logical one (rule POOL-04)."""
         self.credentials = CredentialExchange(context, link, logical, services.config.authentication_method)
-        self.state: State = Opening()
+        self.state: ConnectionState = Opening()
         self.ready = False
         self.was_ready = False
         self.protocol_version = 0
@@ -264,7 +264,7 @@ class Connection:
         """
         if isinstance(self.state, Closed):
             return
-        TRANSITIONS.check(self.state, Input.CLOSE, closed := Closed(cause))
+        TRANSITIONS.check(self.state, ConnectionInput.CLOSE, closed := Closed(cause))
         self.state = closed
         self.ready = False
         self._ended = True
@@ -311,12 +311,12 @@ class Connection:
         if self.credentials.method is None:
             self._connect(Secret(b""))
         else:
-            TRANSITIONS.check(self.state, Input.CREDENTIALS_WANTED, following := Authenticating())
+            TRANSITIONS.check(self.state, ConnectionInput.CREDENTIALS_WANTED, following := Authenticating())
             self.state = following
             self.credentials.begin(self._connect)
 
     def _connect(self, credentials: Secret) -> None:
-        TRANSITIONS.check(self.state, Input.OPENED, following := Handshaking())
+        TRANSITIONS.check(self.state, ConnectionInput.OPENED, following := Handshaking())
         self.state = following
         connect = proto.CommandConnect(
             client_version=CLIENT_VERSION,
@@ -407,7 +407,7 @@ class Connection:
         return {kind: getattr(self, name) for kind, name in _legal_in(state)}
 
     def _on_connected(self, command: Any) -> None:
-        TRANSITIONS.check(self.state, Input.CONNECTED, following := Ready())
+        TRANSITIONS.check(self.state, ConnectionInput.CONNECTED, following := Ready())
         self.state = following
         self.ready = self.was_ready = True
         self.protocol_version = min(command.protocol_version, PROTOCOL_VERSION)
@@ -549,6 +549,6 @@ class Connection:
         self._services.requests.refuse(self, command.request_id, error)
 
 
-def _unexpected(kind: int, state: State) -> str:
+def _unexpected(kind: int, state: ConnectionState) -> str:
     name = Command.Type.Name(Command.Type.ValueType(kind))
     return f"the broker sent {name} while the connection was {type(state).__name__}"

@@ -57,10 +57,10 @@ class Ended:
     """The exchange has an outcome, or was abandoned."""
 
 
-State = Opening | Authenticating | Asking | Ended
+HttpExchangeState = Opening | Authenticating | Asking | Ended
 
 
-class Input(Enum):
+class HttpExchangeInput(Enum):
     CREDENTIALS_WANTED = auto()
     ASK = auto()
     END = auto()
@@ -69,12 +69,12 @@ class Input(Enum):
 TRANSITIONS = Transitions(
     "HTTP exchange",
     {
-        (Opening, Input.CREDENTIALS_WANTED): Authenticating,
-        (Opening, Input.ASK): Asking,
-        (Opening, Input.END): Ended,
-        (Authenticating, Input.ASK): Asking,
-        (Authenticating, Input.END): Ended,
-        (Asking, Input.END): Ended,
+        (Opening, HttpExchangeInput.CREDENTIALS_WANTED): Authenticating,
+        (Opening, HttpExchangeInput.ASK): Asking,
+        (Opening, HttpExchangeInput.END): Ended,
+        (Authenticating, HttpExchangeInput.ASK): Asking,
+        (Authenticating, HttpExchangeInput.END): Ended,
+        (Asking, HttpExchangeInput.END): Ended,
     },
 )
 
@@ -122,7 +122,7 @@ class HttpExchange:
         self.link = context.new_link()
         self.physical = url.address
         self.ready = False
-        self.state: State = Opening()
+        self.state: HttpExchangeState = Opening()
         with_credentials = None if method in _WITHOUT_HEADER else method
         self.credentials = CredentialExchange(context, self.link, url.address, with_credentials)
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEADERS)
@@ -149,7 +149,7 @@ class HttpExchange:
         if self.credentials.method is None:
             self._ask(None)
         else:
-            self._move(Input.CREDENTIALS_WANTED, Authenticating())
+            self._move(HttpExchangeInput.CREDENTIALS_WANTED, Authenticating())
             self.credentials.begin(self._ask)
 
     def receive(self, data: bytes) -> None:
@@ -201,7 +201,7 @@ class HttpExchange:
             text = "the credentials or the host have characters that no HTTP header can carry"
             self.close(CredentialsFailed(text))
             return
-        self._move(Input.ASK, Asking())
+        self._move(HttpExchangeInput.ASK, Asking())
         self.ready = True
         self._unwritten = [self._http.send(request) or b"", self._http.send(h11.EndOfMessage()) or b""]
         self._timer.set(self._context.now + self._services.durations.operation_timeout)
@@ -256,7 +256,7 @@ class HttpExchange:
             self.close(TimedOut(text))
 
     def _end(self, reason: str, *, already_gone: bool) -> None:
-        self._move(Input.END, Ended())
+        self._move(HttpExchangeInput.END, Ended())
         self.ready = False
         self._timer.clear()
         self.credentials.cleared()
@@ -264,6 +264,6 @@ class HttpExchange:
             self._context.emit(Disconnect(self.link, reason))
         self._services.links.ended(self, already_gone=already_gone)
 
-    def _move(self, event: Input, following: State) -> None:
+    def _move(self, event: HttpExchangeInput, following: HttpExchangeState) -> None:
         TRANSITIONS.check(self.state, event, following)
         self.state = following

@@ -100,10 +100,10 @@ class Over:
     pass
 
 
-State = Opening | Ready | Failing | Unsubscribing | Closing | Over
+MultiTopicsState = Opening | Ready | Failing | Unsubscribing | Closing | Over
 
 
-class Input(Enum):
+class MultiTopicsInput(Enum):
     """The events that change the state of a consumer of several topics."""
 
     ALL_READY = auto()
@@ -117,17 +117,17 @@ class Input(Enum):
 TRANSITIONS = Transitions(
     "consumer of several topics",
     {
-        (Opening, Input.ALL_READY): Ready,
-        (Opening, Input.MEMBER_FAILED): Failing,
-        (Opening, Input.CLOSE): Closing,
-        (Ready, Input.UNSUBSCRIBE): Unsubscribing,
-        (Ready, Input.CLOSE): Closing,
-        (Ready, Input.ALL_GONE): Over,
-        (Unsubscribing, Input.REFUSED): Ready,
-        (Unsubscribing, Input.CLOSE): Closing,
-        (Unsubscribing, Input.ALL_GONE): Over,
-        (Failing, Input.ALL_GONE): Over,
-        (Closing, Input.ALL_GONE): Over,
+        (Opening, MultiTopicsInput.ALL_READY): Ready,
+        (Opening, MultiTopicsInput.MEMBER_FAILED): Failing,
+        (Opening, MultiTopicsInput.CLOSE): Closing,
+        (Ready, MultiTopicsInput.UNSUBSCRIBE): Unsubscribing,
+        (Ready, MultiTopicsInput.CLOSE): Closing,
+        (Ready, MultiTopicsInput.ALL_GONE): Over,
+        (Unsubscribing, MultiTopicsInput.REFUSED): Ready,
+        (Unsubscribing, MultiTopicsInput.CLOSE): Closing,
+        (Unsubscribing, MultiTopicsInput.ALL_GONE): Over,
+        (Failing, MultiTopicsInput.ALL_GONE): Over,
+        (Closing, MultiTopicsInput.ALL_GONE): Over,
     },
 )
 
@@ -150,7 +150,7 @@ class MultiTopicsConsumer:
         context = services.context
         self.handle = handle
         self.spec = spec
-        self.state: State = Opening()
+        self.state: MultiTopicsState = Opening()
         self.counters = ArrivalCounters()
         """The counters of all topics together."""
         policy = spec.batch_receive
@@ -279,7 +279,7 @@ class MultiTopicsConsumer:
             why = "unsubscribe needs all topics to be connected, and some are not at the moment"
             self._context.emit(RequestFailed(request, ConnectionLost(why)))
             return
-        self._move(Input.UNSUBSCRIBE, Unsubscribing(request))
+        self._move(MultiTopicsInput.UNSUBSCRIBE, Unsubscribing(request))
         self._growth.cancel_queries()  # a partition that joined now would stay subscribed
         members = list(self._members.by_topic.values())
 
@@ -295,14 +295,14 @@ class MultiTopicsConsumer:
             if isinstance(outcome, RequestDone) and self._members.alive:
                 # A member that its broker has closed meanwhile may still be closing. The application is told
                 # first that the request is done.
-                self._move(Input.CLOSE, Closing(True))
+                self._move(MultiTopicsInput.CLOSE, Closing(True))
                 self._close_all()
             elif isinstance(outcome, RequestDone):
                 self._stop()
                 self._over(None)
             else:
                 unopened = self.state.unopened
-                self._move(Input.REFUSED, Ready())
+                self._move(MultiTopicsInput.REFUSED, Ready())
                 for topic in unopened:
                     self._not_opened(topic)
                 self._end_if_all_have()
@@ -329,7 +329,7 @@ class MultiTopicsConsumer:
             for member in list(self._members.alive):
                 member.consumer.attachment.close()
         elif isinstance(self.state, Opening | Ready | Unsubscribing):
-            self._move(Input.CLOSE, Closing(not isinstance(self.state, Opening)))
+            self._move(MultiTopicsInput.CLOSE, Closing(not isinstance(self.state, Opening)))
             self._close_all()
 
     @property
@@ -378,7 +378,7 @@ class MultiTopicsConsumer:
 
     def fail_opening(self, error: PulsarError) -> None:
         """One topic cannot be opened, or the topics of the pattern are not known: close the others."""
-        self._move(Input.MEMBER_FAILED, Failing(error))
+        self._move(MultiTopicsInput.MEMBER_FAILED, Failing(error))
         self._close_all()
 
     def on_member_ready(self, member: Member) -> None:
@@ -408,7 +408,7 @@ class MultiTopicsConsumer:
         """Become ready when all topics are opened. The application is told of messages only from now on."""
         if not all(topic.opened for topic in self._topics.values()):
             return
-        self._move(Input.ALL_READY, Ready())
+        self._move(MultiTopicsInput.ALL_READY, Ready())
         self._context.emit(ConsumerReady(self.handle, self._topics_in_words()))
         self._attachment.on_ready(each.detached for each in self._members.alive)
         if self.queue.available:
@@ -523,7 +523,7 @@ class MultiTopicsConsumer:
     def _over(self, error: PulsarError | None) -> None:
         """The one end of the whole."""
         state = self.state
-        self._move(Input.ALL_GONE, Over())
+        self._move(MultiTopicsInput.ALL_GONE, Over())
         if self._batch_receive is not None:
             self._batch_receive.end(error or ClosedError(f"the {self._called} was closed"))
         match state:
@@ -537,7 +537,7 @@ class MultiTopicsConsumer:
                 self._context.emit(Closed(self.handle, error))
         self._services.ended(self.handle, error)
 
-    def _move(self, event: Input, following: State) -> None:
+    def _move(self, event: MultiTopicsInput, following: MultiTopicsState) -> None:
         TRANSITIONS.check(self.state, event, following)
         self.state = following
 

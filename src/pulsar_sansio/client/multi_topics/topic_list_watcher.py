@@ -65,10 +65,10 @@ class Watching:
     connection: Connection
 
 
-State = Idle | Finding | Connecting | Asking | Watching
+WatcherState = Idle | Finding | Connecting | Asking | Watching
 
 
-class Input(Enum):
+class WatcherInput(Enum):
     BEGIN = auto()
     FOUND = auto()
     CONNECTED = auto()
@@ -79,14 +79,14 @@ class Input(Enum):
 TRANSITIONS = Transitions(
     "watch of a pattern",
     {
-        (Idle, Input.BEGIN): Finding,
-        (Finding, Input.FOUND): Connecting,
-        (Connecting, Input.CONNECTED): Asking,
-        (Asking, Input.ACCEPTED): Watching,
-        (Finding, Input.STOP): Idle,
-        (Connecting, Input.STOP): Idle,
-        (Asking, Input.STOP): Idle,
-        (Watching, Input.STOP): Idle,
+        (Idle, WatcherInput.BEGIN): Finding,
+        (Finding, WatcherInput.FOUND): Connecting,
+        (Connecting, WatcherInput.CONNECTED): Asking,
+        (Asking, WatcherInput.ACCEPTED): Watching,
+        (Finding, WatcherInput.STOP): Idle,
+        (Connecting, WatcherInput.STOP): Idle,
+        (Asking, WatcherInput.STOP): Idle,
+        (Watching, WatcherInput.STOP): Idle,
     },
 )
 
@@ -116,7 +116,7 @@ class TopicListWatcher:
 
     def __init__(self, services: Services, wire_id: int, pattern: TopicsPattern, owner: Owner) -> None:
         context = services.context
-        self.state: State = Idle()
+        self.state: WatcherState = Idle()
         self.wire_id = wire_id
         self._context = context
         self._services = services
@@ -139,7 +139,7 @@ class TopicListWatcher:
             self._refused = True  # a broker cannot be looked up by such a name
             return
         state = Finding()
-        self._move(Input.BEGIN, state)
+        self._move(WatcherInput.BEGIN, state)
         state.query = self._services.lookup.find(name, self._found, self._failed)
 
     def close(self) -> None:
@@ -152,7 +152,7 @@ class TopicListWatcher:
 
     def _found(self, logical: Address, physical: Address) -> None:
         state = Connecting()
-        self._move(Input.FOUND, state)
+        self._move(WatcherInput.FOUND, state)
         state.waiter = self._services.pool.get(logical, physical, self._connected, self._failed)
 
     def _connected(self, connection: Connection) -> None:
@@ -160,7 +160,7 @@ class TopicListWatcher:
             self._stop()  # the next `ensure` may find a broker that supports watchers
             return
         state = Asking(connection, -1)
-        self._move(Input.CONNECTED, state)
+        self._move(WatcherInput.CONNECTED, state)
         connection.watchers[self.wire_id] = self
         known = self._owner.watched_hash()
 
@@ -175,7 +175,7 @@ class TopicListWatcher:
             return encode_command(_Command.WATCH_TOPIC_LIST, command)
 
         def accepted(answer: Any) -> None:
-            self._move(Input.ACCEPTED, Watching(connection))
+            self._move(WatcherInput.ACCEPTED, Watching(connection))
             if answer.topics_hash != known:
                 self._owner.on_watched_list(answer.topic)
             self._owner.on_watched()
@@ -222,7 +222,7 @@ class TopicListWatcher:
                 connection.watchers.pop(self.wire_id, None)
             case Watching(connection):
                 connection.watchers.pop(self.wire_id, None)
-        self._move(Input.STOP, Idle())
+        self._move(WatcherInput.STOP, Idle())
 
     def _tell_closed(self, connection: Connection) -> None:
         """Send the close; the broker's answer changes nothing."""
@@ -233,7 +233,7 @@ class TopicListWatcher:
 
         self._services.requests.send(connection, encode, _ignore, _ignore)
 
-    def _move(self, event: Input, following: State) -> None:
+    def _move(self, event: WatcherInput, following: WatcherState) -> None:
         TRANSITIONS.check(self.state, event, following)
         self.state = following
 

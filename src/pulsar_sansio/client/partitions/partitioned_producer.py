@@ -77,10 +77,10 @@ class Over:
     pass
 
 
-State = Opening | Ready | Failing | Closing | Over
+PartitionedProducerState = Opening | Ready | Failing | Closing | Over
 
 
-class Input(Enum):
+class PartitionedProducerInput(Enum):
     """The events that move a partitioned producer from state to state."""
 
     ALL_READY = auto()
@@ -92,13 +92,13 @@ class Input(Enum):
 TRANSITIONS = Transitions(
     "partitioned producer",
     {
-        (Opening, Input.ALL_READY): Ready,
-        (Opening, Input.PARTITION_FAILED): Failing,
-        (Opening, Input.CLOSE): Closing,
-        (Ready, Input.CLOSE): Closing,
-        (Ready, Input.ALL_GONE): Over,
-        (Failing, Input.ALL_GONE): Over,
-        (Closing, Input.ALL_GONE): Over,
+        (Opening, PartitionedProducerInput.ALL_READY): Ready,
+        (Opening, PartitionedProducerInput.PARTITION_FAILED): Failing,
+        (Opening, PartitionedProducerInput.CLOSE): Closing,
+        (Ready, PartitionedProducerInput.CLOSE): Closing,
+        (Ready, PartitionedProducerInput.ALL_GONE): Over,
+        (Failing, PartitionedProducerInput.ALL_GONE): Over,
+        (Closing, PartitionedProducerInput.ALL_GONE): Over,
     },
 )
 
@@ -118,7 +118,7 @@ class PartitionedProducer:
         context = services.context
         self.handle = handle
         self.topic = TopicName.parse(spec.topic)
-        self.state: State = Opening(taken.give_up_at)
+        self.state: PartitionedProducerState = Opening(taken.give_up_at)
         self._context = context
         self._services = services
         self.spec = spec
@@ -190,7 +190,7 @@ class PartitionedProducer:
             for partition in list(self._alive):
                 partition.producer.attachment.close()
         elif isinstance(self.state, Opening | Ready):
-            self._move(Input.CLOSE, Closing(isinstance(self.state, Ready)))
+            self._move(PartitionedProducerInput.CLOSE, Closing(isinstance(self.state, Ready)))
             self._close_all(None)
 
     def statistics(self) -> ProducerStatistics:
@@ -312,7 +312,7 @@ class PartitionedProducer:
         if self._missing:
             return
         if isinstance(self.state, Opening):
-            self._move(Input.ALL_READY, Ready())
+            self._move(PartitionedProducerInput.ALL_READY, Ready())
             self._context.emit(ProducerReady(self.handle, name, self._last_sequence_id, str(self.topic)))
             self._attachment.on_ready(each.detached for each in self._alive)
         elif self._growth:
@@ -406,7 +406,7 @@ class PartitionedProducer:
         match self.state:
             case Opening():
                 assert error is not None
-                self._move(Input.PARTITION_FAILED, Failing(error))
+                self._move(PartitionedProducerInput.PARTITION_FAILED, Failing(error))
                 self._close_all(error)
             case Ready():
                 self._lost(partition, error)
@@ -431,7 +431,7 @@ class PartitionedProducer:
             self._stop_updates()
             for each in self._growth:
                 each.producer.close(error)
-            self._move(Input.ALL_GONE, Over())
+            self._move(PartitionedProducerInput.ALL_GONE, Over())
             self._context.emit(Closed(self.handle, error))
             self._services.ended(self.handle, error)
         else:
@@ -456,7 +456,7 @@ class PartitionedProducer:
         state = self.state
         if self._alive or isinstance(state, Over):
             return
-        self._move(Input.ALL_GONE, Over())
+        self._move(PartitionedProducerInput.ALL_GONE, Over())
         match state:
             case Failing(error):
                 self._context.emit(ProducerFailed(self.handle, error))
@@ -471,6 +471,6 @@ class PartitionedProducer:
                     self._context.emit(ProducerFailed(self.handle, closed))
                 self._services.ended(self.handle, None)
 
-    def _move(self, event: Input, following: State) -> None:
+    def _move(self, event: PartitionedProducerInput, following: PartitionedProducerState) -> None:
         TRANSITIONS.check(self.state, event, following)
         self.state = following
