@@ -4,11 +4,11 @@ from typing import Any
 
 from pulsar_sansio.client.attaching import attachment as attachment_module
 from pulsar_sansio.client.attaching.attachment import Attached, Attachment, Closing, Opening
-from pulsar_sansio.client.attaching.refusal_policy import Decision
 from pulsar_sansio.client.connecting.connection import Connection
 from pulsar_sansio.client.connecting.links import Links
 from pulsar_sansio.client.connecting.lookup_queue import LookupQueue
 from pulsar_sansio.client.connecting.pool import Pool
+from pulsar_sansio.client.connecting.refusal_policy import Decision
 from pulsar_sansio.client.connecting.requests import Requests
 from pulsar_sansio.client.lookup.binary_lookup import BinaryLookup
 from pulsar_sansio.core.backoff import Backoff

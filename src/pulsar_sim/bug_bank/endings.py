@@ -9,8 +9,8 @@ from pulsar_sansio.client.acknowledging.ack_grouping import AckGrouping
 from pulsar_sansio.client.acknowledging.ack_tracker import AckTracker
 from pulsar_sansio.client.attaching.attachment import Attached, Attachment, BackingOff
 from pulsar_sansio.client.attaching.redirection import Redirection
-from pulsar_sansio.client.attaching.refusal_policy import Decision
 from pulsar_sansio.client.connecting.connection import Connection
+from pulsar_sansio.client.connecting.refusal_policy import Decision
 from pulsar_sansio.client.producing.producer import Producer
 from pulsar_sansio.model.errors import ServerError
 

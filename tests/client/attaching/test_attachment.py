@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_sansio.client.attaching import attachment as module
 from pulsar_sansio.client.attaching.attachment import TRANSITIONS, Attachment, AttachmentInput
-from pulsar_sansio.client.attaching.refusal_policy import REFUSALS, Decision
+from pulsar_sansio.client.connecting.refusal_policy import REFUSALS, Decision
 from pulsar_sansio.client.consuming.consumer import Consumer
 from pulsar_sansio.client.outputs import (
     Attached,

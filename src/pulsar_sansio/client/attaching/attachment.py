@@ -26,11 +26,11 @@ from ...model.service_url import Address
 from ...model.topic_name import TopicName
 from ..connecting.connection import Connection
 from ..connecting.pool import Waiter
+from ..connecting.refusal_policy import Decision, decide, not_ready
 from ..connecting.services import Services
 from ..outputs import Retrying
 from .attachment_owner import AttachmentOwner
 from .redirection import Redirection
-from .refusal_policy import Decision, decide, not_ready
 
 if TYPE_CHECKING:
     from ..lookup.questions import Query

@@ -6,7 +6,7 @@ The attachment asks the owner for the commands to send, and reports each outcome
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from ...model.errors import PulsarError
-from .refusal_policy import Decision
+from ..connecting.refusal_policy import Decision
 
 if TYPE_CHECKING:
     from ..connecting.connection import Connection

@@ -28,8 +28,8 @@ from ..acknowledging.acknowledgements import Acknowledgements
 from ..arrival.arrival import Arrival
 from ..arrival.chunk_assembly import ChunkAssembly
 from ..attaching.attachment import Attachment
-from ..attaching.refusal_policy import Decision
 from ..connecting.connection import Connection
+from ..connecting.refusal_policy import Decision
 from ..connecting.services import Services
 from ..counters import ArrivalCounters
 from ..delivery.batch_receive import BatchReceive

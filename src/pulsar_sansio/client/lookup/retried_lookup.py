@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core.backoff import Backoff
 from ...model.errors import PulsarError, TimedOut
-from ..attaching.refusal_policy import Decision, decide
+from ..connecting.refusal_policy import Decision, decide
 from ..connecting.services import Services
 from ..outputs import Retrying
 from .questions import Query

@@ -26,8 +26,8 @@ from ...model.topic_name import TopicName
 from ...wire import encode_command, proto
 from ..attaching.attachment import Attachment
 from ..attaching.explaining import route
-from ..attaching.refusal_policy import Decision
 from ..connecting.connection import Connection
+from ..connecting.refusal_policy import Decision
 from ..connecting.services import Services
 from ..outputs import Attached, Closed, Detached, ProducerFailed, ProducerReady
 from ..statistics import ProducerStatistics, SendLatency

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pulsar_sansio.client.attaching.refusal_policy import REFUSALS, Decision, decide, not_ready
+from pulsar_sansio.client.connecting.refusal_policy import REFUSALS, Decision, decide, not_ready
 from pulsar_sansio.model.errors import (
     AuthenticationError,
     BrokerError,
