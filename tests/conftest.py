@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import canary
 from tests.conformance import everywhere
 
 _not_run = pytest.StashKey[int]()
@@ -27,6 +28,7 @@ settings.load_profile("same")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(everywhere)
+    config.pluginmanager.register(canary)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

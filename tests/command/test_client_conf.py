@@ -10,9 +10,9 @@ import trio
 from pulsar_sansio import InvalidConfiguration, Secret
 from pulsar_trio import Basic, MutualTls, OAuth2, Token
 from pulsar_trio_command.client_conf import FileSettings, read_client_conf
+from tests.canary import CANARY
 
 PACKAGE = "org.apache.pulsar.client.impl.auth"
-SECRET = "canary-secret"
 
 
 def read(tmp_path: Path, *lines: str) -> FileSettings:
@@ -90,24 +90,24 @@ def test_other_settings_are_named_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "params",
-    [f"token:{SECRET}", SECRET, json.dumps({"token": SECRET}), "file:///{folder}/token"],
+    [f"token:{CANARY}", CANARY, json.dumps({"token": CANARY}), "file:///{folder}/token"],
 )
 def test_a_token(tmp_path: Path, params: str) -> None:
-    (tmp_path / "token").write_text(SECRET + "\n")
+    (tmp_path / "token").write_text(CANARY + "\n")
     params = params.replace("/{folder}", str(tmp_path))
     found = read(tmp_path, f"authPlugin={PACKAGE}.AuthenticationToken", f"authParams={params}")
     assert isinstance(found.authentication, Token)
-    assert credentials(found).reveal() == SECRET.encode()
-    assert SECRET not in repr(found)
+    assert credentials(found).reveal() == CANARY.encode()
+    assert CANARY not in repr(found)
 
 
 @pytest.mark.parametrize("name", ["userId", "username"])
 def test_a_user(tmp_path: Path, name: str) -> None:
-    params = json.dumps({name: "me", "password": SECRET})
+    params = json.dumps({name: "me", "password": CANARY})
     found = read(tmp_path, f"authPlugin={PACKAGE}.AuthenticationBasic", f"authParams={params}")
     assert isinstance(found.authentication, Basic)
-    assert credentials(found).reveal() == b"me:" + SECRET.encode()
-    assert SECRET not in repr(found)
+    assert credentials(found).reveal() == b"me:" + CANARY.encode()
+    assert CANARY not in repr(found)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_certificate(tmp_path: Path, params: str) -> None:
     assert (found.tls_certificate, found.tls_key) == ("/own.pem", "/own.key")
 
 
-INSIDE = {"client_id": "me", "client_secret": SECRET, "issuer_url": "https://issuer"}
+INSIDE = {"client_id": "me", "client_secret": CANARY, "issuer_url": "https://issuer"}
 DATA = "data:application/json;base64," + base64.b64encode(json.dumps(INSIDE).encode()).decode()
 
 
@@ -137,7 +137,7 @@ DATA = "data:application/json;base64," + base64.b64encode(json.dumps(INSIDE).enc
         ),
         ({"privateKey": DATA}, "OAuth2('https://issuer', client_id='me')"),
         (
-            {"client_id": "me", "client_secret": SECRET, "issuer_url": "https://issuer"},
+            {"client_id": "me", "client_secret": CANARY, "issuer_url": "https://issuer"},
             "OAuth2('https://issuer', client_id='me')",
         ),
     ],
@@ -158,7 +158,7 @@ def test_oauth2(tmp_path: Path, params: dict[str, str], shown: str) -> None:
         (["authPlugin=a.b.AuthenticationAthenz"], ":1: authPlugin: 'AuthenticationAthenz' is none of"),
         (["authPlugin=AuthenticationToken"], "token:TOKEN or file"),
         (["authPlugin=AuthenticationToken", "authParams=file://host/f"], ":2: authParams of .*file:///PATH"),
-        (["authPlugin=AuthenticationBasic", f"authParams=me:{SECRET}"], "AuthenticationBasic: a JSON object"),
+        (["authPlugin=AuthenticationBasic", f"authParams=me:{CANARY}"], "AuthenticationBasic: a JSON object"),
         (["authPlugin=AuthenticationBasic", 'authParams={"userId": "a"}'], "password is required"),
         (["authPlugin=AuthenticationBasic", 'authParams={"userId": 7, "password": "a"}'], "userId: a text"),
         (
@@ -175,4 +175,4 @@ def test_oauth2(tmp_path: Path, params: dict[str, str], shown: str) -> None:
 def test_an_error_names_the_line_and_no_secret(tmp_path: Path, lines: list[str], words: str) -> None:
     with pytest.raises(InvalidConfiguration, match=words) as caught:
         read(tmp_path, *lines)
-    assert SECRET not in str(caught.value)
+    assert CANARY not in str(caught.value)

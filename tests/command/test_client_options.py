@@ -11,8 +11,7 @@ from pulsar_sansio import InvalidConfiguration
 from pulsar_security import TlsConfig
 from pulsar_trio import Basic, MutualTls, OAuth2, Token
 from pulsar_trio_command.client_options import Connection, add_client_arguments, connection
-
-SECRET = "canary-secret"
+from tests.canary import CANARY
 
 
 def parsed(*arguments: str, **environment: str) -> Connection:
@@ -70,9 +69,9 @@ def test_the_files_of_tls(conf: str) -> None:
         "/k",
         "--tls-insecure-accept-any-certificate",
         "--tls-insecure-accept-any-host",
-        PULSAR_TLS_KEY_PASSWORD=SECRET,
+        PULSAR_TLS_KEY_PASSWORD=CANARY,
     ).options["tls"]
-    assert SECRET not in repr(everything)
+    assert CANARY not in repr(everything)
     assert everything == TlsConfig(
         trust="/t",
         certificate="/c",

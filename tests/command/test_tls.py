@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.canary import CANARY
 from tests.patience import PATIENCE
 from tests.security.certificates import Authority
 
@@ -90,7 +91,7 @@ def test_credentials_that_cannot_be_read_are_one_line(tmp_path: Path, authority:
         assert done.returncode == 1
         (line,) = done.stderr.splitlines()
         assert str(tmp_path / "token") in line
-        done = run(*PRODUCE, "--url", ready["url"], PULSAR_TOKEN="canary secret")
+        done = run(*PRODUCE, "--url", ready["url"], PULSAR_TOKEN=f"{CANARY} and more")
     assert done.returncode == 2
     assert "a token has spaces" in done.stderr
-    assert "canary" not in done.stderr
+    assert CANARY not in done.stderr

@@ -7,6 +7,7 @@ from typing import Any
 import pulsar
 import pytest
 
+from tests.canary import CANARY
 from tests.official.client import OPERATION_TIMEOUT, in_thread
 from tests.security.certificates import Authority
 from tests.trio.broker.identities import TOPIC, guarded_broker, token
@@ -43,7 +44,7 @@ async def test_a_token_and_a_password() -> None:
         for identity in (
             pulsar.AuthenticationToken(token()),
             pulsar.AuthenticationToken(lambda: token()),
-            pulsar.AuthenticationBasic("ada", "p"),
+            pulsar.AuthenticationBasic("ada", CANARY),
         ):
             assert await in_thread(use, broker.url, identity) == b"hello"
 

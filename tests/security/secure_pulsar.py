@@ -12,14 +12,15 @@ from typing import Any
 
 import jwt
 
+from tests.canary import CANARY
 from tests.patience import PATIENCE
 from tests.real_pulsar import Admin, RealPulsar
 from tests.real_pulsar.server import free_ports, standalone_conf
 from tests.security.certificates import Authority
 
-SECRET_KEY = b"0123456789abcdef0123456789abcdef"
-PASSWORD = "a password of the tests"
-PASSWORD_HASH = "$apr1$saltsalt$.9jjW8F.ysBm9T0WvHzo70"
+SECRET_KEY = f"{CANARY}-of-thirty-two-bytes".encode()[:32]
+PASSWORD = CANARY
+PASSWORD_HASH = "$apr1$saltsalt$NZzDyn8owYaHBLadvCiOj."
 """As `htpasswd` writes it (Apache's variant of MD5)."""
 
 PROVIDERS = "org.apache.pulsar.broker.authentication.AuthenticationProvider"
@@ -29,7 +30,7 @@ REFRESH_CHECK = 1
 
 def token_of(role: str, seconds: float | None = None, key: bytes = SECRET_KEY) -> str:
     """A token for a role, which expires after so many seconds."""
-    claims: dict[str, Any] = {"sub": role}
+    claims: dict[str, Any] = {"sub": role, "canary": CANARY}
     if seconds is not None:
         claims["exp"] = time() + seconds
     return jwt.encode(claims, key, algorithm="HS256")

@@ -16,18 +16,20 @@ from pulsar_trio import (
     TokenProvider,
     open_broker,
 )
+from tests.canary import CANARY
 
-KEY = b"k" * 64
+KEY = f"{CANARY}-of-sixty-four-bytes".ljust(64, "-").encode()
 """The secret key of all tokens here."""
 
-HTPASSWD = "ada:$apr1$12345678$XsuVNBMt1BhIqqVcUl6NI1\n"
-"""The user ada with the password p."""
+HTPASSWD = "ada:$apr1$12345678$eLJRD0q0YcLlLtJB1nH7i/\n"
+"""The user ada, whose password is the canary."""
 
 TOPIC = "persistent://public/default/t"
 
 
 def token(role: str | None = "ada", seconds: float | None = None, **claims: Any) -> str:
-    """Return a token for a role, which expires after so many seconds."""
+    """Return a token for a role, which expires after so many seconds. The canary is one of its claims."""
+    claims["canary"] = CANARY
     if role is not None:
         claims["sub"] = role
     if seconds is not None:

@@ -24,10 +24,9 @@ from pulsar_trio import (
     open_broker,
     open_client,
 )
+from tests.canary import CANARY
 from tests.security.certificates import Authority
 from tests.trio.broker.identities import HTPASSWD, KEY, TOPIC, authentication, guarded_broker, token
-
-SECRET = "canary-of-secrets"
 
 
 async def works(client: Client) -> None:
@@ -53,7 +52,7 @@ async def test_a_token_from_a_text_a_file_and_functions(tmp_path: Path) -> None:
 
 async def test_a_user_with_a_password() -> None:
     async with guarded_broker() as broker:
-        async with open_client(broker.url, authentication=Basic("ada", "p")) as client:
+        async with open_client(broker.url, authentication=Basic("ada", CANARY)) as client:
             await works(client)
 
 
@@ -77,8 +76,8 @@ async def test_a_certificate_is_the_role(tmp_path: Path) -> None:
         Token(token(seconds=-1)),
         Token(token("")),
         Token("not-a-token"),
-        Basic("ada", SECRET),
-        Basic("eve", "p"),
+        Basic("ada", "wrong"),
+        Basic("eve", CANARY),
         None,
     ],
     ids=repr,
@@ -183,7 +182,7 @@ async def test_a_renewal_that_fails_ends_the_connection_and_the_next_one_works()
         nonlocal asked
         asked += 1
         if asked == 2:
-            raise RuntimeError(SECRET)
+            raise RuntimeError(CANARY)
         if asked == 3:
             again.set()
         return token(seconds=1 if asked == 1 else None)
@@ -229,8 +228,8 @@ async def test_no_secret_is_in_logs_reprs_exceptions_or_pickles(
 ) -> None:
     """The secrets are a token, a wrong token, a password, the hash of a password, and the secret key."""
     caplog.set_level(logging.DEBUG)
-    good, expired = token(canary=SECRET), token("eve", -5, canary=SECRET)
-    secrets = [good, expired, SECRET, HTPASSWD.partition(":")[2].strip(), KEY.decode()]
+    good, expired = token(), token("eve", -5)
+    secrets = [good, expired, CANARY, HTPASSWD.partition(":")[2].strip(), KEY.decode()]
     seen: list[str] = []
     settings = authentication()
     seen.append(repr(settings))
@@ -239,7 +238,7 @@ async def test_no_secret_is_in_logs_reprs_exceptions_or_pickles(
     async with open_broker(authentication=settings) as broker:
         broker.grant("public/default", "ada", "produce", "consume")
         seen += [repr(broker), repr(broker._driver.machine.config)]
-        for identity in (Token(good), Token(expired), Token(SECRET), Basic("ada", SECRET)):
+        for identity in (Token(good), Token(expired), Token(CANARY), Basic("eve", CANARY)):
             seen.append(repr(identity))
             with pytest.raises(TypeError):
                 pickle.dumps(identity)

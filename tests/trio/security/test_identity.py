@@ -25,9 +25,9 @@ from pulsar_trio.client.driver import Driver
 from pulsar_trio.client.options import client_config
 from pulsar_trio.security.identity import Identity
 from pulsar_trio.transport.background import background
+from tests.canary import CANARY
 
 BROKER = Address("broker", 6650)
-CANARY = "canary-in-the-coal-mine"
 
 
 def wanted(method: str = "token", challenge: bytes | None = None, link: int = 1) -> CredentialsWanted:

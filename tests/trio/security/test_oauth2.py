@@ -10,10 +10,9 @@ import trio
 import trio.testing
 
 from pulsar_trio import CredentialsFailed, InvalidConfiguration, OAuth2, Secret
+from tests.canary import CANARY
 
 from .issuer import LocalIssuer, open_issuer
-
-SECRET = "canary-secret"
 
 
 @pytest.fixture
@@ -23,7 +22,7 @@ async def issuer() -> AsyncIterator[LocalIssuer]:
 
 
 def by_id(issuer: LocalIssuer, **options: object) -> OAuth2:
-    return OAuth2(issuer.url, client_id="worker", client_secret=SECRET, **options)  # type: ignore[arg-type]
+    return OAuth2(issuer.url, client_id="worker", client_secret=CANARY, **options)  # type: ignore[arg-type]
 
 
 async def token(method: OAuth2) -> bytes:
@@ -35,7 +34,7 @@ async def failure(method: OAuth2) -> str:
     with pytest.raises(CredentialsFailed) as caught:
         await method.credentials("broker")
     error: BaseException | None = caught.value
-    assert SECRET not in "".join(traceback.format_exception(error))
+    assert CANARY not in "".join(traceback.format_exception(error))
     while error is not None:
         assert type(error).__module__.partition(".")[0] not in ("httpx2", "json")
         error = error.__cause__ or error.__context__
@@ -52,7 +51,7 @@ async def test_the_request_has_what_the_client_was_given(issuer: LocalIssuer) ->
         {
             "grant_type": "client_credentials",
             "client_id": "worker",
-            "client_secret": SECRET,
+            "client_secret": CANARY,
             "audience": "urn:broker",
             "scope": "a b",
         }
@@ -68,7 +67,7 @@ async def test_metadata_of_an_authorization_server(issuer: LocalIssuer) -> None:
 
 async def test_metadata_of_an_issuer_with_a_path(issuer: LocalIssuer) -> None:
     """RFC 8414 puts its well-known path before the path of the issuer."""
-    method = OAuth2(f"{issuer.url}/realm/", client_id="worker", client_secret=SECRET)
+    method = OAuth2(f"{issuer.url}/realm/", client_id="worker", client_secret=CANARY)
     await failure(method)
     paths = [path for path, _ in issuer.asked]
     assert paths == [
@@ -176,7 +175,7 @@ async def test_the_time_for_repetitions_is_limited_by_option_and_caller(issuer: 
 
 
 async def test_an_issuer_that_does_not_listen_or_answer(issuer: LocalIssuer) -> None:
-    nothing = OAuth2("http://127.0.0.1:1", client_id="worker", client_secret=SECRET, timeout=0.3)
+    nothing = OAuth2("http://127.0.0.1:1", client_id="worker", client_secret=CANARY, timeout=0.3)
     assert "127.0.0.1:1" in await failure(nothing)
     issuer.tokens()
     issuer.pause = 5
@@ -186,14 +185,14 @@ async def test_an_issuer_that_does_not_listen_or_answer(issuer: LocalIssuer) -> 
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ((401, {"error": "invalid_client", "error_description": SECRET}), "invalid_client (status 401)"),
-        ((400, {"error": f"you sent {SECRET}"}), "status 400"),
+        ((401, {"error": "invalid_client", "error_description": CANARY}), "invalid_client (status 401)"),
+        ((400, {"error": f"you sent {CANARY}"}), "status 400"),
         ((302, {}), "status 302"),
         ((404, {}), "is not there"),
         ((200, b"not JSON"), "no JSON object"),
         ((200, b"x" * 300_000), "no JSON object"),
-        ((200, {"token": SECRET}), "has no token"),
-        ((200, {"access_token": f"{SECRET} with spaces"}), "has no token"),
+        ((200, {"token": CANARY}), "has no token"),
+        ((200, {"access_token": f"{CANARY} with spaces"}), "has no token"),
         ((200, {"access_token": 1}), "has no token"),
     ],
 )
@@ -227,7 +226,7 @@ async def test_a_credentials_file_that_cannot_be_used(tmp_path: Path, content: s
     file.write_text(content)
     with pytest.raises(InvalidConfiguration, match=words) as caught:
         await OAuth2(credentials=file).credentials("broker")
-    assert SECRET not in str(caught.value)
+    assert CANARY not in str(caught.value)
 
 
 def test_options_that_contradict_each_other() -> None:
@@ -243,10 +242,10 @@ def test_options_that_contradict_each_other() -> None:
     ):
         with pytest.raises(InvalidConfiguration) as caught:
             OAuth2(**wrong)
-        assert SECRET not in str(caught.value)
+        assert CANARY not in str(caught.value)
 
 
 def test_no_text_of_it_has_the_secret() -> None:
-    method = OAuth2("https://issuer", client_id="worker", client_secret=Secret(SECRET))
+    method = OAuth2("https://issuer", client_id="worker", client_secret=Secret(CANARY))
     assert repr(method) == "OAuth2('https://issuer', client_id='worker')"
     assert repr(OAuth2(credentials="file.json")) == "OAuth2(None, credentials='file.json')"
