@@ -12,7 +12,7 @@ from pulsar_sansio.client.outputs import (
     ProducerFailed,
     Receipts,
 )
-from pulsar_sansio.client.security.credential_exchange import MAX_CHALLENGE, REFRESH
+from pulsar_sansio.client.security.credential_exchange import MAX_CHALLENGE, MAX_CHALLENGES, REFRESH
 from pulsar_sansio.model.config import ProducerSpec
 from pulsar_sansio.model.errors import (
     AuthenticationError,
@@ -187,6 +187,41 @@ def test_a_challenge_that_cannot_be_answered_ends_the_link(frames: list[bytes], 
     script.feed(link, *frames)
     [reason] = [output.reason for output in script.said() if isinstance(output, Disconnect)]
     assert words in reason
+
+
+def answered_challenge(script: Script, link: int, number: int, data: bytes = REFRESH) -> None:
+    script.feed(link, challenge(data))
+    script.expect_one(CredentialsWanted)
+    provide(script, link, b"%d" % number)
+    assert script.sent(link, Command.AUTH_RESPONSE).response.auth_data == b"%d" % number
+
+
+def test_a_handshake_has_a_bounded_number_of_challenges() -> None:
+    """GAP-33, INV-N10: a broker cannot make the driver ask its issuer without end."""
+    script, link = connecting(connect_timeout=30.0)
+    script.expect_one(CredentialsWanted)
+    provide(script, link, b"one")
+    script.sent(link, Command.CONNECT)
+    for number in range(MAX_CHALLENGES):
+        answered_challenge(script, link, number, b"step")
+        script.advance(2)
+    script.feed(link, challenge(b"step"))
+    [reason] = [output.reason for output in script.said() if isinstance(output, Disconnect)]
+    assert "more than 10 AUTH_CHALLENGE in one handshake" in reason
+
+
+def test_renewals_are_bounded_by_time() -> None:
+    """INV-N10: ten a second, however long the connection lives."""
+    script, link, _ = producing()
+    for _ in range(3):
+        for number in range(MAX_CHALLENGES):
+            answered_challenge(script, link, number)
+        script.advance(1)
+    for number in range(MAX_CHALLENGES):
+        answered_challenge(script, link, number)
+    script.feed(link, challenge())
+    [reason] = [output.reason for output in script.said() if isinstance(output, Disconnect)]
+    assert "more than 10 AUTH_CHALLENGE within a second" in reason
 
 
 def test_a_challenge_to_a_client_without_credentials_is_the_error_of_the_producer() -> None:

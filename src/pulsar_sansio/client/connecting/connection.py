@@ -410,6 +410,7 @@ class Connection:
         TRANSITIONS.check(self.state, ConnectionInput.CONNECTED, following := Ready())
         self.state = following
         self.ready = self.was_ready = True
+        self.credentials.connected()
         self.protocol_version = min(command.protocol_version, PROTOCOL_VERSION)
         if command.max_message_size > 0:
             # The client may later allocate, and decompress to, the announced size; the config limits that
