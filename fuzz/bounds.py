@@ -13,6 +13,9 @@ from pulsar_sansio.broker.serving.lookups import MAX_NAME_LENGTH, MAX_PROPERTIES
 from pulsar_sansio.client.acknowledging.ack_tracker import MAX_OPEN_BATCHES
 from pulsar_sansio.client.connecting.connection import MAX_UNREAD_ANSWERS
 from pulsar_sansio.client.delivery.permits import MAX_BYTES_BEYOND_GRANT, MAX_ENTRIES_BEYOND_GRANT
+from pulsar_sansio.client.lookup.http_exchange import MAX_HEADERS
+from pulsar_sansio.client.lookup.http_lookup import MAX_EXCHANGES, MAX_LISTING
+from pulsar_sansio.client.security.credential_exchange import MAX_CHALLENGE
 from pulsar_sansio.wire import max_frame_size
 
 FIXED = 4 * 1024 * 1024
@@ -48,7 +51,10 @@ def fed_bound(fed: int, inflatable: int, limit: int) -> int:
 def client_bound(config: ClientConfig, consumers: Iterable[ConsumerSpec], links: int) -> int:
     """Bytes that brokers can make a client hold. `links`: connections at one time."""
     limit = max(config.max_message_size, config.max_announced_message_size)
-    held = FIXED + links * (FRAME_COPIES * max_frame_size(limit) + ANSWER_EXPANSION * MAX_UNREAD_ANSWERS)
+    link = FRAME_COPIES * max_frame_size(limit) + ANSWER_EXPANSION * MAX_UNREAD_ANSWERS + MAX_CHALLENGE
+    held = FIXED + links * link
+    if config.service_url.startswith("http"):
+        held += MAX_EXCHANGES * (MAX_HEADERS + EXPANSION * MAX_LISTING)
     for consumer in consumers:
         granted = consumer.receiver_queue_size * limit
         beyond = min(MAX_ENTRIES_BEYOND_GRANT * limit, MAX_BYTES_BEYOND_GRANT + limit)

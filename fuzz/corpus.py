@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from pathlib import Path
 
+from fuzz.credentials import sign
 from fuzz.draws import Draws
 from fuzz.mischief import BROKER_SAYS, CLIENT_SAYS
 from fuzz.mutations import FRAME_MUTATIONS, FieldCase, cases_of, frame, legal_command, mutate
@@ -224,6 +225,43 @@ def _texts(draws: Draws) -> Iterator[bytes]:
     yield b"persistent://a/b/\xff\xfe"
 
 
+_CLAIMS = (
+    b'{"sub": "ada"}',
+    b'{"sub": ["ada", "bob"]}',
+    b'{"sub": ""}',
+    b'{"sub": "ada", "exp": 2000000000.5, "nbf": 5}',
+    b'{"sub": "ada", "exp": 1e400}',
+    b'{"sub": "ada", "exp": 1%b}' % (b"0" * 400),
+    b'{"sub": "ada", "exp": NaN}',
+    b'{"sub": "\\ud800"}',
+    b'{"sub": {"a": 1}}',
+    b"[]",
+    b"[" * 300,
+    b"",
+    b"\xff",
+)
+
+
+def _tokens(draws: Draws) -> Iterator[bytes]:
+    """Claims to be signed; tokens as they are signed, and with parts exchanged."""
+    for claims in _CLAIMS:
+        yield b"s" + claims
+        for kind in (b"\0", b"\1"):
+            yield kind + sign(claims)
+    header, claims, signature = sign(_CLAIMS[0]).split(b".")
+    for parts in (
+        (header, claims, b""),
+        (b"eyJhbGciOiJub25lIn0", claims, b""),
+        (b"eyJhbGciOiJFUzI1NiJ9", claims, signature),
+        (header, b"eyJzdWIiOiJyb290In0", signature),
+        (header, claims, signature, b"x"),
+        (header, claims, signature + b"="),
+        (header, claims),
+    ):
+        yield b"\0" + b".".join(parts)
+        yield b"\1" + b".".join(parts)
+
+
 def _decisions(draws: Draws) -> Iterator[bytes]:
     for size in (0, 1, 20, 100, 400, 800, 800, 800, 1200, 1200, 1600, 1600):
         yield draws.blob(size)
@@ -242,5 +280,8 @@ _SEEDS: dict[str, Callable[[Draws], Iterator[bytes]]] = {
     "message_id": _headers(proto.MessageIdData.DESCRIPTOR, 40),
     "names": _texts,
     "http_answer": _http_answers,
+    "challenges": _decisions,
+    "tokens": _tokens,
+    "certificate_names": _decisions,
     **dict.fromkeys(MACHINES, _decisions),
 }

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from fuzz import reference, web_server
 from fuzz.broker_side import BrokerRound
 from fuzz.client_side import ClientRound
+from fuzz.credentials import certificate_names, challenges, tokens
 from fuzz.draws import Draws
 from fuzz.mutations import frame as framed
 from fuzz.reports import Report
@@ -348,6 +349,9 @@ TARGETS: dict[str, Target] = {
         message_id,
         names,
         http_answer,
+        challenges,
+        tokens,
+        certificate_names,
         scenario,
         broker,
     )

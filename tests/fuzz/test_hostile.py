@@ -264,6 +264,8 @@ def test_bounds_follow_the_configuration() -> None:
     assert bounds.client_bound(small, [one], 1) < bounds.client_bound(small, [many], 1)
     assert bounds.client_bound(small, [one], 1) < bounds.client_bound(small, [one], 2)
     assert bounds.client_bound(small, [one], 1) < bounds.client_bound(large, [one], 1)
+    over_http = ClientConfig("http://h", max_message_size=8192, max_announced_message_size=8192)
+    assert bounds.client_bound(small, [one], 1) < bounds.client_bound(over_http, [one], 1)
     few = BrokerConfig(max_connections=2, max_topics=5)
     lots = BrokerConfig(max_connections=20, max_topics=5)
     assert bounds.broker_bound(few, 0, 0) < bounds.broker_bound(lots, 0, 0)

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from math import isfinite
 from typing import Any, NamedTuple
 
 from pulsar_sansio import AuthenticationError, Identity, InvalidConfiguration, Secret
@@ -18,6 +17,9 @@ ELLIPTIC = ("ES256", "ES384", "ES512")
 
 UNCHECKED = ("exp", "nbf", "iat", "aud", "iss", "sub", "jti")
 """Claims that PyJWT leaves alone: the broker compares times with its own, and this class reads the others."""
+
+LATEST_TIME = 10**12
+"""Seconds since 1970 of the latest time in a token; the year is 33658."""
 
 KeySource = Secret | bytes | os.PathLike[str]
 
@@ -114,6 +116,10 @@ class TokenProvider:
             role = role[0]
         if not isinstance(role, str) or not role:
             raise AuthenticationError(f"the token has no text in its claim {self._claim!r}")
+        try:
+            role.encode()
+        except UnicodeEncodeError:
+            raise AuthenticationError(f"the claim {self._claim!r} has half of a surrogate pair") from None
         return role
 
     def _check_audience(self, claims: Mapping[str, Any]) -> None:
@@ -163,6 +169,10 @@ def _moment(claims: Mapping[str, Any], claim: str) -> int | None:
     seconds = claims.get(claim)
     if seconds is None:
         return None
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not isfinite(seconds):
+    if (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, (int, float))
+        or not -LATEST_TIME <= seconds <= LATEST_TIME
+    ):
         raise AuthenticationError(f"the token has no time in its claim {claim!r}")
     return int(seconds * 1000)
