@@ -6,6 +6,7 @@ import pytest
 
 from pulsar_sansio import AuthenticationError, BrokerAuthentication, BrokerConfig
 from pulsar_sansio.broker.security.authenticator import MAX_CREDENTIALS
+from pulsar_sansio.broker.serving.connection import HANDSHAKE_LIMIT
 from pulsar_sansio.wire import proto
 from tests.broker.peer import Peer, Type, World
 from tests.broker.security.doors import Names, enter, guarded, knock, refused, respond
@@ -86,6 +87,20 @@ def test_the_certificate_is_the_identity_of_the_method_tls() -> None:
 
 def test_without_authentication_credentials_are_ignored() -> None:
     enter(World(), "bad")
+
+
+def test_a_stranger_cannot_make_the_broker_hold_a_large_frame() -> None:
+    """Before CONNECTED a frame has at most 256 KiB; afterwards `max_message_size` counts."""
+    world = guarded(superusers={"ada"})
+    peer = world.raw()
+    world.broker.receive_data(world.now, peer.link, (HANDSHAKE_LIMIT + 1).to_bytes(4, "big"))
+    world.pump()
+    assert peer.closed is not None
+    assert "over the limit" in peer.closed
+    known = enter(world, "ada")
+    world.broker.receive_data(world.now, known.link, (HANDSHAKE_LIMIT + 1).to_bytes(4, "big") + bytes(10_000))
+    world.pump()
+    assert known.closed is None
 
 
 # --- several steps ------------------------------------------------------------------------------------

@@ -69,6 +69,11 @@ def _assign(
             close.assignedBrokerServiceUrlTls = moved_to.service_url_tls
 
 
+HANDSHAKE_LIMIT = 256 * 1024
+"""Bytes of the largest frame before CONNECTED: credentials of 64 KiB, and those that a proxy passes on. A
+client that is not known yet cannot make the broker hold a frame of `max_message_size`."""
+
+
 class ConnectionState(Enum):
     START = "start"
     CONNECTING = "connecting"
@@ -163,7 +168,7 @@ class Connection:
         if whole is None:
             return
         position = 0
-        limit = self._limit
+        limit = self._frame_limit()
         decode = self._frame_decoder.decode
         handlers = self._handlers
         try:
@@ -173,6 +178,7 @@ class Connection:
                     self._confirm_alive()
                 if self.state is not ConnectionState.CONNECTED:
                     self._before_connected(number, command)
+                    limit = self._frame_limit()
                 elif (handler := handlers.get(number)) is not None:
                     handler(self, command)
                 if self.dead:
@@ -182,6 +188,12 @@ class Connection:
         except RemoteProtocolError as error:
             self.unread = len(whole) - position
             self.terminate(str(error))
+
+    def _frame_limit(self) -> int:
+        """Return the bytes of the largest frame that the client may send now."""
+        if self.state is ConnectionState.CONNECTED:
+            return self._limit
+        return min(self._limit, HANDSHAKE_LIMIT)
 
     def _confirm_alive(self) -> None:
         """A whole frame arrived, so the peer is alive (CONN-01)."""
