@@ -121,7 +121,7 @@ async def test_honest_clients_are_served_beside_a_thousand_hostile_ones(
             await exchange(broker.tls_url, tls)
 
 
-Behaviour = Callable[[trio.SocketStream], Awaitable[None]]
+Conduct = Callable[[trio.SocketStream], Awaitable[None]]
 
 
 async def stalls(stream: trio.SocketStream) -> None:
@@ -151,11 +151,11 @@ async def hangs_up(stream: trio.SocketStream) -> None:
 
 
 @asynccontextmanager
-async def hostile_server(behaviour: Behaviour) -> AsyncIterator[str]:
+async def hostile_server(conduct: Conduct) -> AsyncIterator[str]:
     async def serve(stream: trio.SocketStream) -> None:
         with suppress(trio.BrokenResourceError):
             async with stream:
-                await behaviour(stream)
+                await conduct(stream)
 
     async with trio.open_nursery() as nursery:
         [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
@@ -166,7 +166,7 @@ async def hostile_server(behaviour: Behaviour) -> AsyncIterator[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("behaviour", "kind", "cause"),
+    ("conduct", "kind", "cause"),
     [
         (stalls, TimedOut, TimedOut),
         (drips_a_record_without_end, TimedOut, TimedOut),
@@ -176,12 +176,12 @@ async def hostile_server(behaviour: Behaviour) -> AsyncIterator[str]:
     ],
 )
 async def test_a_client_ends_with_a_typed_error(
-    behaviour: Behaviour, kind: type[PulsarError], cause: type[PulsarError] | None, authority: Authority
+    conduct: Conduct, kind: type[PulsarError], cause: type[PulsarError] | None, authority: Authority
 ) -> None:
     """The client keeps its times against a server that never finishes a handshake."""
     tls = TlsConfig(trust=authority.file)
     with trio.fail_after(PATIENCE):
-        async with hostile_server(behaviour) as url:
+        async with hostile_server(conduct) as url:
             async with open_client(url, tls=tls, connect_timeout=0.3, operation_timeout=0.5) as client:
                 with pytest.raises(kind) as caught:
                     async with client.create_producer(TOPIC):

@@ -8,7 +8,7 @@ from ...model.errors import PulsarError, RemoteProtocolError, ServerError, broke
 from ...model.http_url import HttpUrl
 
 MAX_REASON = 500
-"""Characters of a body that an error shows, where the body is not Pulsar's JSON."""
+"""Characters of an answer that an error shows: a web server may send megabytes."""
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 """The statuses of a redirect."""
@@ -71,5 +71,5 @@ class HttpAnswer:
             found = None
         reason = found.get("reason") if isinstance(found, dict) else None
         if isinstance(reason, str) and reason:
-            return reason
+            return reason[:MAX_REASON]
         return " ".join(text.split())[:MAX_REASON] or "refused without a reason"
