@@ -1,11 +1,13 @@
 """Deadlines: everything once, at its time, in the order of (time, setting)."""
 
 from functools import partial
+from gc import collect
+from weakref import ref
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_sansio.core.deadlines import Deadlines
+from pulsar_sansio.core.deadlines import FEW, Deadlines
 
 
 def test_nothing_is_due_where_nothing_is_set() -> None:
@@ -58,6 +60,42 @@ def test_a_cleared_slot_is_not_due() -> None:
     slot.set(5)
     slot.clear()
     assert deadlines.next() is None
+
+
+def test_cleared_timers_far_ahead_are_forgotten() -> None:
+    """A nearer timer never lets their entries surface."""
+    deadlines = Deadlines()
+    near = deadlines.slot(lambda: None)
+    near.set(1)
+
+    class Owner:
+        def act(self) -> None: ...
+
+    owners = []
+    for number in range(5 * FEW):
+        owner = Owner()
+        owners.append(ref(owner))
+        slot = deadlines.slot(owner.act)
+        slot.set(10**18 + number)
+        slot.clear()
+    del owner, slot
+    collect()
+    assert sum(owner() is not None for owner in owners) <= 2 * FEW
+    assert deadlines.next() == 1
+
+
+def test_a_timer_whose_entry_was_removed_can_be_set_again() -> None:
+    deadlines, done = Deadlines(), []
+    far = deadlines.slot(lambda: done.append("far"))
+    far.set(100)
+    near = deadlines.slot(lambda: done.append("near"))
+    near.set(50)
+    for _ in range(2 * FEW):
+        far.clear()
+    far.set(70)
+    deadlines.run(60)
+    deadlines.run(100)
+    assert done == ["near", "far"]
 
 
 def test_an_action_that_sets_itself_for_now_waits_for_the_next_call() -> None:

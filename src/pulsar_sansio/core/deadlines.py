@@ -8,7 +8,10 @@ surfaces. Setting a timer later again and again (a keepalive, a batch delay) the
 """
 
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
+
+FEW = 1000
+"""Timers may be cleared so often before the heap is searched for their entries."""
 
 
 class Slot:
@@ -36,16 +39,19 @@ class Slot:
     def clear(self) -> None:
         """Stop the timer: it is not due any more."""
         self.when = None
+        self._deadlines._count_cleared()
 
 
 class Deadlines:
     """All timers of one root machine."""
 
-    __slots__ = ("_heap", "_order")
+    __slots__ = ("_cleared", "_heap", "_order")
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Slot]] = []
         self._order = 0
+        self._cleared = 0
+        """The number of clearings since the heap was last searched for entries of cleared timers."""
 
     def slot(self, action: Callable[[], None]) -> Slot:
         """Return a timer for `action`, not set yet."""
@@ -83,6 +89,27 @@ class Deadlines:
             if slot.when is not None and slot._queued is None:
                 slot._queued = slot.when
                 heappush(self._heap, (slot.when, slot._order, slot))
+
+    def _count_cleared(self) -> None:
+        """Remove the entries of cleared timers now and then.
+
+        An entry keeps its timer's owner in memory, and one that lies far ahead, as the expiry of a token,
+        may not surface for a year. One search costs at most two steps for each clearing since the last one.
+        """
+        self._cleared += 1
+        heap = self._heap
+        if self._cleared <= FEW + len(heap) // 2:
+            return
+        self._cleared = 0
+        kept = []
+        for entry in heap:
+            slot = entry[2]
+            if slot.when is None:
+                slot._queued = None
+            else:
+                kept.append(entry)
+        heap[:] = kept
+        heapify(heap)
 
     def _settle(self) -> bool:
         """Correct entries until the first one is true; return True if there is one."""

@@ -73,6 +73,7 @@ class PatternChanges:
         to remove it."""
         del self._growth.topics[topic.name]
         topic.cancel_query()
+        topic.missing.clear()
         reported = self._owner.is_ready and topic.opened
         for member in list(topic.members):
             if reported and member not in topic.growth:
