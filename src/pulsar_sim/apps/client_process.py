@@ -31,11 +31,13 @@ from pulsar_sansio.client.outputs import (
     Undecryptable,
     Writable,
 )
+from pulsar_sansio.model.errors import BrokerAddressRefused, PulsarError
 
 from ..engine.client_node import Application, ClientNode
 from ..engine.clock import MILLISECOND, SECOND
 from ..engine.failures import ViolationError
 from ..engine.leftovers.audit import CLOSED as NOTHING_LEFT
+from ..faults.catalogue import MISLEADING_FAULTS
 
 if TYPE_CHECKING:
     from ..engine.surroundings import Surroundings
@@ -110,6 +112,8 @@ class ClientProcess:
             key = _subject(output)
             receiver = self.routes.get(key)
         self.world.trace.add(self.world.clock.now, self.node.name, f"{kind.__name__} {key}")
+        if self.world.issuer is not None and getattr(output, "error", None) is not None:
+            self.node.check_secrets(output)
         if kind is Detached:
             self.node.check_detached(key)
         if receiver is not None:
@@ -169,6 +173,11 @@ class ClientProcess:
         self.boot()
         for app in self.apps:
             app.start()
+
+
+def was_misled(world: "Surroundings", error: PulsarError | None) -> bool:
+    """True when a producer or consumer ends because a broker named a host that is not allowed (INV-X2)."""
+    return isinstance(error, BrokerAddressRefused) and any(name in world.faults for name in MISLEADING_FAULTS)
 
 
 class _Closing:

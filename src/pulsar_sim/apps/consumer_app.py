@@ -39,7 +39,7 @@ from ..model.key_ranges import HASHES
 from ..model.multi_topics_subscriptions import GroupRecord
 from ..model.records import ConsumerRecord
 from .ack_behaviour import AckBehaviour
-from .client_process import HURRY, REOPEN_DELAY
+from .client_process import HURRY, REOPEN_DELAY, was_misled
 
 if TYPE_CHECKING:
     from ..engine.surroundings import Surroundings
@@ -344,7 +344,7 @@ class ConsumerApp(AckBehaviour):
         elif isinstance(output, Closed):
             if self.state == "opening":
                 raise ViolationError("INV-N1", f"{record.name} is closed and was never ready")
-            if output.error is not None:
+            if output.error is not None and not was_misled(self.world, output.error):
                 raise ViolationError("INV-N9", f"{record.name} ends by itself: {output.error}")
             if "acknowledgement_refused" not in self.world.faults:
                 self._check_acknowledged(

@@ -88,7 +88,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, MultiTopicsSeekerPlan]):
         read everything from there."""
         if not self._made_last_seek or self._waiting or self.state != "open" or not self.attached:
             return False
-        if self._leaving is not None:
+        if self._leaving is not None or self.host.node.client.available(self.handle):
             return False
         if self._subscribed() != sorted(self._all_topics):
             return False

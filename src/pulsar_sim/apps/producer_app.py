@@ -39,7 +39,7 @@ from ..engine.failures import ViolationError
 from ..engine.profile import ProducerPlan
 from ..model.partitioned_topics import PartitionedTopic, by_size
 from ..model.records import ProducerRecord, TopicRecord
-from .client_process import HURRY, REOPEN_DELAY, ClientProcess
+from .client_process import HURRY, REOPEN_DELAY, ClientProcess, was_misled
 from .interceptor_probes import Interruption, RaisingInterceptor, WatchingInterceptor, interceptors
 from .workload import written
 
@@ -421,7 +421,8 @@ class ProducerApp:
         elif isinstance(output, Closed):
             self._check_topic_ended(output.error)
             fenced = isinstance(output.error, ProducerFenced) and record.contested
-            if output.error is not None and not self.ended and not fenced:
+            misled = was_misled(self.world, output.error)
+            if output.error is not None and not (self.ended or fenced or misled):
                 raise ViolationError("INV-N9", f"{record.tag} ends by itself: {output.error}")
             self._gone(ready=True)
         elif isinstance(output, (RequestDone, RequestFailed)):

@@ -26,7 +26,7 @@ from pulsar_sansio.model.errors import ClosedError
 from ..engine.clock import SECOND
 from ..engine.failures import ViolationError
 from ..model.records import ConsumerRecord, SubscriptionRecord
-from .client_process import HURRY, REOPEN_DELAY, ClientProcess
+from .client_process import HURRY, REOPEN_DELAY, ClientProcess, was_misled
 
 if TYPE_CHECKING:
     from ..engine.surroundings import Surroundings
@@ -129,7 +129,8 @@ class TransientApp(ABC, Generic[RecordT]):
             self.attached = True
             self._is_ready()
         elif isinstance(output, (Closed, ConsumerFailed, TableViewFailed)):
-            if isinstance(output, Closed) and output.error is not None:
+            ended = isinstance(output, Closed) and output.error is not None
+            if ended and not was_misled(self.world, output.error):
                 raise ViolationError("INV-N9", f"{record.name} ends by itself: {output.error}")
             self.host.routes.pop(self.handle, None)
             self._check_all_answered()

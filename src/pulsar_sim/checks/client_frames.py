@@ -26,6 +26,7 @@ from ..model.records import ConsumerRecord, ProducerRecord
 from ..model.reference_model import ReferenceModel
 from .client_side_state import ClientEnd, PendingClose, PendingLookup, PendingWatch
 from .copy_frames import CopyProducerEnd, CopyWatch
+from .credentials import CredentialWatch
 from .receive_frames import (
     ConsumerEnd,
     check_redelivery,
@@ -51,15 +52,17 @@ MOST_QUESTIONS = 30
 """Requests of one client within a second: for the partitions of a topic, the topics of a namespace, or one
 consumer's place on a topic. Several applications may open handles there, and retry."""
 
-_SIGNS_OF_LIFE = (T.PING, T.PONG)
-_BEFORE_CONNECTED = (T.CONNECT, T.PING, T.PONG)
+_NO_USE = (T.AUTH_RESPONSE, T.PING, T.PONG)
+"""Frames that a client also writes over a connection that no handle uses."""
+_BEFORE_CONNECTED = (T.CONNECT, T.AUTH_RESPONSE, T.PING, T.PONG)
 
 
 class ClientWatch:
     """All clients' ends of the wires. Producers and consumers are recognised by tags from the workload."""
 
-    def __init__(self, model: ReferenceModel) -> None:
+    def __init__(self, model: ReferenceModel, credentials: CredentialWatch) -> None:
         self.model = model
+        self.credentials = credentials
         self._sends = SendWatch(model)
         self._copies = CopyWatch(model)
         self.ends: defaultdict[int, ClientEnd] = defaultdict(ClientEnd)
@@ -81,7 +84,7 @@ class ClientWatch:
         handler = self._HANDLERS_OF_WRITTEN.get(kind)
         if handler is None:
             raise ViolationError("INV-N1", f"wire {wire.number}: a client writes command {kind}")
-        if kind not in _SIGNS_OF_LIFE:
+        if kind not in _NO_USE:
             end.used_at = wire.network.clock.now
         handler(self, wire, end, command)
 
@@ -101,6 +104,8 @@ class ClientWatch:
         it too."""
         end = self.ends.get(wire.number)
         if end is None or not end.connected or end.dead or end.over or end.refused:
+            return
+        if self.credentials.excuses_end(wire, wire.network.clock.now):
             return
         silence = wire.network.clock.now - end.arrived_at
         idle = wire.network.clock.now - end.used_at
@@ -125,6 +130,7 @@ class ClientWatch:
                 record.sent_far = True
             self._sent_far.clear()
         self._redirects.settled()
+        self.credentials.settled(wire)
         end = self.ends.get(wire.number)
         if end is not None and end.pings and wire.client_open:
             raise ViolationError("INV-N7", f"wire {wire.number}: a PING is not answered at once")
@@ -144,6 +150,7 @@ class ClientWatch:
 
     def forget(self, wire: Wire) -> None:
         self.ends.pop(wire.number, None)
+        self.credentials.forget(wire)
 
     # --- what clients write ---
 
@@ -154,6 +161,10 @@ class ClientWatch:
         if end.connecting:
             raise ViolationError("INV-N1", f"wire {wire.number}: CONNECT twice")
         end.connecting = True
+        self.credentials.wrote_connect(wire, command)
+
+    def _wrote_auth_response(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        self.credentials.wrote_response(wire, command)
 
     def _wrote_pong(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         if not end.pongs:
@@ -354,6 +365,9 @@ class ClientWatch:
 
     # --- what arrives ---
 
+    def _got_auth_challenge(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        self.credentials.challenged(wire, wire.network.clock.now)
+
     def _got_connected(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         end.connected = True
 
@@ -453,6 +467,7 @@ class ClientWatch:
 
     _HANDLERS_OF_WRITTEN: ClassVar[dict[int, Handler]] = {
         T.CONNECT: _wrote_connect,
+        T.AUTH_RESPONSE: _wrote_auth_response,
         T.PRODUCER: _wrote_producer,
         T.SUBSCRIBE: _wrote_subscribe,
         T.SEND: _wrote_send,
@@ -475,6 +490,7 @@ class ClientWatch:
     }
     _HANDLERS_OF_ARRIVED: ClassVar[dict[int, Handler]] = {
         T.CONNECTED: _got_connected,
+        T.AUTH_CHALLENGE: _got_auth_challenge,
         T.PRODUCER_SUCCESS: _got_answer,
         T.SUCCESS: _got_answer,
         T.ERROR: _got_answer,

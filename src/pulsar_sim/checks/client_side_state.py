@@ -68,7 +68,7 @@ class ClientEnd:
         self.arrived_at = 0
         """Virtual time of the last frame that arrived."""
         self.used_at = 0
-        """Virtual time of the last frame written that is neither PING nor PONG."""
+        """Virtual time of the last frame written for a handle or a request."""
         self.lookups = 0
         """The number of requests on this wire for topics and for partitions."""
         self.connected = False

@@ -32,7 +32,8 @@ def add_sweep(actions: "argparse._SubParsersAction[Any]") -> None:
         "sweep",
         help="repeat short conversations: cut at every byte, timers early and late, other orders",
         description="cut: a wire ends after every byte, in both directions, by a reset, in silence or in "
-        "good order. timers: after every event all timers fire early, or are held back. interleavings (of "
+        "good order. timers: after every event all timers fire early, or are held back. credentials: those "
+        "of a connection expire after every byte, and are renewed. interleavings (of "
         "the small scenarios): every order of events with few deviations. Exit code as of run; Ctrl-C prints "
         "what was found by then.",
     )

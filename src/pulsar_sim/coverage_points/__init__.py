@@ -10,7 +10,7 @@ the first copy is being written (BROKER-40). A broker answers PRODUCER when ever
 and no client sends a message twice over one attachment.
 """
 
-from . import brokers, connections, consumers, producers
+from . import brokers, connections, consumers, credentials, producers
 from .coverage_point import COVERAGE_POINTS, Condition, CoveragePoint, coverage_point
 
 __all__ = [
@@ -21,5 +21,6 @@ __all__ = [
     "connections",
     "consumers",
     "coverage_point",
+    "credentials",
     "producers",
 ]

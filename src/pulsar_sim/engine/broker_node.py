@@ -6,6 +6,7 @@ serves. It decides nothing about the protocol.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,7 @@ class BrokerNode:
         self.cluster = cluster
         self.world = world = cluster.world
         self.name = name
-        self.config = config
+        self.config = config if world.issuer is None else world.issuer.configured(config, self)
         self.slowness = slowness
         self._slow = world.streams.stream(f"slowness of {name}") if slowness else None
         self.stale: dict[str, OtherBroker | None] = {}
@@ -169,6 +170,18 @@ class BrokerNode:
                 action()
         for link in list(self._unread):
             self._read_on(link)
+
+    def expire_credentials(self, link: int) -> bool:
+        """Let the credentials of a connected client expire now. Returns False where there are none."""
+        connection = self.broker.links.get(link) if self.up and self.broker is not None else None
+        authentication = None if connection is None else connection.authentication
+        if authentication is None or authentication._identity is None or authentication._then is not None:
+            return False
+        assert self.broker is not None
+        wall_time = self.broker.services.wall_time_of(self.world.clock.now)
+        authentication._watch(replace(authentication._identity, expires_at_ms=wall_time))
+        self.wake()
+        return True
 
     def command(self, command: Callable[..., Any], *arguments: Any) -> Any:
         """Run an administrator's command."""

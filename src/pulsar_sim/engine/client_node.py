@@ -11,14 +11,24 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pulsar_sansio.client.attaching.attachment import Attached
 from pulsar_sansio.client.client import Client as ClientMachine
 from pulsar_sansio.client.consuming.consumer import Consumer
-from pulsar_sansio.client.outputs import NOTICES, Connect, Disconnect, Output, Retrying, Transmit
+from pulsar_sansio.client.outputs import (
+    NOTICES,
+    Connect,
+    CredentialsWanted,
+    Disconnect,
+    Output,
+    Retrying,
+    Transmit,
+)
 from pulsar_sansio.model.config import ClientConfig
-from pulsar_sansio.model.errors import PulsarError
+from pulsar_sansio.model.errors import CertificateExpired, PulsarError
 
-from .clock import SECOND
+from .clock import MILLISECOND, SECOND
 from .failures import ViolationError
 from .leftovers.audit import DETACHED, ENDED, LINK_ENDED
 from .network import GARBAGE, Attempt, Wire
+from .security.credential_source import CredentialSource
+from .security.issuer import MARK
 
 if TYPE_CHECKING:
     from .surroundings import Surroundings
@@ -29,6 +39,9 @@ MAX_WAKES_AT_ONCE = 1000
 
 MAX_ATTEMPTS = 100
 """Connections that one client may open within a second, at most."""
+
+SNI_PROXY = "proxy"
+"""The host of the proxy that routes by the server name of TLS."""
 
 ATTEMPTS_EACH = 8
 """Further connections per application and topic: the backoff of a producer or consumer begins at 0.1 s and
@@ -132,9 +145,21 @@ class ClientNode:
         self.wires: dict[int, Wire] = {}
         self.attempts: dict[int, Attempt] = {}
         self.alive = True
+        self._credentials = None if world.issuer is None else CredentialSource(self, world.issuer)
         self._recent_attempts: deque[int] = deque()
         self._timer = Timer(world, name, self.client.next_deadline, self.wake)
         self._pumping = False
+
+    @property
+    def tls(self) -> bool:
+        """True when the client connects by TLS."""
+        issuer = self.world.issuer
+        return issuer is not None and issuer.plan.tls
+
+    @property
+    def waits_for_credentials(self) -> bool:
+        """True while the provider owes an answer for a link that is open."""
+        return self._credentials is not None and not self._credentials.owed.isdisjoint(self.wires)
 
     def pump(self) -> None:
         """Drain the outputs, including those of commands that applications give meanwhile."""
@@ -150,6 +175,8 @@ class ClientNode:
                 self._connect(output)  # type: ignore[arg-type]
             elif kind is Disconnect:
                 self._disconnect(output)  # type: ignore[arg-type]
+            elif kind is CredentialsWanted:
+                self._want_credentials(output)  # type: ignore[arg-type]
             elif kind in NOTICES:
                 self._notice(output)
             else:
@@ -172,6 +199,8 @@ class ClientNode:
     def _notice(self, output: Output) -> None:
         """Check a notice. Notices have no effect; after each failed attempt the application asks for an
         explanation."""
+        if self._credentials is not None:
+            self.check_secrets(output)
         if isinstance(output, Retrying):
             if output.retry_in < 0:
                 raise ViolationError("INV-N2", f"{self.name} tries again {output.retry_in} ns from now")
@@ -234,7 +263,35 @@ class ClientNode:
 
     def _connect(self, output: Connect) -> None:
         self._count_attempt()
-        self.attempts[output.link] = self.world.network.connect(self, output.link, output.address.host)
+        host, tls_name = output.address.host, output.tls_name
+        if host == SNI_PROXY and tls_name is not None:
+            host = tls_name  # the proxy routes by the name
+        self.world.client_watch.credentials.connects(self.name, host, tls_name, self.tls)
+        if self.tls and self._credentials is not None and self._credentials.refuses_certificate():
+            attempt = self.attempts[output.link] = Attempt(self, output.link)
+            self.world.clock.after(MILLISECOND, self._handshake_failed, attempt)
+            return
+        self.attempts[output.link] = self.world.network.connect(self, output.link, host)
+
+    def _handshake_failed(self, attempt: Attempt) -> None:
+        if attempt.cancelled:
+            return
+        del self.attempts[attempt.link]
+        error = CertificateExpired("the certificate has expired")
+        self.client.disconnected(self.world.clock.now, attempt.link, error)
+        self.pump()
+
+    def _want_credentials(self, output: CredentialsWanted) -> None:
+        wire = self.wires.get(output.link)
+        self.world.trace.add(self.world.clock.now, self.name, f"link {output.link} wants credentials")
+        self.world.client_watch.credentials.asked(self.name, output.link, output.broker.host, wire)
+        assert self._credentials is not None
+        self._credentials.wanted(output)
+
+    def check_secrets(self, output: Output) -> None:
+        """INV-X1: no output shows credentials."""
+        if MARK in f"{output!r} {getattr(output, 'error', '')}":
+            raise ViolationError("INV-X1", f"{self.name}: {type(output).__name__} shows credentials")
 
     def _count_attempt(self) -> None:
         """INV-N6: an outage causes no storm of connections."""
@@ -267,6 +324,8 @@ class ClientNode:
             self._transmit(link)
             del self.wires[link]
             self.world.trace.add(self.world.clock.now, self.name, f"wire {wire.number} closed")
+            if self._credentials is not None:
+                self.check_secrets(output)
             self.world.client_watch.ends_link(wire, output.reason, self.config)
             self.world.client_watch.forget(wire)
             wire.closed_by(client_side=True)

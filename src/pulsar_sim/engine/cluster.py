@@ -36,6 +36,11 @@ def address(name: str) -> str:
     return f"pulsar://{name}:6650"
 
 
+def tls_address(name: str) -> str:
+    """Return the address of a broker for TLS."""
+    return f"pulsar+ssl://{name}:6651"
+
+
 class Cluster:
     """All brokers, and the state that they share."""
 
@@ -73,10 +78,19 @@ class Cluster:
         config = replace(
             self.world.profile.broker,
             service_url=address(name),
+            service_url_tls=self.tls_address(name),
             protocol_version=plan.protocol_version,
             feature_flags=plan.feature_flags,
         )
         return BrokerNode(self, name, config, plan.slowness)
+
+    def tls_address(self, name: str) -> str | None:
+        """Return the address of a broker for TLS, in a world with TLS."""
+        issuer = self.world.issuer
+        return tls_address(name) if issuer is not None and issuer.plan.tls else None
+
+    def _at(self, name: str) -> OtherBroker:
+        return OtherBroker(address(name), self.tls_address(name))
 
     @property
     def several(self) -> bool:
@@ -218,7 +232,7 @@ class Cluster:
         if self._by_name[name].broker is None and stream.chance(500):
             raise ServiceNotReady("nobody serves the topic")
         redirect = stream.chance(self.world.profile.redirect_permille)
-        return OtherBroker(address(name), None, redirect, stream.chance(500))
+        return OtherBroker(address(name), self.tls_address(name), redirect, stream.chance(500))
 
     # --- topics move ----------------------------------------------------------------------------------------
 
@@ -312,7 +326,7 @@ class Cluster:
         world.trace.add(
             world.clock.now, node.name, f"releases {topic} for {target.name}, tells {told and told.name}"
         )
-        node.command(node.broker.ownership.release, topic, told and OtherBroker(address(told.name)))
+        node.command(node.broker.ownership.release, topic, told and self._at(told.name))
         return True
 
     def steal(self, topic: str, stream: Stream) -> bool:
@@ -322,7 +336,7 @@ class Cluster:
             return False
         target = stream.choice(self._others(node))
         told = target.name if stream.chance(500) else None
-        node.stale[topic] = OtherBroker(address(told)) if told else None
+        node.stale[topic] = self._at(told) if told else None
         self.world.model.topics[topic].served_twice = True
         node.purge(topic)
         self._assign(topic, target, orderly=False)
@@ -348,7 +362,12 @@ class FarCluster(Cluster):
         return self.world.streams.stream("far cluster")
 
     def _make_nodes(self) -> list[BrokerNode]:
-        config = replace(self.world.profile.broker, service_url=address(FAR_BROKER), cluster="far")
+        config = replace(
+            self.world.profile.broker,
+            service_url=address(FAR_BROKER),
+            service_url_tls=self.tls_address(FAR_BROKER),
+            cluster="far",
+        )
         return [BrokerNode(self, FAR_BROKER, config)]
 
     def _own_topics(self) -> list[str]:

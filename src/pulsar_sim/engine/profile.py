@@ -338,6 +338,34 @@ class BrokerPlan:
 
 
 @dataclass(slots=True)
+class CredentialsPlan:
+    """Brokers that authenticate every client, and the provider of credentials in each client process."""
+
+    challenges: int = 0
+    """Challenges of the broker that follow CONNECT before a client is connected."""
+    lifetime: int = 0
+    """Nanoseconds after which credentials expire; 0 means never."""
+    refresh_interval: float = 60.0
+    """Seconds that a client has to renew expired credentials."""
+    delay: int = 0
+    """Nanoseconds that the provider takes, at most."""
+    slow_permille: int = 0
+    """Questions that take up to 12 s to answer, per thousand."""
+    failing_permille: int = 0
+    """Questions that the provider answers with an error, per thousand."""
+    forged_permille: int = 0
+    """Questions that are answered with credentials that no broker accepts, per thousand."""
+    expired_permille: int = 0
+    """Questions that are answered with expired credentials, per thousand."""
+    tls: bool = False
+    """Clients connect by TLS."""
+    bad_certificates_permille: int = 0
+    """Connections by TLS whose peer shows an expired certificate, per thousand."""
+    sni_proxy: bool = False
+    """Clients connect through a proxy that routes by the server name of TLS; needs `tls`."""
+
+
+@dataclass(slots=True)
 class Profile:
     """Everything drawn for one seed."""
 
@@ -398,6 +426,8 @@ class Profile:
     """Refused lookups on one connection after which a client leaves it."""
     chunk_patience: float = CHUNK_PATIENCE
     """Seconds until a consumer discards a message whose chunks have not all arrived."""
+    credentials: CredentialsPlan | None = None
+    """None means that brokers accept every client."""
 
     @property
     def messages(self) -> int:
@@ -429,6 +459,8 @@ class Profile:
         for group in [*self.groups, *(plan.group for plan in self.multi_topics_seekers)]:
             slowest += group.update_interval + (group.discovery_interval or 0.0)
         slowest += max((LONGEST_RECONSUME_DELAY * group.retry for group in self.groups), default=0.0)
+        if self.credentials is not None:  # a question that was asked before healing may take its whole time
+            slowest += self.operation_timeout + self.credentials.refresh_interval
         if any(plan.chunk_size for plan in self.producers):
             slowest += self.chunk_patience
         if self.partitioned:

@@ -15,6 +15,7 @@ from .clock import Clock
 from .network import Network
 from .profile import Profile
 from .randomness import Streams
+from .security.issuer import Issuer
 from .trace import Trace
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class Surroundings(Protocol):
     def brokers(self) -> "list[BrokerNode]": ...
     @property
     def client_config(self) -> ClientConfig: ...
+    @property
+    def issuer(self) -> Issuer | None: ...
     def wall_time(self) -> int: ...
     def holding(self, topic: str) -> list[Broker]: ...
 

@@ -1,6 +1,6 @@
 """Frames as one line of text each, for readers of a seed's trace.
 
-The text is stable and without payloads: names and numbers of the wire schema.
+The text is stable and has neither payloads nor credentials: names and numbers of the wire schema.
 """
 
 from typing import Any
@@ -38,5 +38,5 @@ def _fields(message: Any) -> str:
             items = value if field.is_repeated else (value,)
             parts.append(f"{field.name}=[{', '.join('{' + _fields(item) + '}' for item in items)}]")
         else:
-            parts.append(f"{field.name}={value}")
+            parts.append(f"{field.name}={'***' if field.name == 'auth_data' else value}")
     return " ".join(parts)

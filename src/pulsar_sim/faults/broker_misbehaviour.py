@@ -268,7 +268,29 @@ class BrokerMisbehaviour:
             request_id=command.request_id,
             response=proto.CommandLookupTopicResponse.Redirect,
             brokerServiceUrl=f"pulsar://{wire.broker.name}:6650",
+            brokerServiceUrlTls=self._world.cluster.tls_address(wire.broker.name),
             authoritative=self._stream.chance(500),
+        )
+        self._write(wire, T.LOOKUP_RESPONSE, answer)
+        return b""
+
+    def _name_a_stranger(self, wire: Wire, kind: int, command: Any) -> bytes:
+        """Name a host that the client's configuration does not allow."""
+        return self._mislead(wire, command, "pulsar://stranger:6650", "pulsar+ssl://stranger:6651")
+
+    def _downgrade(self, wire: Wire, kind: int, command: Any) -> bytes:
+        """Name the broker with the scheme that the client does not use."""
+        name = wire.broker.name
+        return self._mislead(wire, command, f"pulsar+ssl://{name}:6651", f"pulsar://{name}:6650")
+
+    def _mislead(self, wire: Wire, command: Any, url: str, tls_url: str) -> bytes:
+        kinds = proto.CommandLookupTopicResponse
+        answer = proto.CommandLookupTopicResponse(
+            request_id=command.request_id,
+            response=self._stream.choice((kinds.Connect, kinds.Redirect)),
+            brokerServiceUrl=url,
+            brokerServiceUrlTls=tls_url,
+            authoritative=True,
         )
         self._write(wire, T.LOOKUP_RESPONSE, answer)
         return b""
@@ -400,6 +422,8 @@ TO_BROKER: dict[int, tuple[Misdeed, ...]] = {
     T.PARTITIONED_METADATA: (Misdeed("partitions_refused", B._always, B._refuse_partitions),),
     T.LOOKUP: (
         Misdeed("lookup_refused", B._always, B._refuse_lookup),
+        Misdeed("lookup_to_a_stranger", B._always, B._name_a_stranger),
+        Misdeed("lookup_downgraded", B._always, B._downgrade),
         Misdeed("lookup_redirected", B._always, B._redirect),
         Misdeed("lookup_redirected_for_ever", B._always, B._redirect),
         _REQUEST_LOST,

@@ -13,6 +13,7 @@ from ..engine.network import Wire
 from ..engine.randomness import Stream
 
 if TYPE_CHECKING:
+    from ..engine.broker_node import BrokerNode
     from ..engine.surroundings import Surroundings
 
 Fault: TypeAlias = "Callable[[Surroundings, Stream], bool]"
@@ -362,6 +363,36 @@ GROUP_FAULTS = ("topics_refused", "watch_refused", "watch_update_lost")
 
 for _name in GROUP_FAULTS:
     _armed(_name)
+
+
+MISLEADING_FAULTS = ("lookup_to_a_stranger", "lookup_downgraded")
+"""Kinds that name a broker to which a client with credentials may not connect."""
+
+for _name in MISLEADING_FAULTS:
+    _armed(_name)
+
+
+CREDENTIAL_FAULTS = ("credentials_expire", "all_credentials_expire", *MISLEADING_FAULTS)
+"""Kinds for worlds in which brokers authenticate their clients."""
+
+
+@fault
+def credentials_expire(world: "Surroundings", stream: Stream) -> bool:
+    """Let the credentials of one connection expire, so its broker asks for new ones at once."""
+    wire = _wire(world, stream)
+    return wire is not None and _expire(wire)
+
+
+@fault
+def all_credentials_expire(world: "Surroundings", stream: Stream) -> bool:
+    """Let the credentials of all connections expire at one moment."""
+    expired = [_expire(wire) for wire in list(world.network.wires.values())]
+    return any(expired)
+
+
+def _expire(wire: Wire) -> bool:
+    broker: BrokerNode = wire.broker  # type: ignore[assignment]
+    return broker.expire_credentials(wire.broker_link)
 
 
 @fault

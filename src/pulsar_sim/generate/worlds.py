@@ -25,6 +25,7 @@ from .consumer_features import (
     draw_timeouts,
 )
 from .consumers import draw_consumers, draw_subscriptions, draw_transient_subscribers
+from .credentials import draw_credentials
 from .faults import draw_faults
 from .features import (
     draw_access,
@@ -98,6 +99,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     draw_creation(streams.stream("creation of topics"), profile)
     if faults:
         draw_combined_faults(streams, profile)
+    draw_credentials(streams.stream("credentials"), profile, faults)
     return profile
 
 

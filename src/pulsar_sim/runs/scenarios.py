@@ -14,6 +14,7 @@ from pulsar_sansio.model.config import BatchingPolicy, CompressionType, Subscrip
 from pulsar_sansio.wire import proto
 
 from ..engine.clock import MILLISECOND, SECOND
+from ..engine.failures import Outcome
 from ..engine.network import Wire
 from ..engine.profile import (
     BrokerPlan,
@@ -28,7 +29,7 @@ from ..engine.profile import (
 )
 from ..engine.randomness import Streams
 from ..generate import draw
-from ..world.world import World
+from ..world.world import SeedReport, World
 
 T = proto.BaseCommand
 
@@ -179,6 +180,12 @@ class Scenario:
 
 SCENARIOS: dict[str, Scenario] = {}
 """All, by name."""
+
+
+def must_pass(report: SeedReport, scenario: Scenario) -> None:
+    """Raise `ValueError` when an undisturbed scenario failed."""
+    if report.outcome is not Outcome.PASSED:
+        raise ValueError(f"{scenario.name} fails by itself: {report.rule}: {report.text}")
 
 
 def scenario(

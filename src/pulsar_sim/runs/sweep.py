@@ -2,12 +2,13 @@
 
 Owns the points at which something can be different, and the worlds in which it is. *Cut*: a wire ends when a
 chosen number of bytes has arrived in a chosen direction, by a reset, in silence, or in good order. *Timers*:
-after a chosen event every machine is woken too early, or too late. *Interleavings*: of all that could happen
-next, something else than the earliest does. Everything is checked as in any world, so a point passes or names
+after a chosen event every machine is woken too early, or too late. *Credentials*: those of a connection
+expire when a chosen number of bytes has arrived (`expiries`). *Interleavings*: of all that could happen next,
+something else than the earliest does. Everything is checked as in any world, so a point passes or names
 the invariant that is broken; its text is enough to run it again.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Any
@@ -17,9 +18,10 @@ from ..engine.clock import MILLISECOND, SECOND, Clock
 from ..engine.failures import Outcome
 from ..engine.network import Endpoint, Listener, Network, Pipe, Wire
 from ..world.world import SeedReport
-from .scenarios import SCENARIOS, Scenario, ScenarioWorld
+from .expiries import ExpiringWorld, Expiry, expiries
+from .scenarios import SCENARIOS, Scenario, ScenarioWorld, must_pass
 
-KINDS = ("cut", "timers", "interleavings")
+KINDS = ("cut", "timers", "credentials", "interleavings")
 
 ENDINGS: dict[str, Callable[[Pipe], None]] = {}
 """The ways in which a wire may end, by name."""
@@ -184,7 +186,7 @@ class CutWorld(ScenarioWorld):
 def cuts(scenario: Scenario) -> list[Cut]:
     """Every byte of every wire of the applications, both directions, every ending."""
     world = CutWorld(scenario, None)
-    _must_pass(world.run(), scenario)
+    must_pass(world.run(), scenario)
     return [
         Cut(wire.number, pipe.to_broker, byte, ending)
         for ending in ENDINGS
@@ -286,7 +288,7 @@ class NudgedWorld(ScenarioWorld):
 def nudges(scenario: Scenario) -> list[Nudge]:
     """Every step, with all timers fired early or held back; on time is the scenario itself."""
     world = NudgedWorld(scenario, None)
-    _must_pass(world.run(), scenario)
+    must_pass(world.run(), scenario)
     return [
         Nudge(step, whose, moment)
         for moment in (EARLY, *LATE)
@@ -414,11 +416,6 @@ class Orders:
 # --- all together -------------------------------------------------------------------------------------------
 
 
-def _must_pass(report: SeedReport, scenario: Scenario) -> None:
-    if report.outcome is not Outcome.PASSED:
-        raise ValueError(f"{scenario.name} fails by itself: {report.rule}: {report.text}")
-
-
 def find(name: str) -> Scenario:
     """Raises `ValueError` where there is no such scenario."""
     found = SCENARIOS.get(name)
@@ -432,6 +429,8 @@ def run_point(scenario: Scenario, point: str, keep_trace: bool = False) -> SeedR
     word = point.partition(" ")[0]
     if word == "wire":
         return CutWorld(scenario, Cut.parse(point), keep_trace).run()
+    if word == "expiry":
+        return ExpiringWorld(scenario, Expiry.parse(point), keep_trace).run()
     if word == "step":
         return NudgedWorld(scenario, Nudge.parse(point), keep_trace).run()
     if word == "order":
@@ -466,7 +465,7 @@ def sweep(
             if orders.waiting and enough():
                 return report
     else:
-        points: list[Cut] | list[Nudge] = cuts(scenario) if kind == "cut" else nudges(scenario)
+        points = POINTS[kind](scenario)
         report.points = len(points)
         chosen = points[first::every]
         for point in chosen:
@@ -476,6 +475,14 @@ def sweep(
             watch(report, len(chosen))
     report.complete = report.runs == report.points
     return report
+
+
+POINTS: dict[str, Callable[[Scenario], Sequence[object]]] = {
+    "cut": cuts,
+    "timers": nudges,
+    "credentials": expiries,
+}
+"""The points of each kind of sweep; those of interleavings are found one by one."""
 
 
 def _count(report: SweepReport, point: str, result: SeedReport) -> None:

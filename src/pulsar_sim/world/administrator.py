@@ -80,7 +80,8 @@ class Administrator:
             and broker is not None
             and topic in broker.topics.by_name
         ):
-            node.command(broker.topic_administration.migrate, topic, address(FAR_BROKER))
+            far, far_tls = address(FAR_BROKER), node.cluster.tls_address(FAR_BROKER)
+            node.command(broker.topic_administration.migrate, topic, far, far_tls)
             self.world.broker_watch.migrates(node.name, topic)
 
     def heal(self) -> None:

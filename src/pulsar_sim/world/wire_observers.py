@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..checks.broker_frames import BrokerWatch
 from ..checks.client_frames import ClientWatch
+from ..checks.credentials import CredentialWatch
 from ..engine.broker_node import BrokerNode
 from ..engine.network import Wire
 
@@ -18,7 +19,7 @@ class ClientWireObserver(ClientWatch):
     """Passes frames that arrive at clients to the checker of rules too."""
 
     def __init__(self, world: "World") -> None:
-        super().__init__(world.model)
+        super().__init__(world.model, CredentialWatch(world.allowed_hosts))
         self._rules = world.rules.clients
 
     def got(self, wire: Wire, kind: int, command: Any) -> None:

@@ -33,13 +33,14 @@ from ..checks.quiescence import (
 )
 from ..checks.statistics import check_tallies
 from ..engine.broker_node import BrokerNode
-from ..engine.client_node import LivelockError
+from ..engine.client_node import SNI_PROXY, LivelockError
 from ..engine.clock import MILLISECOND, SECOND, Clock
-from ..engine.cluster import Cluster, FarCluster
+from ..engine.cluster import FAR_BROKER, Cluster, FarCluster
 from ..engine.failures import LivenessError, Outcome, ViolationError
 from ..engine.network import Conditions, Network, Pipe, Wire
 from ..engine.profile import Profile
 from ..engine.randomness import Streams
+from ..engine.security.issuer import METHOD, Issuer
 from ..engine.trace import Trace
 from ..engine.transcript import describe
 from ..faults.broker_misbehaviour import BrokerMisbehaviour
@@ -104,8 +105,10 @@ class World:
         self.trace = Trace(keep_trace)
         self.faults: dict[str, int] = {}
         self.model = ReferenceModel()
-        self.rules = RuleWatch(client_process, broker_process)
-        self.client_watch = ClientWireObserver(self)
+        plan = self.profile.credentials
+        self.issuer: Issuer | None = None if plan is None else Issuer(self, plan)
+        self.rules: RuleWatch = RuleWatch(client_process, broker_process)
+        self.client_watch: ClientWireObserver = ClientWireObserver(self)
         self.broker_watch = BrokerWireObserver(self)
         self.timing = Timing(self, self.streams.stream("weather"), self.profile.store_delay)
         self.misbehaviour = BrokerMisbehaviour(self, self.streams.stream("mischief"))
@@ -152,6 +155,7 @@ class World:
     def _client_config(self) -> ClientConfig:
         """Return the configuration of all clients."""
         profile = self.profile
+        plan = profile.credentials
         return ClientConfig(
             service_url=self._service_url(),
             operation_timeout=profile.operation_timeout,
@@ -163,12 +167,28 @@ class World:
             memory_limit=profile.memory_limit,
             create_topics=profile.create_topics,
             max_rejected_requests=profile.max_rejected_requests,
+            authentication_method=None if self.issuer is None else METHOD,
+            broker_hosts=self.allowed_hosts,
+            sni_proxy=f"pulsar+ssl://{SNI_PROXY}:4443" if plan is not None and plan.sni_proxy else None,
         )
+
+    @property
+    def allowed_hosts(self) -> tuple[str, ...] | None:
+        """The hosts that clients with credentials may connect to; None is every host."""
+        if self.issuer is None:
+            return None
+        return (*(f"broker-{index}" for index in range(self._broker_count)), FAR_BROKER)
+
+    @property
+    def _broker_count(self) -> int:
+        return max(1, len(self.profile.brokers))
 
     def _service_url(self) -> str:
         """Return the address of one broker, or of all."""
-        count = len(self.profile.brokers) if self.profile.all_addresses else 1
-        return "pulsar://" + ",".join(f"broker-{index}:6650" for index in range(max(1, count)))
+        count = self._broker_count if self.profile.all_addresses else 1
+        plan = self.profile.credentials
+        scheme = "pulsar+ssl" if plan is not None and plan.tls else "pulsar"
+        return f"{scheme}://" + ",".join(f"broker-{index}:6650" for index in range(count))
 
     def wall_time(self) -> int:
         """Return milliseconds since 1970, as the machines' hosts believe."""

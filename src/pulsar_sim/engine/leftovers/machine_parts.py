@@ -58,13 +58,15 @@ _RECORDS = frozenset(
         "Pending",
         "Policies",
         "ProducerServices",
+        "Rates",
         "Ready",
         "ReceiptIds",
         "Rng",
         "Transmit",
     }
 )
-"""Classes with many instances, or with nothing that is ever reset."""
+"""Classes with many instances, or with nothing that is ever reset. `Rates` keeps ended producers and
+consumers until the next interval."""
 
 _CONTAINERS = (list, dict, set, deque, tuple, OrderedDict)
 
