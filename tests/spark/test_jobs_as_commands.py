@@ -1,11 +1,11 @@
-"""The jobs as people run them: `pulsar-trio spark …` in a process of its own, with a Spark of its own."""
+"""The jobs as users run them: `pulsar-trio spark …`, each with a Spark of its own."""
 
 import json
 import os
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from pulsar_spark.command import _first_line
 from pulsar_spark.jobs.archive import archive
+from tests.patience import PATIENCE
 from tests.spark.brokers import SparkBroker
 from tests.spark.conftest import ROOT, spark_settings
 from tests.spark.reading_back import values_of
@@ -22,16 +23,18 @@ from tests.spark.test_message_jobs import keyed, letters
 
 pytestmark = pytest.mark.spark
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
+Command = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture
-def command(tmp_path: Path, our_broker: SparkBroker) -> Command:
-    """Runs `pulsar-trio spark`, with the command as pyproject.toml names it, whatever is installed."""
+@pytest.fixture(scope="module")
+def runner(
+    our_broker: SparkBroker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[subprocess.Popen[str]]:
+    """A process for the commands, which finds them as pyproject.toml names them, whatever is installed."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    installed = tmp_path / "installed"
-    told = installed / f"pulsar_trio-{project['version']}.dist-info"
-    told.mkdir(parents=True)
+    folder = tmp_path_factory.mktemp("commands")
+    told = folder / f"pulsar_trio-{project['version']}.dist-info"
+    told.mkdir()
     (told / "METADATA").write_text(f"Name: {project['name']}\nVersion: {project['version']}\n")
     lines = [
         line
@@ -39,26 +42,45 @@ def command(tmp_path: Path, our_broker: SparkBroker) -> Command:
         for line in (f"[{group}]", *(f"{name} = {target}" for name, target in points.items()))
     ]
     (told / "entry_points.txt").write_text("\n".join(lines))
-    settings = [f"--conf={name}={value}" for name, value in spark_settings(tmp_path).items()]
     environment = {
         **os.environ,
         "PULSAR_SERVICE_URL": our_broker.url,
-        "PYTHONPATH": os.pathsep.join([str(installed), os.environ["PYTHONPATH"]]),
+        "PYTHONPATH": os.pathsep.join([str(folder), os.environ["PYTHONPATH"]]),
     }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.spark.command_runner"],
+        env=environment,
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    yield process
+    process.communicate(timeout=PATIENCE)
 
-    def run(job: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        line = [sys.executable, "-m", "pulsar_trio_command", "spark", job, *arguments, "--json", *settings]
-        return subprocess.run(
-            line, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
-        )
+
+@pytest.fixture
+def command(runner: subprocess.Popen[str], tmp_path: Path) -> Command:
+    """Runs `pulsar-trio spark` on our broker, which the environment names; gives code, output and errors."""
+    assert runner.stdin is not None
+    assert runner.stdout is not None
+    questions, answers = runner.stdin, runner.stdout
+    settings = [f"--conf={name}={value}" for name, value in spark_settings(tmp_path).items()]
+
+    def run(job: str, *arguments: str) -> tuple[int, str, str]:
+        line = ["spark", job, *arguments, "--json", *settings]
+        questions.write(json.dumps(line) + "\n")
+        questions.flush()
+        code, output, errors = json.loads(answers.readline())
+        return code, output, errors
 
     return run
 
 
-def result(done: subprocess.CompletedProcess[str], code: int = 0) -> dict[str, Any]:
+def result(done: tuple[int, str, str], code: int = 0) -> dict[str, Any]:
     """The one object that it printed."""
-    assert done.returncode == code, done.stderr[-3000:]
-    found: dict[str, Any] = json.loads(done.stdout)
+    assert done[0] == code, done[2][-3000:]
+    found: dict[str, Any] = json.loads(done[1])
     return found
 
 
