@@ -1,5 +1,5 @@
 # The commands of this project. `make demo` and `make test` need Python 3.11+ and nothing else;
-# `make test-real` and `make test-spark` also need Java 17 and Maven, `make demo-spark` Java 17.
+# `make test-real`, `make test-cluster` and `make test-spark` also need Java 17 and Maven, `make demo-spark` Java 17.
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 # Where it is set, each of the many processes of tests, demos and Spark compiles all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint test-real test-spark demo-spark bench bench-spark proto clean
+.PHONY: demo test lint test-real test-cluster test-spark demo-spark bench bench-spark proto clean
 
 demo: $(VENV)/installed
 	$(BIN)/pulsar-trio demo
@@ -28,6 +28,12 @@ lint: $(VENV)/installed-test
 test-real: $(VENV)/installed-test
 	$(BIN)/python -m tests.real_pulsar fetch
 	$(BIN)/python -m pytest -m real --numprocesses 2
+
+# ZooKeeper, a bookie and two brokers, plain and with TLS and tokens: about fifteen minutes. SHORT=1: three of
+# its scenarios, about two minutes.
+test-cluster: $(VENV)/installed-test
+	$(BIN)/python -m tests.real_pulsar fetch
+	$(BIN)/python -m pytest tests/cluster -m 'cluster$(if $(SHORT), and not long)'
 
 # All of tests/spark, against our broker and a real Pulsar.
 test-spark: java-for-test-spark $(VENV)/installed-test-spark

@@ -10,7 +10,9 @@ from hypothesis import HealthCheck, settings
 from tests import canary
 from tests.conformance import everywhere
 
-_not_run = pytest.StashKey[int]()
+_not_run = pytest.StashKey[tuple[int, int]]()
+"""The tests that need a real Pulsar, and those that need a real cluster."""
+
 _not_imported = pytest.StashKey[int]()
 
 _NEEDS_SPARK = re.compile(r"^pytestmark = .*\bmark\.spark\b", re.MULTILINE)
@@ -42,27 +44,33 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests that need a real Pulsar run only by `-m real`; those that need Spark too, by `-m spark`."""
-    if "real" in config.option.markexpr:
-        return
-    with_spark = "spark" in config.option.markexpr
-    real = [
-        item
-        for item in items
-        if item.get_closest_marker("real") and not (with_spark and item.get_closest_marker("spark"))
-    ]
-    config.stash[_not_run] = len(real)
-    if real:
-        left_out = set(real)
+    """Tests that need a real Pulsar or a real cluster run only by `-m real` and `-m cluster`; those that need
+    Spark too, by `-m spark`."""
+    asked = config.option.markexpr
+    clustered = {item for item in items if item.get_closest_marker("cluster") and "cluster" not in asked}
+    real = (
+        set()
+        if "real" in asked
+        else {
+            item
+            for item in items
+            if item.get_closest_marker("real") and not ("spark" in asked and item.get_closest_marker("spark"))
+        }
+    )
+    config.stash[_not_run] = len(real), len(clustered)
+    if left_out := real | clustered:
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]
-        config.hook.pytest_deselected(items=real)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """A worker of pytest-xdist tells the process that reports, which collects nothing."""
     config = session.config
     if hasattr(config, "workeroutput"):
-        config.workeroutput["left out"] = config.stash.get(_not_run, 0), config.stash.get(_not_imported, 0)
+        config.workeroutput["left out"] = (
+            config.stash.get(_not_run, (0, 0)),
+            config.stash.get(_not_imported, 0),
+        )
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -73,12 +81,13 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    count = terminalreporter.config.stash.get(_not_run, 0)
-    if count:
-        terminalreporter.write_line(
-            f"not run: {count} tests against a real Apache Pulsar; `make test-real` runs them "
-            "(needs Java 17 and Maven)"
-        )
+    counts = terminalreporter.config.stash.get(_not_run, (0, 0))
+    for count, what, command in zip(counts, ("Apache Pulsar", "cluster"), ("real", "cluster"), strict=True):
+        if count:
+            terminalreporter.write_line(
+                f"not run: {count} tests against a real {what}; `make test-{command}` runs them "
+                "(needs Java 17 and Maven)"
+            )
     modules = terminalreporter.config.stash.get(_not_imported, 0)
     if modules:
         terminalreporter.write_line(
