@@ -32,6 +32,7 @@ class Driver:
         config = ClientConfig(url, authentication_method="token" if self.token else None)
         self.client = Client(self.now(), config, seed=seed)
         self.transports: dict[int, asyncio.Transport] = {}
+        self.ends: dict[int, asyncio.Future[None]] = {}  # link -> done when its socket is closed
         self.connecting: dict[int, asyncio.Task[None]] = {}
         self.news: asyncio.Queue[outputs.Output] = asyncio.Queue()
         self.timer: asyncio.TimerHandle | None = None
@@ -60,8 +61,7 @@ class Driver:
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
-        deadline = self.client.next_deadline()
-        if deadline is not None:
+        if (deadline := self.client.next_deadline()) is not None:
             self.timer = self.loop.call_at(deadline / 1e9 + 1e-6, self.tell, self.client.handle_deadline)
 
     def tell(self, fact: Callable[..., None], *arguments: object) -> None:
@@ -70,8 +70,7 @@ class Driver:
         self.pump()
 
     def write(self, link: int) -> None:
-        chunks = self.client.data_to_send(link)
-        if chunks and link in self.transports:
+        if (chunks := self.client.data_to_send(link)) and link in self.transports:
             self.transports[link].writelines(chunks)
 
     async def connect(self, link: int, address: Address, tls_name: str | None) -> None:
@@ -86,8 +85,7 @@ class Driver:
     async def wait_for(self, kind: type[T]) -> T:
         """The next news of one kind; others are passed over, failures raised."""
         while not isinstance(news := await self.news.get(), kind):
-            error = getattr(news, "error", None)
-            if error is not None:
+            if (error := getattr(news, "error", None)) is not None:
                 raise error
         return news
 
@@ -101,6 +99,7 @@ class Link(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.driver.transports[self.link] = cast(asyncio.Transport, transport)
+        self.driver.ends[self.link] = self.driver.loop.create_future()
         self.driver.tell(self.driver.client.connected, self.link)
 
     def data_received(self, data: bytes) -> None:
@@ -110,6 +109,7 @@ class Link(asyncio.Protocol):
         self.driver.tell(self.driver.client.receive_eof, self.link)
 
     def connection_lost(self, error: Exception | None) -> None:
+        self.driver.ends.pop(self.link).set_result(None)
         if self.driver.transports.pop(self.link, None) is not None:
             self.driver.tell(self.driver.client.disconnected, self.link, str(error or "closed by the peer"))
 
@@ -139,6 +139,7 @@ async def main(url: str, topic: str = "greetings", count: int = COUNT) -> list[b
     client.close(driver.now(), None)
     driver.pump()
     await driver.wait_for(outputs.RequestDone)
+    await asyncio.gather(*driver.ends.values())  # a transport is closed some turns of the loop later
     return received
 
 

@@ -265,7 +265,12 @@ def test_the_command_sweeps(capsys: pytest.CaptureFixture[str]) -> None:
 def test_processes_do_not_change_the_result(capsys: pytest.CaptureFixture[str]) -> None:
     found = found_by_one_or_two(capsys, "sweep", "--kind", "all", "--every", "900", "--deviations", "0")
     kinds = Counter(each["kind"] for each in found["sweeps"])
-    assert kinds == {"cut": len(SCENARIOS), "timers": len(SCENARIOS), "interleavings": len(SMALL)}
+    assert kinds == {
+        "credentials": len(SCENARIOS),
+        "cut": len(SCENARIOS),
+        "timers": len(SCENARIOS),
+        "interleavings": len(SMALL),
+    }
 
 
 def test_what_there_is_no_time_for_is_left_out(

@@ -9,6 +9,7 @@ import pytest
 import trio
 
 from pulsar_trio import EmbeddedBroker, open_broker
+from tests.canary import CANARY
 from tests.security.certificates import Authority
 from tests.trio.broker.admin.test_listener import exchange, read_answer
 from tests.trio.broker.identities import guarded_broker, token
@@ -83,7 +84,7 @@ async def test_without_a_role_nothing_is_answered(
     [
         {"Authorization": f"Bearer {token('ada')}"},
         {"Authorization": f"bearer {token('ada')}"},
-        {"Authorization": "Basic " + b64encode(b"ada:p").decode()},
+        {"Authorization": "Basic " + b64encode(f"ada:{CANARY}".encode()).decode()},
         {"Authorization": token("ada"), "X_Pulsar_Auth_Method_Name": "token"},
     ],
 )
