@@ -194,6 +194,12 @@ class RealCluster:
         broker.process.end(signal.SIGTERM)
         broker.process = None
 
+    def owner_of(self, topic: str) -> Broker:
+        """Return the broker that serves the topic, which a client uses now."""
+        path = topic.replace("://", "/", 1)
+        url = self.admin().request("GET", f"/lookup/v2/topic/{path}")["brokerUrl"]
+        return next(each for each in self.brokers if url.endswith(f":{each.port}"))
+
     def unload_namespace(self) -> None:
         """Every bundle is closed where it is, and opened by a broker that the cluster chooses."""
         self.admin().request("PUT", f"/admin/v2/namespaces/{NAMESPACE}/unload", timeout=120.0)

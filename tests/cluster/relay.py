@@ -84,15 +84,17 @@ class Relay:
         stream: trio.abc.Stream = accepted
         if self._server is not None:
             stream = trio.SSLStream(accepted, self._server, server_side=True, https_compatible=True)
-        with suppress(*STOPPED):
-            frames = Frames(stream)
-            connect = await frames.next()
-            named = connect.connect.proxy_to_broker_url
-            if named:
-                await self._tie(stream, frames, connect, named)
-            else:
-                await self._look_up(stream, frames, connect)
-        await trio.aclose_forcefully(stream)
+        try:
+            with suppress(*STOPPED):
+                frames = Frames(stream)
+                connect = await frames.next()
+                named = connect.connect.proxy_to_broker_url
+                if named:
+                    await self._tie(stream, frames, connect, named)
+                else:
+                    await self._look_up(stream, frames, connect)
+        finally:
+            await trio.aclose_forcefully(stream)
 
     async def _open(self, address: str) -> trio.abc.Stream:
         host, _, port = address.rpartition(":")
@@ -112,12 +114,14 @@ class Relay:
         self.tied += 1
         connect.connect.ClearField("proxy_to_broker_url")
         broker = await self._open(address)
-        await broker.send_all(frame(connect) + frames.rest())
-        await pump_both(stream, broker)
+        try:
+            await broker.send_all(frame(connect) + frames.rest())
+            await pump_both(stream, broker)
+        finally:
+            await trio.aclose_forcefully(broker)
 
     async def _look_up(self, stream: trio.abc.Stream, frames: Frames, connect: Any) -> None:
         broker = await self._open_any()
-        await broker.send_all(frame(connect))
         asked: dict[int, Any] = {}
 
         async def answer() -> None:
@@ -142,6 +146,7 @@ class Relay:
             nursery.cancel_scope.cancel()
 
         try:
+            await broker.send_all(frame(connect))
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(answer)
                 nursery.start_soon(ask)
@@ -161,13 +166,15 @@ class Relay:
             url = response.brokerServiceUrlTls if self._client else response.brokerServiceUrl
             broker = await self._open(url.rpartition("//")[2])
             request.lookupTopic.authoritative = response.authoritative
-            frames = Frames(broker)
-            await broker.send_all(frame(connect))
-            await frames.next()  # CONNECTED
-            await broker.send_all(frame(request))
-            command = await frames.next()
-            response = command.lookupTopicResponse
-            await trio.aclose_forcefully(broker)
+            try:
+                frames = Frames(broker)
+                await broker.send_all(frame(connect))
+                await frames.next()  # CONNECTED
+                await broker.send_all(frame(request))
+                command = await frames.next()
+                response = command.lookupTopicResponse
+            finally:
+                await trio.aclose_forcefully(broker)
         if response.response == response.Connect:
             response.proxy_through_service_url = True
         return command
@@ -193,13 +200,15 @@ class SniRelay:
         await trio.serve_listeners(self._serve, listeners)
 
     async def _serve(self, stream: trio.SocketStream) -> None:
-        with suppress(*STOPPED):
-            name, hello = await _server_name(stream)
-            broker = await trio.open_tcp_stream("127.0.0.1", self._ports[name])
-            self.routed[name] += 1
-            await broker.send_all(hello)
-            await pump_both(stream, broker)
-        await trio.aclose_forcefully(stream)
+        try:
+            with suppress(*STOPPED):
+                name, hello = await _server_name(stream)
+                async with await trio.open_tcp_stream("127.0.0.1", self._ports[name]) as broker:
+                    self.routed[name] += 1
+                    await broker.send_all(hello)
+                    await pump_both(stream, broker)
+        finally:
+            await trio.aclose_forcefully(stream)
 
 
 async def _server_name(stream: trio.SocketStream) -> tuple[str, bytes]:
@@ -229,9 +238,6 @@ async def pump_both(one: trio.abc.Stream, other: trio.abc.Stream) -> None:
                 await target.send_all(data)
         nursery.cancel_scope.cancel()
 
-    try:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(pump, one, other)
-            nursery.start_soon(pump, other, one)
-    finally:
-        await trio.aclose_forcefully(other)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(pump, one, other)
+        nursery.start_soon(pump, other, one)

@@ -47,7 +47,8 @@ async def kill_brokers(cluster: RealCluster, workload: Workload) -> None:
 
 
 async def kill_one_broker(cluster: RealCluster, workload: Workload) -> None:
-    broker = cluster.brokers[next(_numbers) % 2]
+    """Kill the broker of the first partition."""
+    broker = await trio.to_thread.run_sync(cluster.owner_of, f"{workload.topic}-partition-0")
     await trio.to_thread.run_sync(cluster.kill_broker, broker)
     await workload.flows()
     await trio.to_thread.run_sync(cluster.start_broker, broker)

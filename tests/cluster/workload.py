@@ -98,7 +98,7 @@ class Workload:
     """`open_client` is called for the client of the producers and for that of the consumers."""
 
     def __init__(self, topic: str, open_client: OpenClient) -> None:
-        self._topic = topic
+        self.topic = topic
         self._open_client = open_client
         self._confirmed: dict[str, int] = {}
         """Key -> the number of its last message that was confirmed."""
@@ -153,7 +153,7 @@ class Workload:
     async def _produce(self, client: Client, number: int) -> None:
         batching = BatchingPolicy(by_key=True, max_delay=0.01)
         next_of = {f"p{number}-k{key}": 0 for key in range(KEYS)}
-        async with client.create_producer(self._topic, batching=batching, send_timeout=0) as producer:
+        async with client.create_producer(self.topic, batching=batching, send_timeout=0) as producer:
             while not self._stopping:
                 messages = []
                 for index in range(ROUND):
@@ -167,7 +167,7 @@ class Workload:
 
     async def _consume(self, client: Client, book: Book) -> None:
         kind = SubscriptionType(book.kind)
-        async with client.subscribe(self._topic, book.kind, kind, initial_position="earliest") as consumer:
+        async with client.subscribe(self.topic, book.kind, kind, initial_position="earliest") as consumer:
             async for message in consumer:
                 book.note(message.data)
                 consumer.acknowledge(message)
