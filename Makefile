@@ -24,10 +24,10 @@ lint: $(VENV)/installed-test
 	$(BIN)/mypy
 	$(BIN)/lint-imports --cache-dir build/import-linter
 
-# Two processes, each with a Pulsar of its own: most of these tests wait for the broker.
+# Two processes, each with a Pulsar of its own: most of these tests wait for the broker. LONG=1: the Go client too.
 test-real: $(VENV)/installed-test
 	$(BIN)/python -m tests.real_pulsar fetch
-	$(BIN)/python -m pytest -m real --numprocesses 2
+	$(BIN)/python -m pytest -m 'real$(if $(LONG),, and not long)' --numprocesses 2
 
 # ZooKeeper, a bookie and two brokers, plain and with TLS and tokens: about fifteen minutes. SHORT=1: three of
 # its scenarios, about two minutes.

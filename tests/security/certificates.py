@@ -2,10 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -62,3 +66,25 @@ class Authority:
         """Return the broker's side with a certificate for these hosts."""
         files = self.issue(*(names or ("localhost", "127.0.0.1")))
         return ServerTls(files.certificate, files.key, **options)  # type: ignore[arg-type]
+
+
+def self_signed(folder: Path) -> Files:
+    """Write a certificate for 127.0.0.1 that no authority has signed."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(1))
+        .not_valid_after(now + timedelta(1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), False)
+        .sign(key, hashes.SHA256())
+    )
+    files = Files(folder / "self-signed.pem", folder / "self-signed.key")
+    files.certificate.write_bytes(certificate.public_bytes(Encoding.PEM))
+    files.key.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return files

@@ -27,14 +27,14 @@ HTPASSWD = "ada:$apr1$12345678$eLJRD0q0YcLlLtJB1nH7i/\n"
 TOPIC = "persistent://public/default/t"
 
 
-def token(role: str | None = "ada", seconds: float | None = None, **claims: Any) -> str:
+def token(role: str | None = "ada", seconds: float | None = None, *, key: bytes = KEY, **claims: Any) -> str:
     """Return a token for a role, which expires after so many seconds. The canary is one of its claims."""
     claims["canary"] = CANARY
     if role is not None:
         claims["sub"] = role
     if seconds is not None:
         claims["exp"] = time.time() + seconds
-    return jwt.encode(claims, KEY, algorithm="HS256")
+    return jwt.encode(claims, key, algorithm="HS256")
 
 
 def authentication(**options: Any) -> BrokerAuthentication:

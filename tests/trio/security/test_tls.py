@@ -4,15 +4,11 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
 import trio
 import trio.testing
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from pulsar_trio import (
     CertificateAuthorityUnknown,
@@ -36,10 +32,9 @@ from pulsar_trio import (
 from pulsar_trio.broker import server
 from tests.canary import CANARY
 from tests.patience import PATIENCE
-from tests.security.certificates import Authority
+from tests.security.certificates import Authority, self_signed
 
 TOPIC = "persistent://public/default/tls"
-LOOPBACK = IPv4Address("127.0.0.1")
 
 
 @pytest.fixture
@@ -223,30 +218,11 @@ def test_a_password_is_in_no_text() -> None:
 
 
 async def test_a_self_signed_certificate(tmp_path: Path) -> None:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(1))
-        .not_valid_after(now + timedelta(1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(LOOPBACK)]), False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    file, key_file = tmp_path / "own.pem", tmp_path / "own.key"
-    file.write_bytes(certificate.public_bytes(pem))
-    key_file.write_bytes(
-        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    async with broker_with(ServerTls(file, key_file)) as broker:
+    files = self_signed(tmp_path)
+    async with broker_with(ServerTls(files.certificate, files.key)) as broker:
         url = str(broker.tls_url)
         assert isinstance(await refused(url, TlsConfig()), CertificateSelfSigned)
-        await exchange(url, TlsConfig(trust=file))
+        await exchange(url, TlsConfig(trust=files.certificate))
 
 
 async def test_stalled_handshakes_are_bounded_and_end(

@@ -1,0 +1,1 @@
+"""Programs of the Java and the Go client, for tests against our broker."""

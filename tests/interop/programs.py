@@ -1,0 +1,67 @@
+"""The commands of the two programs, and their answers.
+
+The Java program needs Java 17 with its compiler, and the jars of the real Pulsar. The Go program needs Go
+and the modules of `go/go.mod`. It is built once into the cache of these jars. `Unavailable` names what is
+missing.
+"""
+
+import hashlib
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import trio
+
+from tests.real_pulsar.jars import Unavailable, cache_root, jars, java
+
+HERE = Path(__file__).parent
+
+BUILD_TIMEOUT = 900.0
+"""Seconds. The first build compiles the client and its modules: two minutes of processor time."""
+
+
+def java_command() -> list[str]:
+    """Return the command of the Java program. Raises `Unavailable`."""
+    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    return [java(), *options, "-cp", f"{jars()}/*", str(HERE / "java" / "Exchange.java")]
+
+
+def go_command() -> list[str]:
+    """Return the command of the Go program. Raises `Unavailable`."""
+    sources = sorted((HERE / "go").iterdir())
+    version = hashlib.sha256(b"".join(file.read_bytes() for file in sources)).hexdigest()[:16]
+    program = cache_root() / "interop" / f"go-{version}"
+    if not program.is_file():
+        _build(program)
+    return [str(program)]
+
+
+def _build(program: Path) -> None:
+    go = shutil.which("go")
+    if go is None:
+        raise Unavailable("the Go client needs Go, and there is no `go` on PATH")
+    program.parent.mkdir(parents=True, exist_ok=True)
+    command = [go, "build", "-o", str(program), "."]
+    try:
+        done = subprocess.run(
+            command, cwd=HERE / "go", capture_output=True, text=True, timeout=BUILD_TIMEOUT, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"Go did not build its client in {BUILD_TIMEOUT:.0f} s") from None
+    if done.returncode != 0:
+        raise Unavailable(f"Go could not build its client: {done.stderr.strip().splitlines()[-1]}")
+
+
+async def answers(command: list[str], cases: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Run a program with a line for each case; returns "ok" or "refused" with the reason, by name."""
+    lines = "".join("\t".join(f"{name}={value}" for name, value in case.items()) + "\n" for case in cases)
+    done = await trio.run_process(
+        command, stdin=lines.encode(), capture_stdout=True, stderr=subprocess.DEVNULL, check=False
+    )
+    found = (line.split("\t") for line in done.stdout.decode().splitlines())
+    return {
+        answer[0]: " ".join(answer[1:]).strip()
+        for answer in found
+        if len(answer) == 3 and answer[1] in ("ok", "refused")  # other lines are of a log
+    }
