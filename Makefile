@@ -35,10 +35,10 @@ test-cluster: $(VENV)/installed-test
 	$(BIN)/python -m tests.real_pulsar fetch
 	$(BIN)/python -m pytest tests/cluster -m 'cluster$(if $(SHORT), and not long)'
 
-# All of tests/spark, against our broker and a real Pulsar.
+# tests/spark, against our broker and a real Pulsar. LONG=1: on a standalone Spark cluster, too.
 test-spark: java-for-test-spark $(VENV)/installed-test-spark
 	$(BIN)/python -m tests.real_pulsar fetch
-	$(BIN)/python -m pytest tests/spark -m 'spark or not spark' \
+	$(BIN)/python -m pytest tests/spark -m '(spark or not spark)$(if $(LONG),, and not long)' \
 	    --cov --cov-config=tests/spark/coverage.ini --cov-report=
 	$(BIN)/coverage report --rcfile tests/spark/coverage.ini | grep '^TOTAL'
 

@@ -7,9 +7,15 @@ import json
 import subprocess
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tests.real_pulsar import Admin, RealPulsar
+from tests.real_pulsar.server import free_ports
+from tests.security.certificates import Authority
+from tests.security.secure_pulsar import PROVIDERS, REFRESH_CHECK, SECRET_KEY
 
 DEDUPLICATION = "public/deduplication"
 """A namespace whose topics drop what they have already."""
@@ -23,7 +29,10 @@ class SparkBroker(ABC):
 
     name: str
     url: str
+    tls_url: str
     admin: Admin
+    client_options: Mapping[str, Any] = MappingProxyType({})
+    """The keywords of `open_client` beside the URL."""
 
     @abstractmethod
     def stop(self) -> None: ...
@@ -74,10 +83,26 @@ class RealBroker(SparkBroker):
 
     name = "real"
 
-    def __init__(self) -> None:
-        self._pulsar = RealPulsar()
+    def __init__(self, folder: Path, authority: Authority) -> None:
+        """The broker verifies tokens, and lets in clients without credentials. `folder` is for its key."""
+        served = authority.issue("localhost", "127.0.0.1")
+        key_file = folder / "secret.key"
+        key_file.write_bytes(SECRET_KEY)
+        (tls_port,) = free_ports(1)
+        settings = {
+            "brokerServicePortTls": str(tls_port),
+            "tlsCertificateFilePath": str(served.certificate),
+            "tlsKeyFilePath": str(served.key),
+            "authenticationEnabled": "true",
+            "authenticationProviders": f"{PROVIDERS}Token",
+            "authenticationRefreshCheckSeconds": str(REFRESH_CHECK),
+            "anonymousUserRole": "anonymous",
+            "tokenSecretKey": key_file.as_uri(),
+        }
+        self._pulsar = RealPulsar(settings)
         self._pulsar.start()
         self.url = self._pulsar.url
+        self.tls_url = f"pulsar+ssl://localhost:{tls_port}"
         self.admin = self._pulsar.admin
 
     def kill(self) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.security.certificates import Authority
 from tests.spark.brokers import DEDUPLICATION, OurBroker, RealBroker, SparkBroker
 
 if TYPE_CHECKING:
@@ -76,10 +77,16 @@ def our_broker(spark_environment: None) -> Iterator[OurBroker]:
 
 
 @pytest.fixture(scope="session")
-def real_broker() -> Iterator[RealBroker]:
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """The authority that issues the certificates of all brokers of the run."""
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="session")
+def real_broker(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealBroker]:
     """Where a real Pulsar cannot be had, its tests fail with a line that says why. A test that takes this
     fixture by itself needs the mark `real` too."""
-    broker = RealBroker()
+    broker = RealBroker(tmp_path_factory.mktemp("real"), authority)
     broker.prepare()
     yield broker
     broker.stop()

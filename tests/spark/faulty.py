@@ -8,6 +8,7 @@ end there again.
 import os
 import random
 import signal
+import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,6 +24,24 @@ from pulsar_spark.options.query_options import parse_write
 from pulsar_spark.writing.producing import Destination, Numbered, TaskProducer, Written
 from pulsar_spark.writing.sink import BATCH_PROPERTY, PulsarBatchWriter, TaskWritten
 from pulsar_spark.writing.stream_sink import PulsarStreamWriter
+
+OF_CLUSTER = ("org.apache.spark.deploy.worker.Worker", "CoarseGrainedExecutorBackend")
+"""A standalone worker and its executor, in their command lines."""
+
+
+def end_worker() -> None:
+    """SIGKILL to the executor of this task and to the standalone worker that started the executor."""
+    number, ended = os.getppid(), 0
+    while number > 1:
+        line = subprocess.run(
+            ["ps", "-o", "ppid=,args=", "-p", str(number)], capture_output=True, text=True, check=True
+        ).stdout
+        parent, _, command = line.strip().partition(" ")
+        if any(name in command for name in OF_CLUSTER):
+            os.kill(number, signal.SIGKILL)
+            ended += 1
+        number = int(parent)
+    assert ended == len(OF_CLUSTER), "the task does not run in a standalone cluster"
 
 
 class Failure(Exception):
@@ -45,7 +64,7 @@ def end_driver(folder: Path, place: str) -> None:
 
 
 class Places:
-    """Where the attempts of one task end: the numbers of steps, each with `kill`, `raise`, or `driver`.
+    """Where the attempts of one task end: the steps, each with `kill`, `raise`, `driver`, or `worker`.
 
     The steps of a task are counted from 0: before opening, after it, after each entry, when all rows are
     given, before waiting for the last receipts and after it, and at the end.
@@ -67,7 +86,9 @@ class Places:
         how = plan.read_text()
         if how == "driver":
             end_driver(self._folder, f"{self._name}-{step}")
-        if how in ("kill", "driver"):
+        if how == "worker":
+            end_worker()
+        if how in ("kill", "driver", "worker"):
             os.kill(os.getpid(), signal.SIGKILL)
         raise Failure(f"task {self._name} ends at step {step}: {what}")
 

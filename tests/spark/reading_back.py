@@ -12,7 +12,7 @@ def keep(broker: SparkBroker, topic: str) -> None:
     is full, or that ended with its broker."""
 
     async def subscribe() -> None:
-        async with open_client(broker.url) as client:
+        async with open_client(broker.url, **broker.client_options) as client:
             async with client.subscribe(topic, "keep", initial_position="earliest"):
                 pass
 
@@ -24,7 +24,7 @@ def messages_of(broker: SparkBroker, topic: str) -> list[Message]:
 
     async def read() -> list[Message]:
         found: list[Message] = []
-        async with open_client(broker.url) as client:
+        async with open_client(broker.url, **broker.client_options) as client:
             async with client.create_reader(topic, start=EARLIEST) as reader:
                 async for message in reader.until_latest():
                     found.append(message)

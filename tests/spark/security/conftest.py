@@ -1,4 +1,4 @@
-"""Fixtures: an authority, a broker with TLS that refuses clients without credentials, and an issuer."""
+"""Fixtures: a broker with TLS that refuses clients without credentials, and an issuer."""
 
 from collections.abc import Iterator
 
@@ -8,11 +8,6 @@ from tests.security.certificates import Authority
 from tests.spark.security.issuing import issuing
 from tests.spark.security.secure_broker import SecureBroker
 from tests.trio.security.issuer import LocalIssuer
-
-
-@pytest.fixture(scope="package")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
 
 
 @pytest.fixture(scope="package")

@@ -15,6 +15,8 @@ from pulsar_trio import (
     BrokerAuthentication,
     CertificateProvider,
     ServerTls,
+    TlsConfig,
+    Token,
     TokenProvider,
     open_broker,
 )
@@ -36,6 +38,10 @@ class SecureBroker(OurBroker):
         self.url = self.tls_url = ready["url"]
         self.https_url = ready["https_url"]
         self.trust = str(authority.file)
+        self.client_options = {
+            "tls": TlsConfig(trust=authority.file),
+            "authentication": Token(token_of("worker")),
+        }
         self.admin = Admin("127.0.0.1", ready["http_port"], token_of("admin"))
 
 

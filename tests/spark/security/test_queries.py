@@ -18,11 +18,6 @@ SECRET = "canary-secret"
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
 def tls_broker(authority: Authority) -> Iterator[OurBroker]:
     files = authority.issue("127.0.0.1")
     broker = OurBroker(
