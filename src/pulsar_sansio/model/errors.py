@@ -133,6 +133,14 @@ class UncompressedSizeCorrupted(DecompressionFailed):
     """A payload promises more bytes than the limit allows; nothing was allocated for it."""
 
 
+class SchemaDecodingError(PulsarError, ValueError):
+    """A payload holds no value of the schema, or was written with a definition that the schema cannot read.
+
+    The message itself is unharmed: its bytes are in `Message.data`, and it can be acknowledged, negatively
+    acknowledged or copied to the dead-letter topic.
+    """
+
+
 class TooManyPartitions(RemoteProtocolError):
     """A topic is said to have more partitions than `ClientConfig.max_partitions` allows."""
 
