@@ -28,6 +28,7 @@ from ..storage.cursor import Cursor
 from ..storage.entry import entry_metadata
 from ..storage.ledger import ManagedLedger, Retention
 from ..storage.store import StoredTopic
+from ..storage.trim_mark import NEVER, TrimMark
 from . import quotas
 from .compaction import SUBSCRIPTION as COMPACTION
 from .compaction import Compaction
@@ -75,10 +76,7 @@ class Topic:
         entry."""
         self._sequences_moved: dict[str, int] = {}
         """Deduplication: producer name -> highest sequence id among the entries of the next write."""
-        self.trim_mark = 2**63
-        """No ledger can be removed while a mark-delete position is below this offset."""
-        self._behind = 0
-        """The number of subscriptions whose mark-delete position is below `trim_mark`."""
+        self._trim_mark = TrimMark()
         is_new = stored is None
         stored = stored or StoredTopic()
         self.terminated_at = stored.terminated_at
@@ -96,7 +94,7 @@ class Topic:
             self._roll()
         self.compaction = Compaction(self, stored.compacted)
         self.compaction.retain_uncompacted()
-        self._set_trim_mark()
+        self._place_trim_mark()
 
     def _restore(self, saved: CursorSaved) -> None:
         cursor = Cursor(saved.mark_delete)
@@ -239,7 +237,7 @@ class Topic:
         self.subscriptions[name] = subscription
         if durable:
             self.journal.records.append(subscription.cursor_record())
-        self._behind += mark_delete < self.trim_mark
+        self._trim_mark.cursor_added(mark_delete)
         return subscription
 
     @property
@@ -273,17 +271,13 @@ class Topic:
         Ledgers are looked at once each, when the last subscription has acknowledged all of one.
         `run_housekeeping` removes ledgers that retention kept.
         """
-        mark = self.trim_mark
-        self._behind += (mark_delete < mark) - (before < mark)
-        if self._behind == 0 and before < mark:
+        if self._trim_mark.cursor_moved(before, mark_delete):
             self.trim()
 
     def cursor_deleted(self, mark_delete: int) -> None:
         """A subscription whose mark-delete position was `mark_delete` was deleted."""
-        if mark_delete < self.trim_mark:
-            self._behind -= 1
-            if self._behind == 0:
-                self.trim()
+        if self._trim_mark.cursor_deleted(mark_delete):
+            self.trim()
 
     def trim(self) -> None:
         """Remove ledgers that every subscription has acknowledged, as retention allows (rule STORE-30)."""
@@ -302,12 +296,14 @@ class Topic:
         removed = log.trim(min(upto, log.durable_end), keep, enough)
         if removed:
             self.journal.records.append(LedgersDeleted(self.name, removed))
-        self._set_trim_mark()
+        self._place_trim_mark()
 
-    def _set_trim_mark(self) -> None:
+    def _place_trim_mark(self) -> None:
         ledgers = self.log.ledgers
-        mark = self.trim_mark = ledgers[0].end - 1 if len(ledgers) > 1 else 2**63
-        self._behind = sum(each.cursor.mark_delete < mark for each in self.subscriptions.values())
+        self._trim_mark.place(
+            ledgers[0].end - 1 if len(ledgers) > 1 else NEVER,
+            (subscription.cursor.mark_delete for subscription in self.subscriptions.values()),
+        )
 
     def expire(self) -> None:
         """Acknowledge entries older than the message TTL (rule STORE-32)."""
