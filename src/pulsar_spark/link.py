@@ -174,12 +174,12 @@ class Link:
                 case outputs.RequestDone() | outputs.RequestFailed():
                     self._answers[output.request] = output
                 case outputs.Detached(identifier) | outputs.Attached(identifier) | outputs.Closed(identifier):
-                    self._tell(identifier, output)
+                    self._call_listener(identifier, output)
                 case _:  # a producer's or a consumer's own
                     owner: int = getattr(output, "consumer", -1)
-                    self._tell(getattr(output, "producer", owner), output)
+                    self._call_listener(getattr(output, "producer", owner), output)
 
-    def _tell(self, identifier: int, output: outputs.Output) -> None:
+    def _call_listener(self, identifier: int, output: outputs.Output) -> None:
         listener = self._listeners.get(identifier)
         if listener is not None:
             listener(output)

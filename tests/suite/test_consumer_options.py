@@ -84,17 +84,17 @@ class Listening(ConsumerInterceptor):
     """It notes what it hears."""
 
     def __init__(self) -> None:
-        self.heard: list[str] = []
+        self.calls: list[str] = []
 
     def before_consume(self, topic: TopicName, message: Message) -> Message:
-        self.heard.append(f"consume {message.data.decode()}")
+        self.calls.append(f"consume {message.data.decode()}")
         return message
 
     def on_acknowledge(self, topic: TopicName, message_id: MessageId, error: PulsarError | None) -> None:
-        self.heard.append(f"acknowledge {message_id.entry_id}, {error}")
+        self.calls.append(f"acknowledge {message_id.entry_id}, {error}")
 
     def on_negative_acknowledgements_send(self, topic: TopicName, message_ids: Sequence[MessageId]) -> None:
-        self.heard += [f"again {message_id.entry_id}" for message_id in message_ids]
+        self.calls += [f"again {message_id.entry_id}" for message_id in message_ids]
 
 
 async def test_what_interceptors_hear(client: Client, topic: str) -> None:
@@ -109,7 +109,7 @@ async def test_what_interceptors_hear(client: Client, topic: str) -> None:
         consumer.negative_acknowledge(await consumer.receive())
         consumer.acknowledge(await consumer.receive())
         await consumer.flush()
-    assert listening.heard == ["consume x", "again 0", "consume x", "acknowledge 0, None"]
+    assert listening.calls == ["consume x", "again 0", "consume x", "acknowledge 0, None"]
 
 
 async def test_chunks_of_two_producers_mixed(client: Client, topic: str) -> None:

@@ -131,23 +131,23 @@ async def test_much_more_than_the_memory_holds_arrives(broker: BrokerUnderTest, 
         assert client.statistics().memory_held == 0
 
 
-async def test_interceptors_hear_the_ids_that_the_broker_gave(client: Client, topic: str) -> None:
-    heard: list[MessageId | None] = []
+async def test_interceptors_get_the_ids_that_the_broker_gave(client: Client, topic: str) -> None:
+    acknowledged: list[MessageId | None] = []
 
-    class Hears(ProducerInterceptor):
+    class KeepsIds(ProducerInterceptor):
         def before_send(self, topic: TopicName, message: OutgoingMessage) -> OutgoingMessage:
             return OutgoingMessage(message.payload, properties={"seen by": "an interceptor"})
 
         def on_send_acknowledgement(
             self, topic: TopicName, message: OutgoingMessage, message_id: MessageId | None, error: object
         ) -> None:
-            heard.append(message_id)
+            acknowledged.append(message_id)
 
     async with (
         client.subscribe(topic, "s", "exclusive") as consumer,
-        client.create_producer(topic, interceptors=(Hears(),)) as producer,
+        client.create_producer(topic, interceptors=(KeepsIds(),)) as producer,
     ):
         ids = await producer.send_many(b"%d" % number for number in range(10))
-        assert heard == list(ids)
+        assert acknowledged == list(ids)
         messages = await receive_and_acknowledge(consumer, 10)
         assert {message.properties["seen by"] for message in messages} == {"an interceptor"}

@@ -217,11 +217,11 @@ class NonPersistentApp(SteppingApp[ConsumerRecord]):
         assert self.record is not None
         name = self.record.name
         if not 0 < number <= self._sent:
-            raise ViolationError("INV-C2", f"{name} hears {number}, and {self._sent} were sent")
+            raise ViolationError("INV-C2", f"{name} receives {number}, and {self._sent} were sent")
         if number <= self._last_received:
             allowed = next((last for last in self._repeats if number <= last), None)
             if allowed is None:
-                raise ViolationError("INV-C3", f"{name} hears {number} after {self._last_received}")
+                raise ViolationError("INV-C3", f"{name} receives {number} after {self._last_received}")
             self._repeats.remove(allowed)
         self._last_received = number
         self._receives_now = self._receives_now or number >= self._first

@@ -354,7 +354,7 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
         before = self._history.ways(key)
         if not self._history.record_change(key, value, parts, [each.read for each in self.subscriptions]):
             raise ViolationError(
-                "INV-C18", f"{self._name} hears of {key!r} = {value!r}, which does not come after {before}"
+                "INV-C18", f"{self._name} reports {key!r} = {value!r}, which does not come after {before}"
             )
         if value is None:
             self.table.pop(key, None)

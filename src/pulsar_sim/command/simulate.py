@@ -166,7 +166,7 @@ def _run(arguments: argparse.Namespace) -> int:
         for report, coverage in _results(seeds, arguments.jobs, stack, asked):
             campaign.add(report, coverage)
             if report.outcome is not Outcome.PASSED and not arguments.json:
-                _tell(line, report, campaign, arguments.verbose)
+                _print_failure(line, report, campaign, arguments.verbose)
             elapsed = time.monotonic() - started
             line.show(partial(progress, campaign, elapsed, number, arguments.seconds))
     line.clear()
@@ -183,7 +183,7 @@ def _run(arguments: argparse.Namespace) -> int:
     return int(campaign.outcome) or (0 if written else UNWRITTEN)
 
 
-def _tell(line: ProgressLine, report: SeedReport, campaign: Campaign, verbose: bool) -> None:
+def _print_failure(line: ProgressLine, report: SeedReport, campaign: Campaign, verbose: bool) -> None:
     """Print a failure as it happens, so long as there are few."""
     if verbose:
         line.print(str(report))

@@ -111,7 +111,7 @@ def turn_lost(consumer: Any, active: bool) -> object:
 
 @coverage_point(Arrival, "resume_after")
 def reader_resumed(*_: Any) -> object:
-    """A subscription without memory went on behind what had been handed out."""
+    """A subscription without memory went on behind what had been delivered."""
     return True
 
 

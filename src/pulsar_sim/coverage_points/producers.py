@@ -98,7 +98,7 @@ def sent_to_unloaded_producer(connection: Any, producer_id: int) -> object:
 
 @coverage_point(PartitionedProducer, "_partitions_known")
 def topic_grew(whole: Any, partitions: int) -> object:
-    """A producer heard of more partitions."""
+    """A producer learned of more partitions."""
     return partitions > len(whole._sender.partitions)
 
 

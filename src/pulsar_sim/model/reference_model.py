@@ -289,7 +289,7 @@ class ReferenceModel:
         deliveries.delivered(place, count, now)
         if consumer.asked_again and place[:2] in consumer.asked_again:
             raise ViolationError(
-                "INV-C9", f"{consumer.name}: {place} is delivered although it was given back"
+                "INV-C9", f"{consumer.name}: {place} is delivered although it was negatively acknowledged"
             )
         if sent.deliver_at is not None:
             early = sent.deliver_at - DELAY_TICK - wall_time

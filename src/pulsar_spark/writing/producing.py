@@ -149,7 +149,7 @@ class Destination:
         self.error = self._ready = None
         link = self._task.link
         self._handle = link.client.open_producer(time.monotonic_ns(), spec)
-        link.listen(self._handle, self.hear)
+        link.listen(self._handle, self.on_output)
 
     def opened(self) -> bool:
         """True if the producer is there, or has failed."""
@@ -247,7 +247,7 @@ class Destination:
 
     # --- what the machine says ---
 
-    def hear(self, output: outputs.Output) -> None:
+    def on_output(self, output: outputs.Output) -> None:
         match output:
             case outputs.Receipts(_, _, message_ids):
                 self._confirmed(message_ids)

@@ -172,8 +172,8 @@ class Pump(ABC):
     def take(self, number: int) -> Sequence[bytes]:
         """Give the bytes that link `number` is to write. Raises nothing: a failure of the machine ends all.
 
-        The machine may have more to say then, as a peer that reads makes room. A loop that runs already hears
-        it; else it is heard now, and the writer tasks write what follows.
+        The machine may have more outputs then, as a peer that reads makes room. A loop that runs already
+        takes them; else this call does, and the writer tasks write what follows.
         A machine that has failed gives nothing.
         """
         if self.failure is not None:

@@ -188,7 +188,7 @@ def test_an_attempt_that_comes_back_to_more_sends_no_entry_that_straddles_it(
         attempt.send(deduplicated_topic, rows(6), [5] * 6)
         (destination,) = attempt._destinations.values()
         attempt.settle([destination])
-        destination.hear(outputs.Attached(destination._handle, 4))
+        destination.on_output(outputs.Attached(destination._handle, 4))
         with pytest.raises(WriteFailed, match="another attempt of this task has stored rows up to id 4"):
             attempt.send(deduplicated_topic, rows(9)[6:], [5] * 3)
     assert values_of(our_broker, deduplicated_topic) == rows(4)

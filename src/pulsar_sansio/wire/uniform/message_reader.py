@@ -196,7 +196,7 @@ class UniformMessageReader:
             header: bytes | MessageMetadata = data[checked + 4 : metadata_end]
             tail = data[tail_start:metadata_end]
             if tail not in plain_tails:
-                metadata = self._plain_metadata(data, checked + 4, metadata_end, tail)
+                metadata = self._single_metadata(data, checked + 4, metadata_end, tail)
                 if metadata is None:
                     break
                 header = metadata
@@ -208,8 +208,8 @@ class UniformMessageReader:
             return None
         return UniformMessages(facts, entry_ids, headers, payloads, position)
 
-    def _plain_metadata(self, data: bytes, start: int, end: int, tail: bytes) -> "MessageMetadata | None":
-        """Decode the metadata; None where it is not that of a plain entry."""
+    def _single_metadata(self, data: bytes, start: int, end: int, tail: bytes) -> "MessageMetadata | None":
+        """Decode the metadata; None where it is not that of a single message in plain bytes."""
         try:
             metadata = self._metadata.decode_range(data, start, end)
         except FrameError:

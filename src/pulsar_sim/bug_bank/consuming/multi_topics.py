@@ -230,8 +230,8 @@ def one_topic_takes_the_others_with_it(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-N5",), needs=[group_needs.told_of_topics, group_needs.comes_late])
-def brokers_forget_to_tell(patches: Patches) -> None:
-    """A broker tells a watcher of one change, and of none after it."""
+def brokers_push_one_change_only(patches: Patches) -> None:
+    """A broker pushes one change to a watcher, and none after it."""
 
     def changed(original: Any, self: Any, name: str, there: bool) -> None:
         if not getattr(self, "has_told", False):
