@@ -5,7 +5,7 @@ python tools/write_broker_table.py
 
 from pathlib import Path
 
-from pulsar_trio_command.broker_settings import table
+from pulsar_trio_command.broker.settings import table
 
 DOCS = Path(__file__).parent.parent / "docs" / "broker.md"
 BEGIN, END = "<!-- settings -->\n", "<!-- end of settings -->\n"

@@ -31,12 +31,12 @@ class BuiltIn(NamedTuple):
     module: str
     text: str
     connects: bool
-    """The command takes the options of `client_options`."""
+    """The command takes the options of `options.connection`."""
 
 
 BUILT_IN = {
     "demo": BuiltIn("demo", "Start a broker, send messages through it and check all arrive.", True),
-    "broker": BuiltIn("broker", "Run a broker in memory until SIGINT or SIGTERM.", False),
+    "broker": BuiltIn("broker.serve", "Run a broker in memory until SIGINT or SIGTERM.", False),
     "produce": BuiltIn("produce", "Send messages: lines of standard input, or --count generated ones.", True),
     "consume": BuiltIn("consume", "Print messages and acknowledge them, until --count or Ctrl-C.", True),
 }
@@ -162,7 +162,9 @@ def _add_built_in(commands: "argparse._SubParsersAction[_Parser]", name: str, co
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
     parser.set_defaults(run=module.run)
     if command.connects:
-        from .client_options import add_client_arguments  # not for `broker`, which starts sooner without it
+        from .options.connection import (
+            add_client_arguments,  # not for `broker`, which starts sooner without it
+        )
 
         add_client_arguments(parser)
     module.add_arguments(parser)

@@ -10,11 +10,11 @@ import trio
 from pulsar_sansio import Message, SubscriptionType
 from pulsar_trio.consuming.consumer import Consumer
 
-from .arguments import positive
-from .client_options import connection
-from .connecting import told_client
 from .console import Output, number, printable
-from .positions import FORMS, place_in, position
+from .options.arguments import positive
+from .options.connecting import reporting_client
+from .options.connection import connection
+from .options.positions import FORMS, place_in, position
 from .signals import until_signal
 
 AT_ONCE = 1000
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def run(given: argparse.Namespace, output: Output) -> None:
     async with (
-        told_client(connection(given), output) as client,
+        reporting_client(connection(given), output) as client,
         client.subscribe(
             given.topic,
             given.subscription,

@@ -16,10 +16,10 @@ import trio
 from pulsar_trio.broker.server import open_broker
 from pulsar_trio.client.client import Client
 
-from .arguments import byte_count, positive
-from .client_options import Connection, connection
-from .connecting import told_client
 from .console import Bar, Failed, Output, number
+from .options.arguments import byte_count, positive
+from .options.connecting import reporting_client
+from .options.connection import Connection, connection
 
 NUMBER = Struct(">Q")
 """Begins each message."""
@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(given: argparse.Namespace, output: Output) -> None:
     size = max(given.size, NUMBER.size)
     topic = f"demo-{token_hex(4)}"
-    async with _pulsar(given) as pulsar, told_client(pulsar, output) as client:
+    async with _pulsar(given) as pulsar, reporting_client(pulsar, output) as client:
         output.note(f"{given.count} messages of {size} B through {pulsar.url}, topic {topic}")
         with output.bar("messages", given.count) as bar:
             check, seconds = await _throughput(client, topic, given.count, size, bar)

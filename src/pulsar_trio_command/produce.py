@@ -13,10 +13,10 @@ from pulsar_sansio import OutgoingMessage
 from pulsar_trio.producing.producer import Producer
 from pulsar_trio.producing.receipts import Receipt
 
-from .arguments import byte_count, positive, rate
-from .client_options import connection
-from .connecting import told_client
 from .console import Bar, Failed, Output, number
+from .options.arguments import byte_count, positive, rate
+from .options.connecting import reporting_client
+from .options.connection import connection
 
 READ = 65536
 """Bytes read from standard input at a time."""
@@ -75,7 +75,7 @@ def _check(given: argparse.Namespace) -> str | None:
 async def run(given: argparse.Namespace, output: Output) -> None:
     envelopes = Envelopes(given.key, dict(given.property), given.key_separator)
     async with (
-        told_client(connection(given), output) as client,
+        reporting_client(connection(given), output) as client,
         client.create_producer(given.topic) as producer,
     ):
         began = trio.current_time()

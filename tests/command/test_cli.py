@@ -317,7 +317,7 @@ def test_a_bug_is_not_hidden(command: Command, monkeypatch: pytest.MonkeyPatch) 
     async def broken(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("pulsar_trio_command.broker.run", broken)
+    monkeypatch.setattr("pulsar_trio_command.broker.serve.run", broken)
     with pytest.raises(ZeroDivisionError):
         command("broker")
 

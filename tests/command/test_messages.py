@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pulsar_sansio import MessageId, TopicMessageId
-from pulsar_trio_command.positions import place_in, position
+from pulsar_trio_command.options.positions import place_in, position
 from tests.command.test_cli import BrokerThread, Command, Done, broker, command, one_line
 
 __all__ = ["broker", "command"]

@@ -15,7 +15,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from pulsar_trio_command.arguments import positive, seconds, whole
+from pulsar_trio_command.options.arguments import positive, seconds, whole
 
 from ..mutants import Judged, Mutant, Reach, Table, drawn, parse_equivalents
 from ..mutants.drawing import reachable

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from pulsar_trio_command.arguments import positive, seconds, whole
+from pulsar_trio_command.options.arguments import positive, seconds, whole
 from pulsar_trio_command.signals import interruption
 
 from ..bug_bank import BANK

@@ -17,8 +17,8 @@ from multiprocessing.pool import Pool
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pulsar_trio_command.arguments import positive, seconds, whole
 from pulsar_trio_command.console import one_line
+from pulsar_trio_command.options.arguments import positive, seconds, whole
 from pulsar_trio_command.signals import Interruption, interruption
 
 from .. import Campaign, Case, Coverage, Outcome, Recorder, SeedReport, observe_seed

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pulsar_trio_command.arguments import positive, seconds, whole
+from pulsar_trio_command.options.arguments import positive, seconds, whole
 from pulsar_trio_command.signals import Interruption, interruption
 
 from .. import KINDS, SCENARIOS, Outcome, SweepReport

@@ -10,7 +10,7 @@ import trio
 from pulsar_sansio import InvalidConfiguration
 from pulsar_security import TlsConfig
 from pulsar_trio import Basic, MutualTls, OAuth2, Token
-from pulsar_trio_command.client_options import Connection, add_client_arguments, connection
+from pulsar_trio_command.options.connection import Connection, add_client_arguments, connection
 from tests.canary import CANARY
 
 

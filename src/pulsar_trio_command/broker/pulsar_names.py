@@ -1,6 +1,6 @@
 """The names that a Pulsar's own configuration files may use, `broker.conf` and `standalone.conf`.
 
-Nothing but names: this broker has some of the settings (`broker_settings`). It has to know the others to tell
+Nothing but names: this broker has some of the settings (`settings`). It has to know the others to tell
 them from a slip of the pen.
 """
 

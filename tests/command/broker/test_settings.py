@@ -19,7 +19,8 @@ from pulsar_sansio import (
     TopicName,
 )
 from pulsar_trio import OutgoingMessage, ServerTls, open_broker, open_client
-from pulsar_trio_command.broker_settings import (
+from pulsar_trio_command.broker.pulsar_names import NAMES, is_pulsars
+from pulsar_trio_command.broker.settings import (
     HOUSEKEEPING,
     SETTINGS,
     Chosen,
@@ -29,12 +30,11 @@ from pulsar_trio_command.broker_settings import (
 )
 from pulsar_trio_command.command import main
 from pulsar_trio_command.properties import Property, read_properties
-from pulsar_trio_command.pulsar_names import NAMES, is_pulsars
-from tests.command.test_broker_identity import IDENTITY_PARTS
+from tests.command.broker.test_identity import IDENTITY_PARTS
 from tests.patience import PATIENCE
 
 NO_LIMIT = 2**31 - 1
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 
 
 def chosen(*texts: str) -> Chosen:
@@ -138,7 +138,7 @@ IDENTITY = {
     for name, setting in SETTINGS.items()
     if setting.sets.startswith("identity ") or name in IDENTITY_PARTS
 }
-"""Settings of authentication and authorization: `test_broker_identity.py` has their tests."""
+"""Settings of authentication and authorization: `test_identity.py` has their tests."""
 
 
 def test_every_setting_is_tried_here() -> None:

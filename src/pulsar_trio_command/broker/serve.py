@@ -6,11 +6,11 @@ from pathlib import Path
 from pulsar_sansio import InvalidConfiguration
 from pulsar_trio.broker.server import open_broker
 
-from .arguments import port
-from .broker_settings import Chosen, choose
-from .console import Output
-from .properties import Property, read_properties, shown
-from .signals import until_signal
+from ..console import Output
+from ..options.arguments import port
+from ..properties import Property, read_properties, shown
+from ..signals import until_signal
+from .settings import Chosen, choose
 
 DEFAULT_PORT = 6650
 

@@ -19,7 +19,8 @@ from pulsar_sansio import (
 )
 from pulsar_security import ServerTls
 
-from .broker_identity import (
+from ..properties import Property, shown
+from .identity import (
     AUTHORIZATION,
     KEY_FORMS,
     PUBLIC_ALGORITHMS,
@@ -27,7 +28,6 @@ from .broker_identity import (
     read_providers,
     read_roles,
 )
-from .properties import Property, shown
 from .pulsar_names import NAMES, is_pulsars
 
 MANY = 2**31 - 1

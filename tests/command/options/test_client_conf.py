@@ -9,7 +9,7 @@ import trio
 
 from pulsar_sansio import InvalidConfiguration, Secret
 from pulsar_trio import Basic, MutualTls, OAuth2, Token
-from pulsar_trio_command.client_conf import FileSettings, read_client_conf
+from pulsar_trio_command.options.client_conf import FileSettings, read_client_conf
 from tests.canary import CANARY
 
 PACKAGE = "org.apache.pulsar.client.impl.auth"

@@ -1,6 +1,6 @@
 """Authentication and authorization of the broker under Pulsar's own names.
 
-`broker_settings` lists the names. This module reads the values that are special to providers, and makes a
+`settings` lists the names. This module reads the values that are special to providers, and makes a
 `BrokerAuthentication` of all values. Errors never show a key.
 """
 
@@ -22,7 +22,7 @@ from pulsar_trio import (
     TokenProvider,
 )
 
-from .properties import Property
+from ..properties import Property
 
 _PACKAGE = "org.apache.pulsar.broker"
 

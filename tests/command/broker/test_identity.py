@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from pulsar_trio import AuthenticationError, BrokerAuthentication, InvalidConfiguration
-from pulsar_trio_command.broker_identity import AUTHORIZATION, BASIC, TLS, TOKEN
-from pulsar_trio_command.broker_settings import choose
+from pulsar_trio_command.broker.identity import AUTHORIZATION, BASIC, TLS, TOKEN
+from pulsar_trio_command.broker.settings import choose
 from pulsar_trio_command.command import main
 from pulsar_trio_command.properties import Property
 

@@ -19,7 +19,7 @@ from pulsar_security import TlsConfig
 from pulsar_trio.security.authentication import Authentication, Basic, MutualTls, Token
 from pulsar_trio.security.oauth2 import OAuth2
 
-from .properties import Property, read_properties
+from ..properties import Property, read_properties
 
 IGNORED_KEY_STORE = (
     "tlsKeyStorePassword",

@@ -1,0 +1,1 @@
+"""`pulsar-trio broker`: the command, and the settings of its configuration files."""
