@@ -27,8 +27,8 @@ from pulsar_sansio.model.message_id import EARLIEST
 from ..engine.clock import MILLISECOND
 from ..engine.failures import ViolationError
 from ..engine.profile import NonPersistentPlan
+from ..model.positions.single_topic_position import TransientSubscription
 from ..model.records import ConsumerRecord, ProducerRecord, TopicRecord
-from ..model.single_topic_position import TransientSubscription
 from .transient_app import SteppingApp
 
 if TYPE_CHECKING:

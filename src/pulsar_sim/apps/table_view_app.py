@@ -27,8 +27,8 @@ from ..engine.failures import ViolationError
 from ..engine.profile import TableViewPlan
 from ..model.compaction import KeyValue
 from ..model.multi_topics_subscriptions import GroupRecord, GroupTopics
+from ..model.positions.single_topic_position import TransientSubscription
 from ..model.records import BEFORE_ALL, ConsumerRecord, MessagePosition, Position, TopicRecord
-from ..model.single_topic_position import TransientSubscription
 from ..model.table_view_history import Explanation, TableViewHistory
 from .client_process import REOPEN_DELAY
 from .transient_app import SteppingApp

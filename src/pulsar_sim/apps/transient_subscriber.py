@@ -15,8 +15,8 @@ from pulsar_sansio.model.errors import ClosedError
 from ..engine.clock import MILLISECOND
 from ..engine.failures import ViolationError
 from ..engine.profile import TransientSubscriberPlan
+from ..model.positions.single_topic_position import TransientSubscription
 from ..model.records import BEFORE_ALL
-from ..model.single_topic_position import TransientSubscription
 from .client_process import REOPEN_DELAY
 from .transient_app import TransientTopicApp
 

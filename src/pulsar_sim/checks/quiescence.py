@@ -15,8 +15,8 @@ from ..engine.failures import ViolationError
 from ..engine.leftovers.audit import ALONE, BROKER_RESTING, RESTING
 from ..engine.profile import AUDIT
 from ..model.multi_topics_subscriptions import GroupRecord
+from ..model.positions.single_topic_position import TransientSubscription
 from ..model.records import ConsumerRecord, TopicRecord
-from ..model.single_topic_position import TransientSubscription
 from .client_side_state import PendingClose
 from .receive_frames import held_back
 

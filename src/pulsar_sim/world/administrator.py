@@ -15,7 +15,7 @@ from ..engine.clock import MILLISECOND
 from ..engine.cluster import FAR_BROKER, address
 from ..engine.failures import ViolationError
 from ..engine.profile import EndPlan
-from ..model.multi_topics_position import MultiTopicsSoughtSubscription
+from ..model.positions.multi_topics_position import MultiTopicsSoughtSubscription
 
 if TYPE_CHECKING:
     from ..engine.broker_node import BrokerNode

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from ..apps.client_process import User
 from ..apps.consumer_app import ConsumerApp
 from ..apps.multi_topics_app import MultiTopicsApp
-from ..apps.multi_topics_seeker import MultiTopicsSeeker
 from ..apps.nonpersistent_app import NonPersistentApp
 from ..apps.producer_app import ProducerApp
-from ..apps.single_topic_seeker import SingleTopicSeeker
+from ..apps.seeking.multi_topics_seeker import MultiTopicsSeeker
+from ..apps.seeking.single_topic_seeker import SingleTopicSeeker
 from ..apps.table_view_app import TableViewApp
 from ..apps.transient_app import TransientApp
 from ..apps.transient_subscriber import TransientSubscriber

@@ -8,9 +8,9 @@ from pulsar_sansio.model.config import SubscriptionType
 
 from ..apps.consumer_app import dead_letters
 from ..engine.profile import AUDIT, GroupPlan, Profile
-from ..model.multi_topics_position import MultiTopicsSoughtSubscription
 from ..model.multi_topics_subscriptions import BEFORE_THE_NAME, GroupTopics, dead_topic, retry_topic
 from ..model.partitioned_topics import PartitionedTopic
+from ..model.positions.multi_topics_position import MultiTopicsSoughtSubscription
 from ..model.records import SubscriptionRecord, TopicRecord
 from ..model.reference_model import ReferenceModel
 

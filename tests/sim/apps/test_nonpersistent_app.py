@@ -55,18 +55,18 @@ def test_unsent_messages_and_repeated_messages_are_noticed() -> None:
     world = World(3, whispering())
     assert world.run().outcome is Outcome.PASSED
     (app,) = world.apps.nonpersistent
-    with pytest.raises(ViolationError, match="hears 1000000"):
+    with pytest.raises(ViolationError, match="receives 1000000"):
         app._check(1_000_000)
-    with pytest.raises(ViolationError, match="hears 1 after"):
+    with pytest.raises(ViolationError, match="receives 1 after"):
         app._check(1)
     app.may_resend()
     app._sent += 1
     for number in (app._sent, 1, 2):
         app._check(number)
-    with pytest.raises(ViolationError, match="hears 2 after 2"):
+    with pytest.raises(ViolationError, match="receives 2 after 2"):
         app._check(2)
     app.may_resend()
     app._sent = later = app._sent + 1
     app._check(later)
-    with pytest.raises(ViolationError, match=f"hears {later} after {later}"):
+    with pytest.raises(ViolationError, match=f"receives {later} after {later}"):
         app._check(later)  # it was sent after the messages that may arrive again

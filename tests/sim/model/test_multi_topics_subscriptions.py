@@ -13,10 +13,10 @@ from pulsar_sansio.model.config import (
 from pulsar_sim import Streams, World, draw
 from pulsar_sim.engine.failures import Outcome, ViolationError
 from pulsar_sim.engine.profile import Profile
-from pulsar_sim.model.expected_position import START, Base
-from pulsar_sim.model.multi_topics_position import MultiTopicsSoughtSubscription
 from pulsar_sim.model.multi_topics_subscriptions import GroupRecord, GroupTopics
 from pulsar_sim.model.partitioned_topics import PartitionedTopic
+from pulsar_sim.model.positions.expected_position import START, Base
+from pulsar_sim.model.positions.multi_topics_position import MultiTopicsSoughtSubscription
 from pulsar_sim.model.records import (
     ConsumerRecord,
     Entry,

@@ -7,7 +7,7 @@ import pytest
 
 from pulsar_sansio.broker.storage.cursor import Cursor
 from pulsar_sansio.broker.storage.journal import Journal
-from pulsar_sansio.broker.topics.compaction import Compaction
+from pulsar_sansio.broker.topics.compaction.compaction import Compaction
 from pulsar_sansio.broker.topics.subscription import Subscription
 from pulsar_sim.mutants import broken_by
 from pulsar_sim.world import last_round

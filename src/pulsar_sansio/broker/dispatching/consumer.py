@@ -6,9 +6,9 @@ A subscription and a connection own it together. It decides nothing; dispatchers
 from typing import TYPE_CHECKING
 
 from ...wire import encode_message, pack_broker_entry_metadata, proto
-from ..dispatching.key_hash import Sticky, sticky_key
 from ..records import EntryAdded
 from ..storage.entry import MessageFront, entry_metadata
+from .key_hash import Sticky, sticky_key
 
 if TYPE_CHECKING:
     from ..serving.connection import Connection

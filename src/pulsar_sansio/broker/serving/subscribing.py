@@ -19,7 +19,7 @@ from ...wire import CUMULATIVE, Ack, Flow, bits_from_words, proto
 from ..dispatching.consumer import Consumer, SubType
 from ..dispatching.single_active import ConflictingConsumer
 from ..services import wall_text
-from ..topics.compacted_view import CompactedView
+from ..topics.compaction.compacted_view import CompactedView
 from ..topics.subscription import Subscription
 from ..topics.topic import Topic
 from .connection import Connection, Handler, Reserved, Type

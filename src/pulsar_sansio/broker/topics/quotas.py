@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...model.errors import ProducerBlockedQuotaExceeded, ServerError, ServiceNotReady
 from ..policies import BacklogQuota
-from .compaction import SUBSCRIPTION as COMPACTION
+from .compaction.compaction import SUBSCRIPTION as COMPACTION
 
 if TYPE_CHECKING:
     from .topic import Topic

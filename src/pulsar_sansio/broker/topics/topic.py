@@ -30,8 +30,8 @@ from ..storage.ledger import ManagedLedger, Retention
 from ..storage.store import StoredTopic
 from ..storage.trim_mark import NEVER, TrimMark
 from . import quotas
-from .compaction import SUBSCRIPTION as COMPACTION
-from .compaction import Compaction
+from .compaction.compaction import SUBSCRIPTION as COMPACTION
+from .compaction.compaction import Compaction
 from .producers import Deduplication, Producer, Producers, going_away
 from .publish_checks import check_message, chunked_message, is_last_chunk
 from .subscription import Subscription

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from pulsar_sansio.broker.topics import compaction as compaction_module
-from pulsar_sansio.broker.topics.compacted_view import CompactedView
+from pulsar_sansio.broker.topics.compaction import compaction as compaction_module
+from pulsar_sansio.broker.topics.compaction.compacted_view import CompactedView
 from pulsar_sansio.client.arrival.arrival import Arrival
 from pulsar_sansio.client.consuming import consumer as consumer_module
 from pulsar_sansio.client.consuming.consumer import Consumer

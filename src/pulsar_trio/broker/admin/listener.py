@@ -23,15 +23,12 @@ from . import (
     cluster,
     entries,
     missing,
-    namespaces,
-    permissions,
-    policies,
     schemas,
     subscriptions,
     topics,
-    unset,
 )
 from .messages import Answer, Refused, Request, answer_to, phrase, refusal
+from .namespaces import namespaces, permissions, policies, unset
 from .routes import Administrator, MethodNotAllowed, Table
 
 MAX_HEADER_BYTES = 16 * 1024

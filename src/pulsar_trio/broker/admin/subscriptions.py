@@ -14,9 +14,9 @@ from pulsar_sansio import (
 )
 
 from .messages import NO_CONTENT, Answer, Refused, Request, answering, json_answer, path_number
-from .namespaces import NO_NAMESPACE, check_bundle
+from .namespaces.namespaces import NO_NAMESPACE, check_bundle
+from .namespaces.policies import NAMESPACE
 from .peeking import entry_answer
-from .policies import NAMESPACE
 from .routes import Administrator, Route, both_domains
 from .topics import TOPIC
 

@@ -14,16 +14,13 @@ from pulsar_sansio.broker.metadata import FIRST_NAMESPACES
 from pulsar_trio.broker.admin import (
     cluster,
     entries,
-    namespaces,
-    permissions,
-    policies,
     schemas,
     subscriptions,
     topics,
-    unset,
 )
 from pulsar_trio.broker.admin.listener import perform
 from pulsar_trio.broker.admin.messages import PARTITIONED_METADATA, Refused, Request
+from pulsar_trio.broker.admin.namespaces import namespaces, permissions, policies, unset
 from tests.broker.peer import World
 
 ROUTES = [

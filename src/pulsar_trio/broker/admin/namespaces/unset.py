@@ -11,10 +11,10 @@ from typing import Any
 
 from pulsar_sansio import NotFound
 
-from .messages import NO_CONTENT, NOTHING_SET, Answer, Refused, Request, answering, json_answer
+from ..messages import NO_CONTENT, NOTHING_SET, Answer, Refused, Request, answering, json_answer
+from ..routes import Administrator, Handler, Route
+from ..topics import TOPIC
 from .policies import NAMESPACE
-from .routes import Administrator, Handler, Route
-from .topics import TOPIC
 
 _NONE = object()
 """The policy has no value: reading answers without a body."""

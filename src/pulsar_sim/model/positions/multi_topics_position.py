@@ -5,8 +5,8 @@ some moment between request and answer; the answer comes when it is done in all.
 from before or after the seek; from then on they are from after it.
 """
 
+from ..records import ConsumerRecord, MessagePosition, TopicRecord
 from .expected_position import START, Base, after
-from .records import ConsumerRecord, MessagePosition, TopicRecord
 from .single_topic_position import SoughtSubscription
 
 ANYWHERE = 2**63

@@ -2,12 +2,19 @@
 
 import pytest
 
-from pulsar_sansio.broker.topics import compaction as compaction_module
+from pulsar_sansio.broker.topics.compaction import compaction as compaction_module
 from pulsar_sansio.wire import (
     proto,
 )
 from tests.broker.peer import TOPIC, WALL, Type, ids
-from tests.broker.topics.compacting import compact, data, publish, publish_chunks, reader, world_with
+from tests.broker.topics.compaction.compacting import (
+    compact,
+    data,
+    publish,
+    publish_chunks,
+    reader,
+    world_with,
+)
 
 
 class TestMessagesInChunksThatWereNotFinished:

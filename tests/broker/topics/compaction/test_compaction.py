@@ -7,7 +7,7 @@ from pulsar_sansio.wire import (
     proto,
 )
 from tests.broker.peer import TOPIC, WALL, Peer, SubType, Type, ids
-from tests.broker.topics.compacting import (
+from tests.broker.topics.compaction.compacting import (
     EARLIEST,
     compact,
     data,

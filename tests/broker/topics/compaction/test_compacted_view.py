@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.broker.records import EntryAdded, TopicCompacted
-from pulsar_sansio.broker.topics.compacted_view import CompactedView
+from pulsar_sansio.broker.topics.compaction.compacted_view import CompactedView
 from pulsar_sansio.broker.topics.messages import without
 from pulsar_sansio.wire import (
     MessageMetadata,

@@ -33,17 +33,17 @@ from pulsar_sansio.model.errors import ClosedError
 from pulsar_sansio.model.message import Message
 from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId, TopicMessageId
 
-from ..engine.clock import MILLISECOND
-from ..engine.failures import ViolationError
-from ..engine.profile import MultiTopicsSeekerPlan
-from ..model.expected_position import START, Base, after
-from ..model.multi_topics_position import MultiTopicsSoughtSubscription
-from ..model.multi_topics_subscriptions import GroupRecord, asked_for
-from ..model.records import MessagePosition
+from ...engine.clock import MILLISECOND
+from ...engine.failures import ViolationError
+from ...engine.profile import MultiTopicsSeekerPlan
+from ...model.multi_topics_subscriptions import GroupRecord, asked_for
+from ...model.positions.expected_position import START, Base, after
+from ...model.positions.multi_topics_position import MultiTopicsSoughtSubscription
+from ...model.records import MessagePosition
 from .seeking_app import MEMORY, Seeker, place_of
 
 if TYPE_CHECKING:
-    from ..engine.surroundings import Surroundings
+    from ...engine.surroundings import Surroundings
 
 LOOK_AGAIN = 200 * MILLISECOND
 """Nanoseconds between two looks at whether all topics are there, for an application that is otherwise

@@ -4,7 +4,7 @@ import pytest
 
 from pulsar_sansio.model.config import ProducerSpec
 from pulsar_sansio.wire import MessageMetadata, pack_payload
-from pulsar_sim.model.expected_position import START, Base, ExpectedPosition, after, whole
+from pulsar_sim.model.positions.expected_position import START, Base, ExpectedPosition, after, whole
 from pulsar_sim.model.records import Chunk, Entry, ProducerRecord, Sent, TopicRecord
 
 PUBLISHED = (1000, 1000, 2000, 3000)

@@ -13,16 +13,16 @@ from pulsar_sansio.model.config import ConsumerSpec, InitialPosition, ReaderSpec
 from pulsar_sansio.model.message import Message
 from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId
 
-from ..engine.failures import ViolationError
-from ..engine.profile import SingleTopicSeekerPlan
-from ..model.expected_position import START, Base, ExpectedPosition, after, whole
-from ..model.records import BEFORE_ALL, ConsumerRecord, MessagePosition
-from ..model.single_topic_position import SoughtSubscription
+from ...engine.failures import ViolationError
+from ...engine.profile import SingleTopicSeekerPlan
+from ...model.positions.expected_position import START, Base, ExpectedPosition, after, whole
+from ...model.positions.single_topic_position import SoughtSubscription
+from ...model.records import BEFORE_ALL, ConsumerRecord, MessagePosition
+from ..transient_app import TransientTopicApp
 from .seeking_app import MEMORY, Seeker, place_of
-from .transient_app import TransientTopicApp
 
 if TYPE_CHECKING:
-    from ..engine.surroundings import Surroundings
+    from ...engine.surroundings import Surroundings
 
 MOST_SEEKS = 6
 """Seeks of one application: each may redeliver the whole topic."""

@@ -17,15 +17,15 @@ served in between.
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...model.errors import PulsarError
-from ...wire import MetadataDecoder
-from ..records import EntryAdded, TopicCompacted
-from .chunks import Assembly, Unfinished
+from ....model.errors import PulsarError
+from ....wire import MetadataDecoder
+from ...records import EntryAdded, TopicCompacted
+from ..chunks import Assembly, Unfinished
+from ..messages import messages_of, without
 from .compacted_view import CompactedView
-from .messages import messages_of, without
 
 if TYPE_CHECKING:
-    from .topic import Topic
+    from ..topic import Topic
 
 SUBSCRIPTION = "__compaction"
 """The name of the subscription that keeps entries until they are compacted, as with a Java broker."""

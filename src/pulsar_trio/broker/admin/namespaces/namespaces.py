@@ -12,10 +12,10 @@ from pulsar_sansio import (
     Policies,
 )
 
-from .messages import NO_CONTENT, Answer, Refused, Request, answering, json_answer, properties
+from ..messages import NO_CONTENT, Answer, Refused, Request, answering, json_answer, properties
+from ..routes import Administrator, Route
+from ..topics import WHOLE_BUNDLE
 from .policies import NAMES_IN_POLICIES, NAMESPACE
-from .routes import Administrator, Route
-from .topics import WHOLE_BUNDLE
 
 TENANT = "/admin/v2/tenants/{tenant}"
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from pulsar_sansio import InvalidConfiguration, NotFound
 
-from .messages import NO_CONTENT, Answer, Refused, Request, answering, json_answer
+from ..messages import NO_CONTENT, Answer, Refused, Request, answering, json_answer
+from ..routes import Administrator, Route, both_domains
+from ..topics import TOPIC
 from .namespaces import NO_NAMESPACE
 from .policies import NAMESPACE
-from .routes import Administrator, Route, both_domains
-from .topics import TOPIC
 
 WRONG = (InvalidConfiguration, 400, "")
 

@@ -10,7 +10,7 @@ from pulsar_sansio import BacklogQuota, Policies
 from pulsar_trio import EmbeddedBroker, open_broker
 from pulsar_trio.broker.admin.listener import perform
 from pulsar_trio.broker.admin.messages import Refused, Request
-from pulsar_trio.broker.admin.policies import NAMES_IN_POLICIES, OF_NAMESPACES, OF_TOPICS
+from pulsar_trio.broker.admin.namespaces.policies import NAMES_IN_POLICIES, OF_NAMESPACES, OF_TOPICS
 from pulsar_trio.broker.admin.routes import Administrator
 
 TOPIC = "/admin/v2/persistent/public/default/t"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pulsar_sansio.wire import unpack_payload
 
-from .records import BEFORE_ALL, MessagePosition, Position, TopicRecord
+from ..records import BEFORE_ALL, MessagePosition, Position, TopicRecord
 
 MOST_BASES = 12
 """Positions remembered, at most; with more of them any message may come."""

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from pulsar_sansio.model.message import Message
 from pulsar_sansio.model.message_id import MessageId
 
-from ..engine.clock import SECOND
-from ..engine.failures import ViolationError
-from ..model.records import MessagePosition
-from .transient_app import RecordT, SteppingApp
+from ...engine.clock import SECOND
+from ...engine.failures import ViolationError
+from ...model.records import MessagePosition
+from ..transient_app import RecordT, SteppingApp
 
 if TYPE_CHECKING:
-    from ..engine.surroundings import Surroundings
+    from ...engine.surroundings import Surroundings
 
 MEMORY = 200
 """Messages remembered as targets of seeks, at most."""

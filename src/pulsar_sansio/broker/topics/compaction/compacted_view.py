@@ -9,16 +9,16 @@ from bisect import bisect_left
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ...model.errors import FrameError
-from ...wire import MetadataDecoder, split_batch
-from ..records import EntryAdded, TopicCompacted
-from ..storage.entry import entry_metadata
-from .messages import batch_payload
-from .publish_checks import is_last_chunk
+from ....model.errors import FrameError
+from ....wire import MetadataDecoder, split_batch
+from ...records import EntryAdded, TopicCompacted
+from ...storage.entry import entry_metadata
+from ..messages import batch_payload
+from ..publish_checks import is_last_chunk
 
 if TYPE_CHECKING:
-    from ..dispatching.consumer import Consumer
-    from ..dispatching.single_active import SingleActive
+    from ...dispatching.consumer import Consumer
+    from ...dispatching.single_active import SingleActive
 
 
 class CompactedView:

@@ -6,9 +6,9 @@ message is the one sought, and none is left out after it (INV-C7).
 
 from pulsar_sansio.model.config import SubscriptionType
 
-from ..engine.failures import ViolationError
+from ...engine.failures import ViolationError
+from ..records import ConsumerRecord, MessagePosition, Position, SubscriptionRecord, TopicRecord
 from .expected_position import START, ExpectedPosition, after
-from .records import ConsumerRecord, MessagePosition, Position, SubscriptionRecord, TopicRecord
 
 
 class TransientSubscription(SubscriptionRecord):

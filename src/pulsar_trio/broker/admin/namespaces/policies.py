@@ -16,7 +16,7 @@ from pulsar_sansio import (
     Policies,
 )
 
-from .messages import (
+from ..messages import (
     NO_CONTENT,
     Answer,
     Refused,
@@ -26,8 +26,8 @@ from .messages import (
     truth,
     whole_number,
 )
-from .routes import Administrator, Handler, Route
-from .topics import TOPIC
+from ..routes import Administrator, Handler, Route
+from ..topics import TOPIC
 
 NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
 

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pulsar_trio import EmbeddedBroker, open_broker
-from pulsar_trio.broker.admin.unset import OF_NAMESPACES, OF_TOPICS, Unset
-from tests.trio.broker.admin.test_policies import TOPIC, ask
+from pulsar_trio.broker.admin.namespaces.unset import OF_NAMESPACES, OF_TOPICS, Unset
+from tests.trio.broker.admin.namespaces.test_policies import TOPIC, ask
 
 NAMESPACE = "/admin/v2/namespaces/public/default"
 EACH = [

@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 import pytest
 
 from pulsar_sansio.broker import BrokerConfig, InUse, NotApplicable, NotFound
-from pulsar_sansio.broker.topics import compaction as compaction_module
+from pulsar_sansio.broker.topics.compaction import compaction as compaction_module
 from tests.broker.peer import SECOND, TOPIC, WALL, SubType, World
-from tests.broker.topics.compacting import (
+from tests.broker.topics.compaction.compacting import (
     compact,
     data,
     publish,

@@ -1,0 +1,1 @@
+"""Compaction of a topic, and what a compacted reader sees."""

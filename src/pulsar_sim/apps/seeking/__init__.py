@@ -1,0 +1,1 @@
+"""Applications that seek and read on."""

@@ -1,0 +1,1 @@
+"""Where a consumer must go on after seeks and reconnects."""

@@ -1,0 +1,1 @@
+"""Namespaces over HTTP: their life, policies and permissions."""
