@@ -8,7 +8,7 @@ import pytest
 from pulsar_trio import open_client
 from tests.official.client import RECEIVE_TIMEOUT, Letter, in_thread, official_client, send_all
 from tests.suite.brokers import OurBroker
-from tests.suite.test_compaction import compact
+from tests.suite.topics.test_compaction import compact
 
 BATCHES = {"batching_enabled": True, "batching_max_messages": 4, "batching_max_publish_delay_ms": 1000}
 SINGLES = {"batching_enabled": False}

@@ -10,9 +10,9 @@ from pulsar_trio import Client, OutgoingMessage
 from tests.official.client import Letter, consume, in_thread, produce
 from tests.patience import PATIENCE
 from tests.suite.brokers import BrokerUnderTest
+from tests.suite.consuming.test_unreadable import entry, send_by_hand
 from tests.suite.helpers import cut, gather, receive, receive_and_acknowledge, rest
 from tests.suite.line import Line
-from tests.suite.test_unreadable import entry, send_by_hand
 
 LARGE = Random(7).randbytes(11 * 1024 * 1024 + 5)
 """More than twice what a broker accepts."""

@@ -12,7 +12,7 @@ from pulsar_trio import BatchingPolicy, Client, OutgoingMessage, ResourceClosed,
 from tests.suite.brokers import BrokerUnderTest
 from tests.suite.helpers import Interruption, cut, grow, unload, until
 from tests.suite.line import Line
-from tests.suite.test_compaction import compact, keyed
+from tests.suite.topics.test_compaction import compact, keyed
 
 
 async def test_what_is_there_and_what_comes(client: Client, topic: str) -> None:

@@ -1,0 +1,1 @@
+"""Tests of producers: messages, options, access, deduplication."""

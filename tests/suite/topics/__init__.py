@@ -1,0 +1,1 @@
+"""Partitioned topics, several topics, compacted topics."""
