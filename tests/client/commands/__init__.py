@@ -1,0 +1,1 @@
+"""Tests of the rooms of `pulsar_sansio.client.commands`."""

@@ -1,0 +1,115 @@
+"""`TopicQueries`: partitions of a topic and topics of a namespace, asked until the broker answers."""
+
+import pytest
+
+from pulsar_sansio.client.outputs import RequestDone, RequestFailed, Retrying
+from pulsar_sansio.model.config import TopicDomain
+from pulsar_sansio.model.errors import AuthorizationError, ClosedError, InvalidTopicName, TimedOut
+from pulsar_sansio.wire import encode_command, proto
+from tests.client.script import Command, Script, frame_partitions, frame_partitions_failed
+
+
+def listed(request_id: int, *names: str) -> bytes:
+    return encode_command(
+        Command.GET_TOPICS_OF_NAMESPACE_RESPONSE,
+        proto.CommandGetTopicsOfNamespaceResponse(request_id=request_id, topics=names, changed=True),
+    )
+
+
+def test_partitions_are_the_result() -> None:
+    script = Script()
+    request = script.client.partitions(script.now, "demo")
+    link = script.ready_link()
+    asked = script.sent(link, Command.PARTITIONED_METADATA)
+    assert asked.topic == "persistent://public/default/demo"
+    script.feed(link, frame_partitions(asked.request_id, 3))
+    script.expect(RequestDone(request, 3))
+
+
+def test_topics_are_sorted_and_partitions_are_folded() -> None:
+    script = Script()
+    request = script.client.topics(script.now, "public/default", TopicDomain.ALL)
+    link = script.ready_link()
+    asked = script.sent(link, Command.GET_TOPICS_OF_NAMESPACE)
+    assert (asked.namespace, asked.mode) == ("public/default", proto.CommandGetTopicsOfNamespace.ALL)
+    prefix = "persistent://public/default/"
+    names = [f"{prefix}b-partition-1", f"{prefix}b-partition-0", f"{prefix}a", "not a topic://x"]
+    script.feed(link, listed(asked.request_id, *names))
+    script.expect(RequestDone(request, [f"{prefix}a", f"{prefix}b"]))
+
+
+def test_a_failure_that_may_pass_is_asked_again_until_the_operation_timeout() -> None:
+    """Rule LOOKUP-08: a lookup never retries, its caller does."""
+    script = Script(operation_timeout=5.0)
+    request = script.client.partitions(script.now, "demo")
+    link = script.ready_link()
+    asked = script.sent(link, Command.PARTITIONED_METADATA)
+    script.feed(link, frame_partitions_failed(asked.request_id, proto.ServiceNotReady))
+    (notice,) = script.notices
+    assert isinstance(notice, Retrying)
+    script.advance(1)
+    again = script.sent(link, Command.PARTITIONED_METADATA)
+    script.feed(link, frame_partitions(again.request_id, 0))
+    script.expect(RequestDone(request, 0))
+    late = script.client.partitions(script.now, "demo")
+    script.advance(6)
+    failed = script.expect_one(RequestFailed)
+    assert failed.request == late
+    assert isinstance(failed.error, TimedOut)
+
+
+def test_a_final_failure_ends_the_query_at_once() -> None:
+    script = Script()
+    request = script.client.partitions(script.now, "demo")
+    link = script.ready_link()
+    asked = script.sent(link, Command.PARTITIONED_METADATA)
+    script.feed(link, frame_partitions_failed(asked.request_id, proto.AuthorizationError, "not yours"))
+    failed = script.expect_one(RequestFailed)
+    assert failed.request == request
+    assert isinstance(failed.error, AuthorizationError)
+    script.advance(5)
+    assert script.said() == []
+    script.sent(link)
+
+
+def test_a_cancelled_query_has_no_outcome() -> None:
+    script = Script()
+    request = script.client.partitions(script.now, "demo")
+    link = script.ready_link()
+    asked = script.sent(link, Command.PARTITIONED_METADATA)
+    script.client.abandon(script.now, request)
+    script.client.abandon(script.now, request)
+    script.feed(link, frame_partitions(asked.request_id, 3))
+    assert script.said() == []
+
+
+def test_queries_fail_when_the_client_is_closed() -> None:
+    script = Script()
+    requests = [script.client.partitions(script.now, f"demo-{number}") for number in range(3)]
+    script.ready_link()
+    closing = script.client.close(script.now)
+    said = script.said()
+    failed = [output for output in said if isinstance(output, RequestFailed)]
+    assert [output.request for output in failed] == requests
+    assert all(isinstance(output.error, ClosedError) for output in failed)
+    assert RequestDone(closing, None) in said
+    for ask in (script.client.partitions, script.client.topics):
+        with pytest.raises(ClosedError, match="the client is closed"):
+            ask(script.now, "public/default")
+
+
+@pytest.mark.parametrize(
+    "namespace", ["", "public", "public/default/more", "a b/c", "persistent://public/default"]
+)
+def test_a_wrong_namespace_is_refused_and_nothing_is_asked(namespace: str) -> None:
+    script = Script()
+    with pytest.raises(InvalidTopicName):
+        script.client.topics(script.now, namespace)
+    assert script.said() == []
+
+
+def test_a_wrong_topic_is_refused_and_nothing_is_asked() -> None:
+    script = Script()
+    with pytest.raises(InvalidTopicName):
+        script.client.partitions(script.now, "x://public/default/demo")
+    assert script.said() == []
