@@ -4,9 +4,18 @@ import json
 from typing import Any
 
 from pulsar_sansio.client.outputs import Connect, FailoverFailed, ServiceUrlSwitched
+from pulsar_sansio.model.config import AutoFailover
 from pulsar_sansio.model.service_url import Address
 from tests.client.lookup.http_script import response
 from tests.client.script import Command, Script, frame_connected
+
+FIRST = Address("first", 6650)
+SECOND = Address("second", 6650)
+THIRD = Address("third", 6650)
+URLS = {address: f"pulsar://{address}" for address in (FIRST, SECOND, THIRD)}
+FAILOVER = AutoFailover(
+    (URLS[SECOND], URLS[THIRD]), failover_delay=5.0, switch_back_delay=10.0, check_interval=2.0
+)
 
 
 class FailoverScript(Script):
@@ -70,3 +79,9 @@ class FailoverScript(Script):
             self.client.handle_deadline(self.now)
             self.drain()
         self.now = end
+
+
+def script(*up: Address, failover: AutoFailover = FAILOVER, url: str = URLS[FIRST], **options: Any) -> Any:
+    made = FailoverScript(service_url=url, failover=failover, **options)
+    made.up.update(up)
+    return made

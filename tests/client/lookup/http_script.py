@@ -99,3 +99,13 @@ def failure(script: HttpScript) -> PulsarError:
     (error,) = [each.error for each in outputs if hasattr(each, "error")]
     assert isinstance(error, PulsarError)
     return error
+
+
+def two_hosts(**options: Any) -> tuple[HttpScript, int, Address]:
+    """A client that asks one of two hosts; the link and the other host."""
+    script = HttpScript("http://a:1,b:2", **options)
+    count(script)
+    connect = script.expect_one(Connect)
+    hosts = [Address("a", 1), Address("b", 2)]
+    hosts.remove(connect.address)
+    return script, connect.link, hosts[0]

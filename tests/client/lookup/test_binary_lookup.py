@@ -1,7 +1,5 @@
 """Lookup of the broker: redirects, proxies, several hosts, throttling (LOOKUP, CONN-14, CONN-15)."""
 
-from typing import Any
-
 import pytest
 
 from pulsar_sansio.client.connecting.connection import REJECTION_PERIOD
@@ -16,7 +14,6 @@ from pulsar_sansio.client.outputs import (
 from pulsar_sansio.model.config import ProducerSpec
 from pulsar_sansio.model.errors import (
     ConnectionLost,
-    InvalidServiceUrl,
     PulsarError,
     ServerError,
     TimedOut,
@@ -26,6 +23,7 @@ from pulsar_sansio.model.errors import (
 )
 from pulsar_sansio.model.service_url import Address
 from pulsar_sansio.wire import encode_command, proto
+from tests.client.lookup.binary_script import SPEC, looking_up_again
 from tests.client.script import (
     SECOND,
     URL,
@@ -37,10 +35,7 @@ from tests.client.script import (
     frame_lookup_failed,
     frame_partitions,
     frame_partitions_failed,
-    frame_producer_success,
 )
-
-SPEC = ProducerSpec(topic="demo")
 
 
 def looking_up(script: Script) -> int:
@@ -185,47 +180,6 @@ def test_one_redirect_too_many_is_not_followed() -> None:
     script.find_topic(link, "pulsar://elsewhere:6650", redirect=True)
     assert script.said() == []
     assert script.client.links == (link,)
-
-
-def test_equal_questions_share_one_lookup() -> None:
-    """As in java-unload: producer and consumer reconnect after one shared LOOKUP."""
-    script = Script()
-    client = script.client
-    client.open_producer(script.now, SPEC)
-    client.open_producer(script.now, SPEC)
-    link = script.ready_link()
-    script.check_partitions(link)
-    script.find_topic(link)
-    script.sent(link, Command.PRODUCER, Command.PRODUCER)
-
-
-def test_a_request_that_joined_a_lookup_may_be_cancelled() -> None:
-    script = Script()
-    first = script.client.partitions(script.now, "demo")
-    second = script.client.partitions(script.now, "demo")
-    other = script.client.partitions(script.now, "other")
-    link = script.ready_link()
-    asked, about_other = script.sent(link, Command.PARTITIONED_METADATA, Command.PARTITIONED_METADATA)
-    script.client.abandon(script.now, first)
-    script.feed(link, frame_partitions(about_other.request_id, 1), frame_partitions(asked.request_id, 2))
-    script.expect(RequestDone(other, 1), RequestDone(second, 2))
-    third = script.client.partitions(script.now, "demo")
-    script.check_partitions(link, 3)  # the previous lookup is over
-    script.expect(RequestDone(third, 3))
-
-
-def test_a_request_that_joins_late_asks_again_when_the_others_have_waited_for_too_long() -> None:
-    script = Script(operation_timeout=10.0)
-    script.client.partitions(script.now, "demo")
-    link = script.ready_link()
-    script.sent(link, Command.PARTITIONED_METADATA)
-    script.advance(9)
-    late = script.client.partitions(script.now, "demo")
-    assert script.commands(link) == []
-    script.advance(1.5)
-    script.expect_one(RequestFailed)
-    script.check_partitions(link, 4)
-    script.expect(RequestDone(late, 4))
 
 
 # --- what goes wrong -------------------------------------------------------------------------------
@@ -419,68 +373,6 @@ def test_the_turn_of_a_cancelled_lookup_goes_to_the_next() -> None:
 # --- one limit of time (GAP-25) ----------------------------------------------------------------------
 
 
-def looking_up_again(**config: Any) -> tuple[Script, int]:
-    """A producer that was attached and lost its connection, so that opening has no deadline."""
-    script = Script(operation_timeout=10.0, connect_timeout=8.0, keepalive_interval=1000.0, **config)
-    _, link = script.ready_producer()
-    script.lose(link)
-    script.said()
-    script.advance(0.1)
-    return script, script.ready_link()
-
-
-def test_a_lookup_has_one_limit_of_time_for_all_its_redirects() -> None:
-    """Every step is answered within the operation timeout; together they take longer."""
-    script, link = looking_up_again()
-    for _ in range(3):
-        script.advance(3)
-        script.find_topic(link, URL, redirect=True)
-    late = script.sent(link, Command.LOOKUP)
-    script.advance(0.9)
-    assert script.commands(link) == []
-    script.advance(0.5)  # 10 s and the backoff before the next attempt are over
-    again = script.sent(link, Command.LOOKUP)
-    assert not again.authoritative
-    script.feed(link, frame_lookup(late.request_id, "pulsar://elsewhere:1"))
-    assert script.said() == []
-    assert script.commands(link) == []
-    script.feed(link, frame_lookup(again.request_id, URL))
-    script.sent(link, Command.PRODUCER)
-
-
-def test_the_limit_of_a_lookup_holds_while_it_waits_for_a_connection() -> None:
-    script, link = looking_up_again()
-    script.advance(6)
-    script.find_topic(link, "pulsar://slow:1", redirect=True)
-    slow = script.expect_one(Connect)
-    script.advance(4.4)
-    again = script.sent(link, Command.LOOKUP)
-    script.open(slow.link)
-    script.sent(slow.link, Command.CONNECT)
-    script.feed(slow.link, frame_connected())
-    assert script.commands(slow.link) == []  # no query waits for that lookup any more
-    script.feed(link, frame_lookup(again.request_id, URL))
-    script.sent(link, Command.PRODUCER)
-
-
-def test_the_limit_of_a_lookup_holds_while_it_waits_for_its_turn() -> None:
-    script, link = looking_up_again(max_pending_lookups=1)
-    held = script.sent(link, Command.LOOKUP)
-    script.advance(4)
-    request = script.client.partitions(script.now, "other")
-    script.advance(5.9)
-    assert script.commands(link) == []
-    script.feed(link, frame_lookup(held.request_id, URL, redirect=True))
-    asked = script.sent(link, Command.PARTITIONED_METADATA)  # its turn, before the redirect's
-    script.advance(0.5)
-    assert script.commands(link) == []
-    script.feed(link, frame_partitions(asked.request_id, 2))
-    assert script.expect_one(RequestDone).request == request
-    again = script.sent(link, Command.LOOKUP)
-    assert not again.authoritative  # the next attempt; the queue skipped the redirect
-    assert script.commands(link) == []
-
-
 def test_a_lookup_that_is_not_answered_counts_as_a_rejection() -> None:
     """Rule CONN-15."""
     script, link = looking_up_again(max_rejected_requests=1)
@@ -532,22 +424,3 @@ def test_abandoned_questions_are_not_answered() -> None:
     script.feed(link, frame_partitions(asked.request_id, 2))
     script.advance(29)
     assert script.said() == []
-
-
-def test_a_new_service_url_moves_everything() -> None:
-    """Rules CLIENT-21 and POOL-12."""
-    script = Script()
-    _, link = script.ready_producer()
-    with pytest.raises(InvalidServiceUrl):
-        script.client.update_service_url(script.now, "ftp://wrong")
-    assert script.said() == []
-    script.client.update_service_url(script.now, "pulsar://moved")
-    gone, _detached = script.said()
-    assert gone == Disconnect(link, "the service URL was changed")
-    script.advance(0.2)
-    link = script.ready_link("moved")
-    script.find_topic(link, "pulsar://moved:6650")
-    asked = script.sent(link, Command.PRODUCER)
-    assert asked.epoch == 1
-    script.feed(link, frame_producer_success(asked.request_id))
-    assert len(script.said()) == 1

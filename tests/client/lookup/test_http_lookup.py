@@ -5,20 +5,17 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.client.lookup.http_lookup import MAX_ANSWER, MAX_EXCHANGES
-from pulsar_sansio.client.outputs import Connect, Disconnect, ProducerFailed, RequestDone, RequestFailed
+from pulsar_sansio.client.lookup.http_lookup import MAX_EXCHANGES
+from pulsar_sansio.client.outputs import Connect, ProducerFailed, RequestDone
 from pulsar_sansio.model.config import ProducerSpec, TopicDomain
 from pulsar_sansio.model.errors import (
     AuthenticationError,
     AuthorizationError,
     BrokerAddressRefused,
-    CertificateExpired,
-    ConnectionLost,
     NotAllowed,
     PulsarError,
     RemoteProtocolError,
     ServiceNotReady,
-    TimedOut,
     TooManyPartitions,
     TooManyRedirects,
     TooManyRequests,
@@ -26,7 +23,7 @@ from pulsar_sansio.model.errors import (
 )
 from pulsar_sansio.model.service_url import Address
 from tests.client.attaching.test_migration import frame_migrated
-from tests.client.lookup.http_script import HTTPS, HttpScript, count, failure, found, response
+from tests.client.lookup.http_script import HTTPS, HttpScript, count, failure, found, response, two_hosts
 from tests.client.script import (
     Command,
     frame_close_producer,
@@ -326,48 +323,6 @@ def test_a_refusal_without_a_reason_of_pulsar(body: bytes) -> None:
 # --- answers that are none ---------------------------------------------------------------------------
 
 
-MALFORMED = {
-    "a frame of the binary protocol": frame_connected(),
-    "a TLS alert": bytes.fromhex("15030100020246"),
-    "no HTTP": b"SSH-2.0-OpenSSH_9.6\r\n\r\n",
-    "two lengths": b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
-    "a wrong length": b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
-    "a long length": b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n",
-    "a wrong chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
-    "another protocol": b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
-    "an endless line": b"HTTP/1.1 200 " + b"x" * 70_000,
-    "a large length": b"HTTP/1.1 200 OK\r\nContent-Length: 65537\r\n\r\n",
-    "a large body": response(b" " * (MAX_ANSWER + 1)),
-    "a large body in chunks": (
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + (b"1000\r\n" + b" " * 4096 + b"\r\n") * 17
-    ),
-    "no JSON": response(b"partitions: 3"),
-    "not UTF-8": response(b'{"partitions": 3, "x": "\xff"}'),
-    "too deep": response(b"[" * 60_000),
-    "a long number": response(b'{"partitions": ' + b"9" * 5000 + b"}"),
-    "a negative number": response(b'{"partitions": -1}'),
-    "a truth": response(b'{"partitions": true}'),
-    "a text": response(b'{"partitions": "3"}'),
-    "a fraction": response(b'{"partitions": 3.0}'),
-    "no object": response(b"3"),
-}
-
-
-@pytest.mark.parametrize("data", MALFORMED.values(), ids=MALFORMED.keys())
-def test_an_answer_that_is_none(data: bytes) -> None:
-    script = HttpScript(chop=len(data) < 5000)
-    count(script)
-    asked = script.asked()
-    script.feed(asked.link, data)
-    script.ended(asked.link)
-    error = failure(script)
-    assert type(error) is RemoteProtocolError
-    assert "web:8080" in str(error) or TOPIC in str(error)
-    assert script.client.links == ()
-    script.advance(0.3)
-    script.connecting()
-
-
 @pytest.mark.parametrize("listing", [b"{}", b"[1]", b'"a"', b"null"])
 def test_a_listing_that_is_none(listing: bytes) -> None:
     script = HttpScript()
@@ -376,51 +331,7 @@ def test_a_listing_that_is_none(listing: bytes) -> None:
     assert type(failure(script)) is RemoteProtocolError
 
 
-@pytest.mark.parametrize("chop", [False, True])
-def test_bodies_of_every_form(chop: bool) -> None:
-    """A length, chunks, or the end of the connection; other answers of the server may come first."""
-    whole = b'{"partitions": 3}'
-    chunks = (
-        b"Transfer-Encoding: chunked\r\n\r\n5\r\n" + whole[:5] + b"\r\nc\r\n" + whole[5:] + b"\r\n0\r\n\r\n"
-    )
-    early = b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
-    for head in (b"HTTP/1.1 200 OK\r\n", early + b"HTTP/1.0 200 \r\n"):
-        for rest in (b"Content-Length: 17\r\n\r\n" + whole + b"more", chunks, b"\r\n" + whole):
-            if head.endswith(b"HTTP/1.0 200 \r\n") and rest is chunks:
-                continue  # HTTP/1.0 has no chunks
-            script = HttpScript(chop=chop)
-            request = count(script)
-            link = script.asked().link
-            script.feed(link, head + rest)
-            if link in script.client.links:
-                script.client.receive_eof(script.now, link)
-            script.ended(link)
-            script.expect(RequestDone(request, 3))
-
-
-@pytest.mark.parametrize("data", [b"", b"HTTP/1.1 200 OK\r\n", response(b'{"partitions": 3}')[:-1]])
-def test_the_server_ends_the_connection_too_early(data: bytes) -> None:
-    script = HttpScript()
-    count(script)
-    link = script.asked().link
-    if data:
-        script.feed(link, data)
-    script.client.receive_eof(script.now, link)
-    script.ended(link)
-    assert isinstance(failure(script), ConnectionLost | RemoteProtocolError)
-
-
 # --- hosts, times and ends ---------------------------------------------------------------------------
-
-
-def two_hosts(**options: Any) -> tuple[HttpScript, int, Address]:
-    """A client that asks one of two hosts; the link and the other host."""
-    script = HttpScript("http://a:1,b:2", **options)
-    count(script)
-    connect = script.expect_one(Connect)
-    hosts = [Address("a", 1), Address("b", 2)]
-    hosts.remove(connect.address)
-    return script, connect.link, hosts[0]
 
 
 def test_the_next_host_is_asked_where_one_cannot_be_reached() -> None:
@@ -436,40 +347,6 @@ def test_the_next_host_is_asked_where_one_is_not_ready() -> None:
     script.answer(link, {"reason": "starting"}, 503)
     script.advance(0.3)
     script.connecting(other)
-
-
-def test_a_host_that_does_not_answer() -> None:
-    script, link, other = two_hosts(operation_timeout=5.0, connect_timeout=1.0)
-    script.advance(0.9)
-    script.open(link)
-    script.request(link)
-    script.advance(4.2)
-    failed, ended = script.said()
-    assert ended == Disconnect(link, "the lookup was not answered in time")
-    assert isinstance(failed, RequestFailed)
-    assert isinstance(failed.error, TimedOut)
-    count(script)
-    script.connecting(other)
-
-
-def test_no_connection_within_its_time() -> None:
-    script = HttpScript(connect_timeout=1.0)
-    count(script)
-    link = script.connecting()
-    script.advance(1.0)
-    assert kinds(script.outputs) == ["Disconnect"]
-    script.ended(link)
-    assert isinstance(failure(script), TimedOut)
-
-
-def test_a_certificate_that_is_wrong_is_the_error() -> None:
-    script = HttpScript(HTTPS)
-    producer = script.client.open_producer(script.now, ProducerSpec(topic="demo"))
-    link = script.connecting(Address("web", 8443), "web")
-    error = CertificateExpired("expired")
-    script.client.disconnected(script.now, link, error)
-    failed = script.said()[0]
-    assert failed == ProducerFailed(producer, error)
 
 
 def test_a_new_service_url_ends_the_exchanges_and_changes_the_means() -> None:

@@ -92,7 +92,7 @@ class BatchAcknowledgement:
 
     @property
     def begun(self) -> bool:
-        """True when some messages of the batch are acknowledged, and not all."""
+        """True when some messages of the batch are acknowledged."""
         return self.in_order != 0 and self.open_bits != (1 << self.size) - 1
 
     @property
