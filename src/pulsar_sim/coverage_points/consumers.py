@@ -106,7 +106,7 @@ def rewind_repeated(redelivery: Any, active: bool) -> object:
 @coverage_point(Consumer, "on_active_changed")
 def turn_lost(consumer: Any, active: bool) -> object:
     """A Failover consumer that had the turn lost it."""
-    return bool(consumer._active and not active)
+    return bool(consumer.is_active and not active)
 
 
 @coverage_point(Arrival, "resume_after")
@@ -115,13 +115,13 @@ def reader_resumed(*_: Any) -> object:
     return True
 
 
-@coverage_point(Consumer, "_unsubscribed")
+@coverage_point(Consumer, "unsubscribed")
 def unsubscribed(*_: Any) -> object:
     """A subscription was removed by its consumer."""
     return True
 
 
-@coverage_point(Consumer, "_unsubscribed")
+@coverage_point(Consumer, "unsubscribed")
 def unsubscribed_and_lost(consumer: Any, attached: object) -> object:
     """The broker removed a subscription whose consumer was on its way somewhere else, or there."""
     return consumer.attachment.state is not attached

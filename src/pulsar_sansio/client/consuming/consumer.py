@@ -32,6 +32,7 @@ from ..connecting.connection import Connection
 from ..connecting.refusal_policy import Decision
 from ..connecting.services import Services
 from ..counters import ArrivalCounters
+from ..delivery import explaining
 from ..delivery.batch_receive import BatchReceive
 from ..delivery.consumer_services import ConsumerServices
 from ..delivery.received_entries import Messages
@@ -50,12 +51,11 @@ from ..outputs import (
 from ..positions.positions import Positions
 from ..statistics import ConsumerStatistics
 from .blocked_watch import BlockedWatch
-from .consumer_requests import ConsumerRequests
+from .consumer_requests import ConsumerParts, ConsumerRequests
 from .interceptors import InterceptedAckCommands, Interception
 from .listener import ApplicationListener, Listener
 from .queue_factory import receiving
 from .subscribe_command import subscribe_command
-from .unsubscription import Unsubscription
 
 _Command = proto.BaseCommand
 
@@ -63,11 +63,11 @@ NAME_LENGTH = 5
 """Letters of a generated consumer name, as many as the Java client has (CONS-03)."""
 
 
-class Consumer(ConsumerRequests):
+class Consumer:
     """One consumer.
 
-    `receive()` returns the next message or None, and `take(limit)` the next messages. `acknowledge`,
-    `acknowledge_cumulative` and `negative_acknowledge` are those of its `AckCommands`.
+    `receive()` returns the next message or None, and `take(limit)` the next messages. Methods that other
+    objects carry out are bound as attributes: see `AckCommands` and `ConsumerRequests`.
 
     `client`: the services of the client. `listener`: receives all outputs in place of the application.
     """
@@ -97,24 +97,23 @@ class Consumer(ConsumerRequests):
         self._services = services = ConsumerServices(
             client, handle, wire_id, spec, topic, name, listener.source, listener.counters, emit
         )
-        self._connection: Connection | None = None
-        """The connection that messages are taken from: set while attached, until closing begins."""
+        self.connection: Connection | None = None
+        """See `RequestedConsumer`, also for the three attributes below."""
+        self.is_active: bool | None = None
+        self.is_positioned = False
+        self.end_of_topic = False
         self._ready = False
         """True once the consumer was subscribed."""
-        self._active: bool | None = None
         self._active_early: bool | None = None
         """The active state that the broker reported between SUBSCRIBE and its answer."""
-        self._end_of_topic = False
-        self._positioned = False
-        """True when attached, and every seek that is under way is done."""
         self._was_on: Connection | None = None
         """The connection of the last attachment."""
         self._cluster: Address | None = None
         """The cluster of the previous connection: its acknowledgements have no effect in another cluster."""
-        self._unsubscription = Unsubscription(services)
         interception = Interception(services) if spec.interceptors else None
         self._make_parts(services, interception)
         self._bind(interception)
+        self._bind_requests()
 
     def _make_parts(self, services: ConsumerServices, interception: Interception | None) -> None:
         """Make the parts that messages and acknowledgements pass through."""
@@ -164,11 +163,45 @@ class Consumer(ConsumerRequests):
             redelivery.on_acknowledged = self._letters.acknowledged
             redelivery.on_acknowledged_through = self._letters.acknowledged_through
 
+    def _bind_requests(self) -> None:
+        """Bind the requests of the application."""
+        parts = ConsumerParts(
+            self.permits,
+            self._queue,
+            self._batch_receive,
+            self._acknowledgements,
+            self._letters,
+            self._positions,
+            self._blocked,
+        )
+        self._requests = requests = ConsumerRequests(self._services, self, parts)
+        self.explain = requests.explain
+        self.check_batch_receive = requests.check_batch_receive
+        self.batch_receive = requests.batch_receive
+        self.count_for = requests.count_for
+        self.hand_over = requests.hand_over
+        self.set_processing = requests.set_processing
+        self.pause = requests.pause
+        self.resume = requests.resume
+        self.redeliver_unacknowledged = requests.redeliver_unacknowledged
+        self.flush_acknowledgements = requests.flush_acknowledgements
+        self.reconsume_later = requests.reconsume_later
+        self.unsubscribe = requests.unsubscribe
+        self.check_seek = requests.check_seek
+        self.prepare_seek = requests.prepare_seek
+        self.seek = requests.seek
+        self.check_last_message = requests.check_last_message
+        self.last_message_id = requests.last_message_id
+        self.last_position = requests.last_position
+        self.has_message_available = requests.has_message_available
+        self.checkpoint = requests.checkpoint
+        self.forget_request = requests.forget_request
+
     # --- deliveries ------------------------------------------------------------------------------
 
     def on_message(self, connection: Connection, command: MessageCommand) -> None:
         """Take a MESSAGE frame. Raises `RemoteProtocolError` when the frame has to end the link."""
-        if connection is not self._connection:
+        if connection is not self.connection:
             self._on_early_message(connection)
             return
         queue = self._queue
@@ -182,7 +215,7 @@ class Consumer(ConsumerRequests):
     def on_uniform_messages(self, connection: Connection, entries: UniformMessages) -> bool:
         """Take plain entries of several MESSAGE frames. Return False, having changed nothing, when each frame
         has to go through `on_message`."""
-        if connection is not self._connection or not self._arrival.receive_uniform(
+        if connection is not self.connection or not self._arrival.receive_uniform(
             entries, self._redelivery.epoch, connection.metadata_decoder
         ):
             return False
@@ -192,6 +225,11 @@ class Consumer(ConsumerRequests):
         return True
 
     # --- the application's commands: see also `ConsumerRequests` ----------------------------------
+
+    @property
+    def described(self) -> str:
+        """A description of the machine, for texts."""
+        return self._ack_commands.described + explaining.subscription(self.spec)
 
     @property
     def queue(self) -> ReceiverQueue:
@@ -274,7 +312,7 @@ class Consumer(ConsumerRequests):
     def on_opened(self, connection: Connection, _reply: Any) -> None:
         """Send waiting acknowledgements first, then grant permits for a full queue (FLOW-02): the consumer is
         subscribed."""
-        self._connection = self._was_on = connection
+        self.connection = self._was_on = connection
         if self.attachment.redirection.cluster != self._cluster:
             self._cluster = self.attachment.redirection.cluster
             self._leave_cluster()
@@ -288,11 +326,11 @@ class Consumer(ConsumerRequests):
 
     def on_detached(self, cause: PulsarError) -> None:
         """Keep the queue until the next connection is open, so that the application may continue with it."""
-        self._connection = None
+        self.connection = None
         self._more_may_come()  # a broker repeats the end of the topic
         if self.spec.durable:  # a non-durable subscription does not redeliver chunks before its new start
             self._chunks.clear()
-        self._active = None
+        self.is_active = None
         self._acknowledgements.detach(cause)
         self._positions.detach()
         self.permits.detach()
@@ -300,8 +338,8 @@ class Consumer(ConsumerRequests):
             self._blocked.detach()
         if self._letters is not None:
             self._letters.detach()
-        if self._positioned:
-            self._positioned = False
+        if self.is_positioned:
+            self.is_positioned = False
             self._emit(Detached(self.handle, cause))
 
     def on_failed(self, error: PulsarError) -> None:
@@ -332,25 +370,25 @@ class Consumer(ConsumerRequests):
     def on_active_changed(self, active: bool) -> None:
         """Take ACTIVE_CONSUMER_CHANGE; Failover only (SUBT-05). The frame may arrive before the answer to
         SUBSCRIBE."""
-        if self._connection is None:
+        if self.connection is None:
             self._active_early = active
             return
         self._redelivery.active_changed(active)
-        if active is not self._active:
-            self._active = active
+        if active is not self.is_active:
+            self.is_active = active
             self._emit(ActiveChanged(self.handle, active))
 
     def on_end_of_topic(self) -> None:
         """Take REACHED_END_OF_TOPIC; the broker may repeat the frame (CONS-42)."""
-        if not self._end_of_topic:
-            self._end_of_topic = True
+        if not self.end_of_topic:
+            self.end_of_topic = True
             self._emit(EndOfTopic(self.handle))
             if self._batch_receive is not None:
                 self._batch_receive.end_of_topic()
 
     def _more_may_come(self) -> None:
         """Forget that the topic has ended."""
-        self._end_of_topic = False
+        self.end_of_topic = False
         if self._batch_receive is not None:
             self._batch_receive.over = False
 
@@ -358,7 +396,7 @@ class Consumer(ConsumerRequests):
 
     def on_positioned(self) -> None:
         """Grant permits and tell the application: the consumer is attached and at its position."""
-        connection = self._connection
+        connection = self.connection
         assert connection is not None
         self.attachment.on_positioned()
         blocked = self._blocked
@@ -371,7 +409,7 @@ class Consumer(ConsumerRequests):
                 blocked.granted(permits)
 
         self.permits.attach(grant)
-        self._positioned = True
+        self.is_positioned = True
         if self._ready:
             self._emit(Attached(self.handle))
         else:
@@ -409,7 +447,7 @@ class Consumer(ConsumerRequests):
         if not self._ack_commands.closed and connection is not self._was_on:
             raise RemoteProtocolError(f"the broker sent messages of {self.topic} before it was asked to")
 
-    def _unsubscribed(self, attached: object) -> None:
+    def unsubscribed(self, attached: object) -> None:
         if self.attachment.state is attached:
             self.attachment.end()
         else:  # the consumer was closed meanwhile, and the broker may have subscribed it again
@@ -421,14 +459,14 @@ class Consumer(ConsumerRequests):
         self._positions.end(error)
         if self._batch_receive is not None:
             self._batch_receive.end(error)
-        self._unsubscription.end(error)
+        self._requests.end(error)
 
     def _closed(self) -> ClosedError:
         return ClosedError(f"the {self._services.described} was closed")
 
     def _stop(self, error: PulsarError) -> None:
         """Stop taking and delivering messages, and stop seeking."""
-        self._connection = None
+        self.connection = None
         self._acknowledgements.close()
         self._positions.leave(error)
         self.permits.detach()

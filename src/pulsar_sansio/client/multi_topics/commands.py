@@ -94,23 +94,23 @@ class MultiTopicsCommands:
 
     def last_position(self, request: int) -> None:
         """`RequestDone` with a `LastPosition` for each topic, by their names."""
-        self._ask_positions(request, Consumer.last_position, dict)
+        self._ask_positions(request, lambda consumer: consumer.last_position, dict)
 
     def has_message_available(self, request: int) -> None:
         """`RequestDone` with True when any topic has a message after the delivered ones."""
-        self._ask_positions(request, Consumer.has_message_available, anything)
+        self._ask_positions(request, lambda consumer: consumer.has_message_available, anything)
 
     def _ask_positions(
         self,
         request: int,
-        question: Callable[[Consumer, int, int], None],
+        question: Callable[[Consumer], Callable[[int, int], None]],
         together: Callable[[Mapping[str, Any]], Any],
     ) -> None:
         """Ask for the position of every member. A member that is moved before all have answered is asked
         again within the operation timeout of the request (CONN-12)."""
         deadline = self._context.now + self._services.durations.operation_timeout
         self._ask_all(
-            request, lambda consumer: question(consumer, request, deadline), together, about_position=True
+            request, lambda consumer: question(consumer)(request, deadline), together, about_position=True
         )
 
     def _ask_all(

@@ -13,7 +13,7 @@ AckTracker: _parts=empty _position=None _position_record=None
 AckGrouping: _connection=None flush_at=0
 Arrival: since=None
 BlockedWatch: _connection=None
-ConsumerRequests: _connection=None
+Consumer: connection=None
 ReceiverQueue: _current=None _left_after=0 _singles=None _waiting=0 announced=False run_length=0
 MemberTopic: query=None
 InnerContext: _closed=True
@@ -45,7 +45,7 @@ AcknowledgementTimeout: _slot=unset
 AckGrouping: _connection=None _last_sent=None _slot=unset _unconfirmed=empty flush_at=0
 Arrival: since=None
 BlockedWatch: _connection=None _slot=unset
-ConsumerRequests: _active=None _connection=None _end_of_topic=False _positioned=False
+Consumer: connection=None end_of_topic=False is_active=None is_positioned=False
 RedeliverySchedule: _at=empty _moments=empty _when=empty
 HeldBack: _seen=empty _slot=unset
 LastMessage: _connection=None
