@@ -8,7 +8,7 @@ import pytest
 from pulsar_sansio.conformance import commands as c
 from pulsar_sansio.conformance.memory import Memory
 from pulsar_sansio.conformance.questions import answered, ask, cancel
-from pulsar_sansio.conformance.state import State
+from pulsar_sansio.conformance.state.state import State
 
 
 def command(request_id: int) -> Any:

@@ -23,7 +23,7 @@ from .findings import Blame, Finding, Side, Violation
 from .memory import Memory
 from .registry import RULES, Selection, id_of
 from .rules import framing, handshake, versions
-from .state import State
+from .state.state import State
 from .tracking.frames import PREPARE, TRACK
 from .traits import ALL_TRAITS, PINGED
 

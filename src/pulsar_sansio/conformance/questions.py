@@ -3,7 +3,8 @@
 from typing import Any
 
 from .commands import LOOKUP_KINDS
-from .state import Request, State
+from .state.request import Request
+from .state.state import State
 
 
 def ask(state: State, kind: int, command: Any) -> Request:

@@ -10,7 +10,7 @@ from .commands import SENT_BY
 from .findings import Finding, Side
 
 if TYPE_CHECKING:
-    from .state import State
+    from .state.state import State
 
 Check = Callable[["State", Any], Finding]
 

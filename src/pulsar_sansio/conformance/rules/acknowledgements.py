@@ -7,7 +7,8 @@ from .. import commands as c
 from ..findings import Finding
 from ..memory import Position, Transaction
 from ..registry import rule
-from ..state import Consumer, State
+from ..state.consumer import Consumer
+from ..state.state import State
 from ..tracking.consumers import signed
 from ..traits import ACK_SET, DISCARD, TRANSACTION
 

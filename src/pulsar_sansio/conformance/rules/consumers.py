@@ -5,7 +5,8 @@ from typing import Any
 from .. import commands as c
 from ..findings import Finding, Side
 from ..registry import rule
-from ..state import Consumer, State, is_open
+from ..state.consumer import Consumer
+from ..state.state import State, is_open
 from ..traits import UNSETTLED
 
 MAX_METADATA = 1024

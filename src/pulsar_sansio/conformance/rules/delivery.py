@@ -5,7 +5,7 @@ from typing import Any
 from .. import commands as c
 from ..findings import Finding
 from ..registry import rule
-from ..state import State
+from ..state.state import State
 from ..tracking.consumers import may_come_again
 from ..traits import ACK_SET, AGAIN, EPOCH, MARKER, REDELIVERED, UNSETTLED
 

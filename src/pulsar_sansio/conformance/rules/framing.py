@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from .. import commands as c
 from ..findings import Finding
 from ..registry import rule
-from ..state import State
+from ..state.state import State
 
 
 class BadFrame(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any
 from .. import commands as c
 from ..findings import Finding, Side
 from ..registry import rule
-from ..state import State
+from ..state.state import State
 from ..traits import PINGED
 
 MAX_CHALLENGES = 10

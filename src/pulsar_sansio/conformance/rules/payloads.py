@@ -10,7 +10,7 @@ from ...model.config import CompressionType
 from .. import commands as c
 from ..findings import Finding
 from ..registry import rule
-from ..state import State
+from ..state.state import State
 from ..traits import (
     BATCH,
     BROKER_BLOCK,

@@ -5,7 +5,7 @@ from typing import Any
 from .. import commands as c
 from ..findings import Blame, Finding, Side
 from ..registry import rule
-from ..state import State, is_open
+from ..state.state import State, is_open
 from ..traits import AGAIN, UNSETTLED
 
 # --- PRODUCER --------------------------------------------------------------------------------------

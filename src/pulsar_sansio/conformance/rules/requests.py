@@ -8,7 +8,7 @@ from ...wire import crc32c
 from .. import commands as c
 from ..findings import Finding, Side
 from ..registry import rule
-from ..state import State
+from ..state.state import State
 from ..traits import UNSETTLED
 
 MAX_REDIRECTS = 20

@@ -6,7 +6,7 @@ from ...wire import proto
 from .. import commands as c
 from ..findings import Finding, Side
 from ..registry import rule
-from ..state import State
+from ..state.state import State
 from ..traits import BROKER_BLOCK
 
 _JSON = proto.Schema.Json

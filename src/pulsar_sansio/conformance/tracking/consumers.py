@@ -6,7 +6,10 @@ from ...wire import CUMULATIVE
 from .. import commands as c
 from ..memory import ConsumerMemory, Position
 from ..questions import answered, ask, cancel
-from ..state import Consumer, Delivery, Request, State, Step, is_open
+from ..state.consumer import Consumer
+from ..state.delivery import Delivery
+from ..state.request import Request
+from ..state.state import State, Step, is_open
 
 # --- opening and closing ---------------------------------------------------------------------------
 

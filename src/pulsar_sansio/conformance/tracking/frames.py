@@ -10,7 +10,8 @@ from typing import Any
 from .. import commands as c
 from ..findings import Side
 from ..questions import ask
-from ..state import Producer, State, Step
+from ..state.producer import Producer
+from ..state.state import State, Step
 from ..traits import (
     ACK_SET,
     AGAIN,

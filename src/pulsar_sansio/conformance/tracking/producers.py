@@ -6,7 +6,9 @@ from .. import commands as c
 from ..entries import Entry
 from ..memory import ProducerMemory, Sent
 from ..questions import answered, ask, cancel
-from ..state import Producer, Request, State, Step, is_open
+from ..state.producer import Producer
+from ..state.request import Request
+from ..state.state import State, Step, is_open
 
 # --- opening and closing ---------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from .. import commands as c
 from ..findings import Side
 from ..memory import Transaction
 from ..questions import answered, ask
-from ..state import State, Step
+from ..state.state import State, Step
 from .consumers import acknowledged, closed_consumer, opened_consumer, refused_consumer, sought
 from .producers import closed_producer, learn_schema, refused_producer
 

@@ -1,0 +1,97 @@
+"""The state of a connection after the frames that have passed; rules read this state.
+
+Only `tracking` changes it, after the rules have seen the frame. It holds facts, not judgements.
+
+*Who knows what.* Frames cross: what passed here need not have arrived there. So a rule of the form "nothing
+after X", where X came from the other side, needs proof that X had arrived. `read_by_client` and
+`read_by_broker` are that proof: the highest frame number that a side has certainly read, because it has sent
+something that it could not have sent without.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ...wire import DEFAULT_MAX_MESSAGE_SIZE
+from ..commands import LOOKUP_KINDS
+from ..entries import Entry
+from ..findings import Side
+from ..memory import BoundedDict, Memory, Position
+from .consumer import Consumer
+from .delivery import Delivery
+from .handshake import Handshake
+from .keep_alive import KeepAlive
+from .producer import Producer
+from .request import Request
+
+_OPEN_LIMIT = 65_536
+"""Requests, producers, consumers and watchers of one connection."""
+_GONE_LIMIT = 512
+
+
+class State:
+    """Everything about one connection."""
+
+    __slots__ = (
+        "answered", "before", "cancelled", "connected", "consumer", "consumers", "entry", "frame",
+        "general", "gone_consumers", "gone_producers", "handshake", "keepalive", "kind", "lookups",
+        "max_message_size", "memory", "position", "producer", "producers", "read_by_broker",
+        "read_by_client", "request", "sent_at", "side", "version", "watchers",
+    )  # fmt: skip
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.frame = -1
+        """Number of the frame at hand."""
+        self.side = Side.CLIENT
+        """The sender of the frame at hand."""
+        self.kind = 0
+        """The command of the frame at hand."""
+        self.handshake = Handshake()
+        self.connected = False
+        self.version = 0
+        """The negotiated protocol version; before CONNECTED the client's."""
+        self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
+        self.keepalive = KeepAlive()
+        self.read_by_client = -1
+        self.read_by_broker = -1
+        # requests
+        self.general: BoundedDict[int, Request] = BoundedDict(_OPEN_LIMIT)
+        self.lookups: BoundedDict[int, Request] = BoundedDict(_OPEN_LIMIT)
+        self.answered: BoundedDict[tuple[bool, int], int] = BoundedDict(1024)
+        """(of a lookup, request id) -> kind of the answered question."""
+        self.cancelled: BoundedDict[tuple[bool, int], None] = BoundedDict(1024)
+        """Questions whose answer may come or not: their producer or consumer was closed meanwhile."""
+        # producers, consumers, watchers
+        self.producers: BoundedDict[int, Producer] = BoundedDict(_OPEN_LIMIT)
+        self.consumers: BoundedDict[int, Consumer] = BoundedDict(_OPEN_LIMIT)
+        self.gone_producers: BoundedDict[int, str] = BoundedDict(_GONE_LIMIT)
+        """Ids that are not in use any more -> how they ended."""
+        self.gone_consumers: BoundedDict[int, str] = BoundedDict(_GONE_LIMIT)
+        self.watchers: BoundedDict[int, bool] = BoundedDict(_OPEN_LIMIT)
+        """Watcher id -> whether it is open (else asked for)."""
+        # what the frame at hand is about, found once for all rules
+        self.producer: Producer | None = None
+        self.consumer: Consumer | None = None
+        self.request: Request | None = None
+        self.entry: Entry = NO_ENTRY
+        self.position: Position = (-1, -1)
+        """Ledger and entry of a MESSAGE."""
+        self.before: Delivery | None = None
+        """The earlier delivery of its entry to its consumer, where the client has not acknowledged that."""
+        self.sent_at = -1
+        """The index, in its producer's queue, of the SEND that a SEND_RECEIPT answers; -1 for none."""
+
+    def requests_of(self, kind: int) -> BoundedDict[int, Request]:
+        """The number space of a kind of request."""
+        return self.lookups if kind in LOOKUP_KINDS else self.general
+
+
+def is_open(thing: Producer | Consumer | None) -> bool:
+    """Tell whether the endpoint was opened, and neither side has begun to close it."""
+    return thing is not None and thing.open_since >= 0 and thing.closing < 0 and thing.closed_by_broker < 0
+
+
+NO_ENTRY = Entry(b"")
+
+Step = Callable[[State, Any], None]
+"""A change of the state by a frame's command."""

@@ -1,0 +1,102 @@
+"""`MetadataDecoder`, compared with the decoder by table: what it remembers changes nothing."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_sansio.model.errors import FrameError
+from pulsar_sansio.wire import MessageMetadata, MetadataDecoder, encode_message_metadata
+from pulsar_sansio.wire.messages import metadata_decoder
+from pulsar_sansio.wire.uniform import decode_cache
+
+TIME = 1_700_000_000_000
+
+
+def encoded(name: str = "p-1", sequence_id: int = 5, publish_time: int = TIME, **fields: Any) -> bytes:
+    return encode_message_metadata(MessageMetadata(name, sequence_id, publish_time, **fields))
+
+
+FIELDS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "a key": {"partition_key": "k"},
+    "a batch": {"num_messages_in_batch": 10},
+    "compressed": {"compression": 1, "uncompressed_size": 300},
+    "a property": {"properties": [("a", "1")]},
+    "properties and a key": {"properties": [("a", "1"), ("b", "")], "partition_key": "k"},
+    "a long property": {"properties": [("a", "1" * 200)]},
+    "a long key": {"partition_key": "k" * 200},
+    "a chunk": {"uuid": "u", "num_chunks_from_msg": 2, "chunk_id": 0, "total_chunk_msg_size": 9},
+    "null": {"null_value": True},
+    "an event time": {"event_time": TIME},
+}
+
+
+@pytest.mark.parametrize("fields", FIELDS.values(), ids=FIELDS.keys())
+@pytest.mark.parametrize("sequence_id", [0, 127, 128, 16383, 16384, 2**63])
+def test_it_gives_what_the_table_gives_the_first_time_and_the_next(
+    fields: dict[str, Any], sequence_id: int
+) -> None:
+    data = encoded(sequence_id=sequence_id, **fields)
+    decoder = MetadataDecoder()
+    expected = MessageMetadata.decode(data)
+    assert decoder.decode(data) == decoder.decode(data) == expected
+    assert decoder.decode_range(b"xx" + data + b"yy", 2, 2 + len(data)) == expected
+
+
+@given(st.binary(max_size=40), st.integers(0, 60))
+def test_any_bytes_give_what_the_table_gives(noise: bytes, cut: int) -> None:
+    decoder = MetadataDecoder()
+    decoder.decode(encoded())
+    for data in (noise, encoded()[:cut] + noise, encoded(properties=[("a", "b")])[:cut]):
+        try:
+            expected: object = MessageMetadata.decode(data)
+        except FrameError:
+            expected = None
+        try:
+            found: object = decoder.decode(data)
+        except FrameError:
+            found = None
+        assert found == expected
+
+
+def test_a_list_in_a_value_is_never_shared() -> None:
+    decoder = MetadataDecoder()
+    data = encoded(properties=[("a", "1")])
+    first, second = decoder.decode(data), decoder.decode(data)
+    assert first.properties == second.properties
+    assert first.properties is not second.properties
+
+
+def test_two_decoders_share_nothing() -> None:
+    one, other = MetadataDecoder(), MetadataDecoder()
+    one.decode(encoded(num_messages_in_batch=3))
+    assert one.names
+    assert one.times
+    assert one.tails
+    assert [other.names, other.times, other.tails] == [{}, {}, {}]
+
+
+def test_long_tails_are_not_remembered_and_the_caches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoder = MetadataDecoder()
+    decoder.decode(encoded(partition_key="k" * metadata_decoder.LONGEST_TAIL))
+    assert not decoder.tails
+    limit = next(
+        value for name, value in vars(decode_cache).items() if name.isupper() and isinstance(value, int)
+    )
+    for number in range(limit + 5):
+        decoder.decode(encoded(f"p-{number}", publish_time=TIME + number, num_messages_in_batch=number + 1))
+    assert max(len(decoder.names), len(decoder.times), len(decoder.tails)) <= limit
+
+
+def test_the_parts_are_recognised() -> None:
+    decoder = MetadataDecoder()
+    data = encoded("p-1", 5)
+    assert decoder.is_name(data[:6])
+    assert decoder.is_name(data[:6])
+    assert not decoder.is_name(data[:5])
+    assert not decoder.is_name(b"")
+    assert decoder.is_time(data[7:14])
+    assert decoder.is_time(data[7:14])
+    assert not decoder.is_time(bytes(7))
