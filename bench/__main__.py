@@ -32,6 +32,7 @@ from statistics import median
 
 from bench.jobs import RECEIVER_QUEUE_SIZES, WARM_QUEUES, Job, Measurement
 from bench.processes import ClientProcess, Failed, OurBroker
+from bench.rows import SIZES, SPECIAL, Row
 from bench.simulator import simulate
 
 CALLS = {
@@ -53,9 +54,6 @@ CALLS = {
 }
 """The calls that each row times: ours, and the official client's."""
 
-SIZES = (100, 1000)
-"""Bytes of a payload."""
-
 EVERY_SIZE = ("send", "send_many", "receive", "receive_many")
 """Measured with every size, in batches and without."""
 
@@ -63,45 +61,9 @@ RECEIVING_ONCE = ("receive_asyncio", "receive_listener", "receive_cumulative", "
 """Measured with 100 B in batches only, from the topic of the others."""
 
 PARTITIONS = 8
-CHUNKED_SIZE = 5 * 1024 * 1024 + 1000
-"""Bytes: a little more than a broker accepts in one message."""
-
-SHARES = {(100, True): 1, (1000, True): 4, (100, False): 10, (1000, False): 10}
-"""Divisors of MESSAGES, by size and by batching. Large and unbatched messages take longer, and a broker keeps
-all that it gets."""
 
 REPORT = Path("build/bench.json")
 
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    workload: str
-    size: int
-    batched: bool
-
-    @property
-    def name(self) -> str:
-        return self.workload if self.batched or self in SPECIAL else f"{self.workload}, unbatched"
-
-    def messages(self, total: int) -> int:
-        """The number of messages that this row times, where the row of 100 B in batches times `total`."""
-        if self in SPECIAL:
-            return max(SPECIAL[self][0], total // SPECIAL[self][1])
-        return max(1000, total // SHARES[self.size, self.batched] // 1000 * 1000)
-
-
-SPECIAL = {
-    Row("send_keyed", 100, True): (1000, 1),
-    Row("send_partitioned", 100, True): (1000, 1),
-    Row("send_chunked", CHUNKED_SIZE, False): (4, 5000),
-    Row("send_one", 100, False): (100, 100),
-    Row("receive_key_shared", 100, True): (1000, 1),
-    Row("load_table", 100, True): (1000, 200),
-    Row("load_large_table", 100, True): (1000, 2),
-}
-"""Rows of one size: the least number of messages, and what MESSAGES is divided by. The small table, of 100
-keys in batches of ten messages, shows what opening one costs, with its connection and questions. The large
-one, of as many keys as messages, in batches of 1000, shows what a message costs."""
 
 FILLED = {
     "receive_key_shared": "fill_keyed",

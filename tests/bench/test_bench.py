@@ -6,20 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.__main__ import (
-    CALLS,
-    EVERY_SIZE,
-    RECEIVING_ONCE,
-    REPORT,
-    SPECIAL,
-    Bench,
-    Line,
-    Row,
-    main,
-    table,
-)
+from bench.__main__ import CALLS, EVERY_SIZE, RECEIVING_ONCE, REPORT, Bench, Line, main, table
 from bench.jobs import SEND_TIMEOUT, Job, Measurement
 from bench.processes import ATTEMPTS, ClientProcess, Died, Failed
+from bench.rows import SPECIAL, Row
 
 
 class Client(ClientProcess):
