@@ -6,6 +6,7 @@ from typing import Any
 from ...model.config import ControlledFailover, nanoseconds_of
 from ...model.errors import (
     BrokerAddressRefused,
+    ClosedError,
     InvalidServiceUrl,
     NotSupported,
     PulsarError,
@@ -47,7 +48,7 @@ class ControlledSwitch:
         """The client is closed: ask for nothing more."""
         self._timer.clear()
         if self._exchange is not None:
-            self._exchange.abandon("the client is closed")
+            self._exchange.abandon(ClosedError("the client is closed"))
 
     def _ask(self) -> None:
         self._exchange = HttpExchange(
