@@ -24,7 +24,9 @@ MAX_ANSWER = 64 * 1024
 """Bytes of the largest answer."""
 
 _OF_IDENTITY = ("tlsTrustCertsFilePath", "authPluginClassName", "authParamsString", "token")
-"""Fields by which the service of a Java client changes the client's identity, too."""
+"""Fields by which the service of a Java client changes the client's identity, too.
+
+They name classes to load, files to read, and credentials. Here only the application may choose these."""
 
 
 class ControlledSwitch:
@@ -91,8 +93,9 @@ class ControlledSwitch:
         changed = [name for name in _OF_IDENTITY if data.get(name)]
         if changed:
             raise NotSupported(
-                f"{service} names another identity ({', '.join(changed)}): this client changes its service "
-                "URL alone"
+                f"{service} names another identity ({', '.join(changed)}), and it may choose a service URL "
+                "alone: let the client's authentication choose credentials by the broker's host, and trust "
+                "the authorities of all clusters"
             )
         text = data.get("serviceUrl") or ""
         if not isinstance(text, str):
