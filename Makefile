@@ -49,7 +49,8 @@ demo-spark: java-for-demo-spark $(VENV)/installed-spark
 java-for-%:
 	@$(PYTHON) src/pulsar_spark/java.py 'make $*'
 
-# URL=pulsar://host:port measures against that broker instead of the embedded one.
+# URL=pulsar://host:port measures against that broker instead of the embedded one; TLS_URL=pulsar+ssl://… and
+# TRUST=FILE: with TLS, too.
 bench: $(VENV)/installed-test
 	$(BIN)/python -m bench $(if $(URL),--url $(URL))
 

@@ -11,7 +11,10 @@ Options, or environment:
 * `--url`/URL, a broker; without it our own is started.
 * `--admin`/ADMIN, its administration over HTTP, which makes the partitioned topic; without it that row is
   left out.
+* `--tls-url`/TLS_URL, that broker with TLS, and `--trust`/TRUST, the PEM file of its authority; without
+  them the rows of TLS are left out.
 * `--rounds`/ROUNDS.
+* `--only`, a workload, or `tls` for the rows of TLS; it may be repeated.
 * `--messages`/MESSAGES of 100 B in batches; the other rows take a fraction of it.
 
 The exit status is 0, or 1 with one line that says what failed. A row of one size that the broker cannot take
@@ -30,9 +33,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
+from bench.certificates import certificates
 from bench.jobs import RECEIVER_QUEUE_SIZES, WARM_QUEUES, Job, Measurement
 from bench.processes import ClientProcess, Failed, OurBroker
+from bench.rows import SIZES, SPECIAL, Row
 from bench.simulator import simulate
+from bench.tls import TLS_ROWS, TlsBench, TlsBroker, TlsLine, tls_table
 
 CALLS = {
     "send": ("enqueue, receipt.wait of each", "send_async, callback of each"),
@@ -53,55 +59,16 @@ CALLS = {
 }
 """The calls that each row times: ours, and the official client's."""
 
-SIZES = (100, 1000)
-"""Bytes of a payload."""
-
 EVERY_SIZE = ("send", "send_many", "receive", "receive_many")
-"""Measured with every size, in batches and without."""
+"""MeasuredBroker with every size, in batches and without."""
 
 RECEIVING_ONCE = ("receive_asyncio", "receive_listener", "receive_cumulative", "receive_index")
-"""Measured with 100 B in batches only, from the topic of the others."""
+"""MeasuredBroker with 100 B in batches only, from the topic of the others."""
 
 PARTITIONS = 8
-CHUNKED_SIZE = 5 * 1024 * 1024 + 1000
-"""Bytes: a little more than a broker accepts in one message."""
-
-SHARES = {(100, True): 1, (1000, True): 4, (100, False): 10, (1000, False): 10}
-"""Divisors of MESSAGES, by size and by batching. Large and unbatched messages take longer, and a broker keeps
-all that it gets."""
 
 REPORT = Path("build/bench.json")
 
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    workload: str
-    size: int
-    batched: bool
-
-    @property
-    def name(self) -> str:
-        return self.workload if self.batched or self in SPECIAL else f"{self.workload}, unbatched"
-
-    def messages(self, total: int) -> int:
-        """The number of messages that this row times, where the row of 100 B in batches times `total`."""
-        if self in SPECIAL:
-            return max(SPECIAL[self][0], total // SPECIAL[self][1])
-        return max(1000, total // SHARES[self.size, self.batched] // 1000 * 1000)
-
-
-SPECIAL = {
-    Row("send_keyed", 100, True): (1000, 1),
-    Row("send_partitioned", 100, True): (1000, 1),
-    Row("send_chunked", CHUNKED_SIZE, False): (4, 5000),
-    Row("send_one", 100, False): (100, 100),
-    Row("receive_key_shared", 100, True): (1000, 1),
-    Row("load_table", 100, True): (1000, 200),
-    Row("load_large_table", 100, True): (1000, 2),
-}
-"""Rows of one size: the least number of messages, and what MESSAGES is divided by. The small table, of 100
-keys in batches of ten messages, shows what opening one costs, with its connection and questions. The large
-one, of as many keys as messages, in batches of 1000, shows what a message costs."""
 
 FILLED = {
     "receive_key_shared": "fill_keyed",
@@ -268,14 +235,23 @@ def table(lines: list[Line]) -> str:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class MeasuredBroker:
+    """A broker: its service URL, its administration over HTTP, and where it listens with TLS."""
+
+    url: str
+    admin: str | None
+    tls: TlsBroker | None
+
+
 @contextlib.contextmanager
-def broker(url: str | None, admin: str | None) -> Iterator[tuple[str, str | None]]:
-    """Service URL and administration, of the named broker or of one that is started."""
-    if url:
-        yield url, admin
+def broker(named: MeasuredBroker | None) -> Iterator[MeasuredBroker]:
+    """Give the named broker, or one that is started."""
+    if named is not None:
+        yield named
         return
-    with OurBroker() as ours:
-        yield ours.url, ours.admin_url
+    with certificates() as files, OurBroker(files) as ours:
+        yield MeasuredBroker(ours.url, ours.admin_url, TlsBroker(ours.url, ours.tls_url, str(files.trust)))
 
 
 def make_partitioned(admin: str, topic: str, partitions: int) -> None:
@@ -296,16 +272,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description="our client beside the official one")
     parser.add_argument("--url", default=os.environ.get("URL"), help="a running broker's service URL")
     parser.add_argument("--admin", default=os.environ.get("ADMIN"), help="its administration, http://…")
+    parser.add_argument("--tls-url", default=os.environ.get("TLS_URL"), help="its service URL with TLS")
+    parser.add_argument("--trust", default=os.environ.get("TRUST"), help="the PEM file of its authority")
     parser.add_argument("--rounds", type=int, default=int(os.environ.get("ROUNDS", "3")))
     parser.add_argument("--messages", type=int, default=int(os.environ.get("MESSAGES", "200000")))
     parser.add_argument(
-        "--only", choices=sorted(CALLS), action="append", help="this workload; may be repeated"
+        "--only", choices=sorted([*CALLS, "tls"]), action="append", help="this workload; may be repeated"
     )
     parser.add_argument("--size", type=int, choices=SIZES, action="append", help="this size; may be repeated")
     parser.add_argument("--simulator", type=float, default=15.0, help="seconds of the simulator's row")
     options = parser.parse_args()
     if options.rounds < 1 or options.messages < 1000:
         parser.error("at least one round and 1000 messages")
+    if bool(options.tls_url) != bool(options.trust) or (options.tls_url and not options.url):
+        parser.error("--tls-url and --trust go together, and with --url")
     rows = [
         Row(workload, size, batched)
         for batched in (True, False)
@@ -316,43 +296,66 @@ def main() -> int:
     if options.url and not options.admin and any(row.workload == "send_partitioned" for row in rows):
         rows = [row for row in rows if row.workload != "send_partitioned"]
         print("send_partitioned is left out: it needs --admin", file=sys.stderr)
+    tls_rows = [row for row in TLS_ROWS if row.size in (options.size or SIZES)]
+    if "tls" not in (options.only or ["tls"]):
+        tls_rows = []
+    named = None
+    if options.url:
+        tls = TlsBroker(options.url, options.tls_url, options.trust) if options.tls_url else None
+        named = MeasuredBroker(options.url, options.admin, tls)
+        if tls is None and tls_rows:
+            tls_rows = []
+            print("TLS is left out: it needs --tls-url and --trust", file=sys.stderr)
     records: list[dict[str, object]] = []
     if options.simulator > 0:
         simulated = simulate(options.simulator)
         records.append(simulated.record())
         print(simulated.text())
     try:
-        lines = measure(options.url, options.admin, options.rounds, options.messages, rows)
+        lines, tls_lines = measure(named, options.rounds, options.messages, rows, tls_rows)
     except Failed as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
     REPORT.parent.mkdir(exist_ok=True)
-    REPORT.write_text(json.dumps([asdict(line) for line in lines] + records, indent=1) + "\n")
+    records = [*map(asdict, lines), *(line.record() for line in tls_lines), *records]
+    REPORT.write_text(json.dumps(records, indent=1) + "\n")
     print(
         f"\n{options.url or 'our broker'}, {os.cpu_count()} processors, "
         f"{options.rounds} rounds, {options.messages:,} messages of 100 B\n"
     )
-    print(table(lines))
+    if lines:
+        print(table(lines))
+    if tls_lines:
+        print(f"\n{tls_table(tls_lines)}")
     print(f"\nwritten to {REPORT}")
     return 0
 
 
-def measure(url: str | None, admin: str | None, rounds: int, messages: int, rows: list[Row]) -> list[Line]:
+def measure(
+    named: MeasuredBroker | None, rounds: int, messages: int, rows: list[Row], tls_rows: list[Row]
+) -> tuple[list[Line], list[TlsLine]]:
     with (
-        broker(url, admin) as (service_url, admin_url),
+        broker(named) as found,
         ClientProcess("bench.ours") as ours,
         ClientProcess("bench.official") as official,
     ):
-        bench = Bench(service_url, admin_url, ours, official, messages)
+        bench = Bench(found.url, found.admin, ours, official, messages)
+        tls_bench = TlsBench(found.tls, ours, official, messages) if found.tls else None
         for number in range(rounds + 1):
             what = f"round {number} of {rounds}" if number else "warming up"
             print(f"{what} (load {os.getloadavg()[0]:.1f})", file=sys.stderr)
             bench.round(number, rows)
+            if tls_bench is not None:
+                tls_bench.round(number, tls_rows)
             if not number:
                 bench.measured.clear()
-        if not bench.measured:
+                if tls_bench is not None:
+                    tls_bench.measured.clear()
+        tls_measured = tls_bench.measured if tls_bench is not None else {}
+        if not bench.measured and not tls_measured:
             raise Failed("no row could be measured")
-        return [Line.of(row, bench.measured[row]) for row in rows if row in bench.measured]
+        lines = [Line.of(row, bench.measured[row]) for row in rows if row in bench.measured]
+        return lines, [TlsLine.of(row, each) for row, each in tls_measured.items()]
 
 
 if __name__ == "__main__":

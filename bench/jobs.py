@@ -73,6 +73,8 @@ class Job:
     warm: int
     subscription: str = ""
     subscriptions: tuple[str, ...] = ()
+    trust: str = ""
+    """The PEM file of the authorities that the client trusts; "" for a broker without TLS."""
 
     @property
     def receiver_queue_size(self) -> int:

@@ -37,7 +37,12 @@ def run(job: Job) -> Measurement:
 
 
 def _client(job: Job) -> Any:
-    return pulsar.Client(job.url, logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, "/dev/null"))
+    return pulsar.Client(
+        job.url,
+        tls_trust_certs_file_path=job.trust or None,
+        tls_validate_hostname=bool(job.trust),
+        logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, "/dev/null"),
+    )
 
 
 def prepare(client: Any, job: Job) -> Measurement:

@@ -26,6 +26,7 @@ from pulsar_trio import (
     Message,
     OutgoingMessage,
     Producer,
+    TlsConfig,
     open_client,
 )
 
@@ -36,10 +37,14 @@ def run(job: Job) -> Measurement:
 
 async def _run(job: Job) -> Measurement:
     stopwatch = Stopwatch()
-    async with open_client(job.url) as client:
+    async with _open(job) as client:
         if job.workload in SENDING:
             return await _send(client, job, stopwatch)
         return await RECEIVING[job.workload](client, job, stopwatch)
+
+
+def _open(job: Job) -> AbstractAsyncContextManager[Client]:
+    return open_client(job.url, tls=TlsConfig(trust=job.trust or None))
 
 
 async def _send(client: Client, job: Job, stopwatch: Stopwatch) -> Measurement:
@@ -198,7 +203,7 @@ async def receive_key_shared(client: Client, job: Job, stopwatch: Stopwatch) -> 
 
 async def load_table(_client: Client, job: Job, stopwatch: Stopwatch) -> Measurement:
     for _ in range(job.tables):
-        async with open_client(job.url) as client:
+        async with _open(job) as client:
             stopwatch.start()
             async with client.create_table_view(job.topic) as table:
                 stopwatch.stop()

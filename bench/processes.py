@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from bench.certificates import Certificates
 from bench.jobs import Job, Measurement
 
 STACK = 8_000_000_000
@@ -100,12 +101,18 @@ def _deepen() -> None:
 
 
 class OurBroker:
-    """`pulsar-trio broker` on a free port, as a context manager; `url` is where it listens."""
+    """`pulsar-trio broker` on free ports, as a context manager; `url` and `tls_url` are where it listens."""
+
+    def __init__(self, files: Certificates) -> None:
+        self._files = files
 
     def __enter__(self) -> Self:
         command = Path(sys.executable).with_name("pulsar-trio")
         self.process = subprocess.Popen(
-            [str(command), "broker", "--port", "0", "--http-port", "0", "--json"],
+            [
+                *(str(command), "broker", "--port", "0", "--http-port", "0", "--tls-port", "0", "--json"),
+                *("--tls-certificate", str(self._files.certificate), "--tls-key", str(self._files.key)),
+            ],
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -116,6 +123,7 @@ class OurBroker:
         ready = json.loads(line)
         self.url: str = ready["url"]
         self.admin_url: str = ready["admin_url"]
+        self.tls_url: str = ready["tls_url"]
         return self
 
     def __exit__(

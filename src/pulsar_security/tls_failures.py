@@ -54,27 +54,39 @@ _MISMATCH_WORDS = (
 def tls_error(error: Exception, peer: str, server_name: str | None) -> TlsError:
     """Return the typed error for an exception of `ssl`. Its text names the peer and what to do.
 
-    `peer`: the address. `server_name`: the name that the certificate had to be for; None or empty when the
-    certificate was verified already.
+    `peer`: the address. `server_name`: the name that the peer's certificate had to be for; empty when the
+    handshake was finished already, and None in a handshake on the side of the server.
     """
+    client = f"the client at {peer}" if server_name is None else None
     if isinstance(error, ssl.SSLCertVerificationError):
         kind, advice = _VERIFY_CODES.get(error.verify_code, (TlsError, "have it issued anew"))
         what = error.verify_message.rstrip(".")
-        return kind(f"the certificate of {peer} for {server_name!r} is refused: {what} ({advice})")
+        whose = client or f"{peer} for {server_name!r}"
+        return kind(f"the certificate of {whose} is refused: {what} ({advice})")
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
-        return TlsHandshakeEnded(
-            f"{peer} ended the connection during the TLS handshake (a port for pulsar:// does that; "
-            "pulsar+ssl:// is on 6651 by default)"
-        )
+        hint = " (a port for pulsar:// does that; pulsar+ssl:// is on 6651 by default)" if not client else ""
+        return TlsHandshakeEnded(f"{client or peer} ended the connection during the TLS handshake{hint}")
     reason = getattr(error, "reason", None) or str(error)
     if any(words in reason for words in _CLIENT_CERTIFICATE_WORDS):
+        return _about_certificates(reason, peer, client)
+    if any(words in reason for words in _MISMATCH_WORDS):
+        return TlsProtocolMismatch(
+            f"{client or peer} speaks no TLS, or no version and cipher of TLS that this side allows: "
+            f"{reason} (pulsar+ssl:// is on 6651 by default, pulsar:// on 6650)"
+        )
+    return TlsError(f"TLS with {client or peer} failed: {reason}")
+
+
+def _about_certificates(reason: str, peer: str, client: str | None) -> TlsError:
+    """Return the error for a certificate that is missing, or that the other side has refused by an alert."""
+    if client is None:
         return ClientCertificateRefused(
             f"{peer} does not accept the certificate of this client, or wants one: {reason} "
             "(give tls.certificate and tls.key of an authority that the peer trusts)"
         )
-    if any(words in reason for words in _MISMATCH_WORDS):
-        return TlsProtocolMismatch(
-            f"{peer} speaks no TLS, or no version and cipher of TLS that this side allows: {reason} "
-            "(pulsar+ssl:// is on 6651 by default, pulsar:// on 6650)"
+    if "PEER_DID_NOT_RETURN_A_CERTIFICATE" in reason:
+        return ClientCertificateRefused(
+            f"{client} shows no certificate, and this side requires one (of an authority in tls.trust): "
+            f"{reason}"
         )
-    return TlsError(f"TLS with {peer} failed: {reason}")
+    return TlsError(f"{client} does not accept the certificate of this side: {reason}")

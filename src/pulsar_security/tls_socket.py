@@ -131,7 +131,7 @@ class TlsSocket:
     def send(self, data: bytes | memoryview) -> int:
         """Write up to `MAX_WRITE` bytes; returns their number. Raises `BlockingIOError` without room."""
         try:
-            return self._socket.send(data[:MAX_WRITE])
+            return self._socket.send(memoryview(data)[:MAX_WRITE])
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             raise BlockingIOError from None
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError) as error:
@@ -140,13 +140,18 @@ class TlsSocket:
             raise _failure(error, self._peer, "") from error
 
     def sendmsg(self, chunks: Sequence[bytes | memoryview]) -> int:
-        """Write the first chunks, joined. A call that found no room is repeated with the chunks that it had
-        first, and others only behind them: a TLS record that has begun cannot change."""
-        joined, size = [], 0
+        """Write up to `MAX_WRITE` bytes of the first chunks, joined, and copy no others.
+
+        A call that found no room is repeated with the chunks that it had first, and others only behind them:
+        a TLS record that has begun cannot change.
+        """
+        if len(chunks[0]) >= MAX_WRITE:
+            return self.send(chunks[0])
+        joined, room = [], MAX_WRITE
         for chunk in chunks:
-            joined.append(chunk)
-            size += len(chunk)
-            if size >= MAX_WRITE:
+            joined.append(chunk if len(chunk) <= room else memoryview(chunk)[:room])
+            room -= len(joined[-1])
+            if not room:
                 break
         return self.send(b"".join(joined))
 

@@ -6,40 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from bench.__main__ import (
-    CALLS,
-    EVERY_SIZE,
-    RECEIVING_ONCE,
-    REPORT,
-    SPECIAL,
-    Bench,
-    Line,
-    Row,
-    main,
-    table,
-)
+from bench.__main__ import CALLS, EVERY_SIZE, RECEIVING_ONCE, REPORT, Bench, Line, main, table
 from bench.jobs import SEND_TIMEOUT, Job, Measurement
 from bench.processes import ATTEMPTS, ClientProcess, Died, Failed
-
-
-class Client(ClientProcess):
-    """Remembers its jobs in a list shared with the other client, and answers at a given rate."""
-
-    def __init__(self, name: str, rates: list[float], jobs: list[tuple[str, Job]]) -> None:
-        super().__init__(name)
-        self.rates = rates
-        self.jobs = jobs
-        self.renewed = 0
-
-    def renew(self) -> None:
-        self.renewed += 1
-
-    def run(self, job: Job) -> Measurement:
-        self.jobs.append((self.module, job))
-        if job.workload == "prepare" or job.workload.startswith("fill"):
-            return Measurement(0, 0.0, 0.0)
-        rate = self.rates.pop(0)
-        return Measurement(job.messages, job.messages / rate, job.messages * 1e-6)
+from bench.rows import SPECIAL, Row
+from tests.bench.clients import Client
 
 
 def bench(ours: list[float], official: list[float], jobs: list[tuple[str, Job]]) -> Bench:
@@ -201,6 +172,13 @@ def test_a_small_run_for_real(
     assert main() == 0
     *report, simulated = json.loads((tmp_path / "build" / REPORT.name).read_text())
     assert simulated["workload"] == "simulate"
+    encrypted = [line for line in report if "processor" in line]
+    assert [line["workload"] for line in encrypted] == [
+        *("send, TLS", "receive, TLS", "send, unbatched, TLS", "receive, unbatched, TLS")
+    ]
+    for line in encrypted:
+        assert all(value > 0 for name in ("clock", "processor") for value in line[name].values())
+    report = [line for line in report if line not in encrypted]
     assert [line["workload"] for line in report] == [
         *EVERY_SIZE,
         *RECEIVING_ONCE,

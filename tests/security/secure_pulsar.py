@@ -44,6 +44,7 @@ class SecurePulsar:
     port: int
     tls_port: int
     web_port_tls: int
+    admin: Admin
 
     @property
     def url(self) -> str:
@@ -61,7 +62,7 @@ class SecurePulsar:
 class _Files:
     """The settings, and the files that they name. Both brokers read the settings below."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: dict[str, str]) -> None:
         self.authority = Authority(folder)
         served = self.authority.issue("localhost", "127.0.0.1")
         key_file, password_file = folder / "secret.key", folder / "passwords"
@@ -84,6 +85,7 @@ class _Files:
             "superUserRoles": "admin",
             "brokerClientAuthenticationPlugin": "org.apache.pulsar.client.impl.auth.AuthenticationToken",
             "brokerClientAuthenticationParameters": f"token:{self.token}",
+            **settings,
         }
 
     def serving(self, port: int, admin: Admin) -> SecurePulsar:
@@ -91,21 +93,22 @@ class _Files:
         admin.request(
             "POST", "/admin/v2/namespaces/public/default/permissions/worker", ["produce", "consume"]
         )
-        return SecurePulsar(self.authority, port, self.tls_port, self.web_port_tls)
+        return SecurePulsar(self.authority, port, self.tls_port, self.web_port_tls, admin)
 
 
 @contextmanager
-def real_pulsar(folder: Path) -> Iterator[SecurePulsar]:
-    """Start a real Pulsar with files in this folder."""
-    files = _Files(folder)
+def real_pulsar(folder: Path, **settings: str) -> Iterator[SecurePulsar]:
+    """Start a real Pulsar with files in this folder, and with further settings."""
+    files = _Files(folder, settings)
     with RealPulsar(files.settings, token=files.token) as pulsar:
         yield files.serving(pulsar.port, pulsar.admin)
 
 
 @contextmanager
-def our_broker(folder: Path) -> Iterator[SecurePulsar]:
-    """Start our broker with files in this folder, by the command and a file for a Java broker."""
-    files = _Files(folder)
+def our_broker(folder: Path, **settings: str) -> Iterator[SecurePulsar]:
+    """Start our broker with files in this folder and further settings, by the command and a file for a Java
+    broker."""
+    files = _Files(folder, settings)
     port, web_port = free_ports(2)
     conf = folder / "standalone.conf"
     addresses = {

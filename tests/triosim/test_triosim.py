@@ -78,12 +78,13 @@ def _hear_twice(real: Callable[..., None]) -> Callable[..., None]:
     return on_output
 
 
-def _forget_the_rest(real: Callable[..., None]) -> Callable[..., None]:
+def _forget_the_rest(real: Callable[..., bool]) -> Callable[..., bool]:
     """As if a writer had been cancelled in the middle of a frame."""
 
-    def write_leftover(self: Link, sock: Any) -> None:
-        real(self, sock)
+    def write_leftover(self: Link, sock: Any) -> bool:
+        all_written = real(self, sock)
         self._leftover.clear()
+        return all_written
 
     return write_leftover
 

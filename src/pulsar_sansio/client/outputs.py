@@ -377,7 +377,8 @@ class FailoverFailed:
 class RequestSent:
     """A request was written. Emitted only while `Client.report_requests` is on, like `RequestAnswered`.
 
-    `command`: the name of its type in the protocol. `request`: its id on the wire.
+    `command`: the name of its type in the protocol. `request`: its id on the wire. A request over HTTP has
+    "GET" and the path, without the query, and 0: it is alone on its link.
     """
 
     link: int
@@ -390,7 +391,7 @@ class RequestAnswered:
     """A request was answered by the command of this name, or failed with `error`.
 
     `command` is "ERROR" when the broker refused, and "nothing" when the connection was lost or the operation
-    timeout expired.
+    timeout expired. Over HTTP it is "HTTP" and the status.
     """
 
     link: int

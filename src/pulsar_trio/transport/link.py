@@ -204,10 +204,8 @@ class Link:
         Closing with unread bytes in the receive buffer would reset the connection, and a reset may
         overtake what was written last.
         """
-        while self._leftover:
-            self._write_leftover(sock)
-            if self._leftover:
-                await trio.lowlevel.wait_writable(sock)
+        while not self._write_leftover(sock):
+            await trio.lowlevel.wait_writable(sock)
         sock.shutdown(socket.SHUT_WR)
         while True:
             if not (type(sock) is TlsSocket and sock.has_more):
@@ -223,11 +221,7 @@ class Link:
     def _write(self, sock: socket.socket | TlsSocket) -> None:
         """Write leftovers, then pull and write until the socket is full or nothing is left."""
         while True:
-            if self._leftover:
-                self._write_leftover(sock)
-                if self._leftover:
-                    return
-            if self._closing:
+            if not self._write_leftover(sock) or self._closing:
                 return
             chunks = self._take()
             if not chunks:
@@ -235,16 +229,28 @@ class Link:
             # Before what is left: taking may have ended the link, and so have left its last bytes.
             self._leftover.extendleft(reversed(_joined(chunks)))
 
-    def _write_leftover(self, sock: socket.socket | TlsSocket) -> None:
+    def _write_leftover(self, sock: socket.socket | TlsSocket) -> bool:
+        """Write until the socket is full, which gives False, or nothing is left.
+
+        A socket that took a part may not be full: one write takes a limited number of chunks, and with TLS a
+        few records. Asking it once more costs less than a turn of the event loop.
+        """
         chunks = self._leftover
-        try:
-            if len(chunks) == 1:
-                sent = sock.send(chunks[0])
-            else:
-                sent = sock.sendmsg(list(islice(chunks, MAX_CHUNKS)))
-        except BlockingIOError:
-            return
-        self.bytes_sent += sent
+        while chunks:
+            try:
+                if len(chunks) == 1:
+                    sent = sock.send(chunks[0])
+                else:
+                    sent = sock.sendmsg(list(islice(chunks, MAX_CHUNKS)))
+            except BlockingIOError:
+                return False
+            self.bytes_sent += sent
+            self._drop(sent)
+        return True
+
+    def _drop(self, sent: int) -> None:
+        """Forget bytes that were written."""
+        chunks = self._leftover
         while chunks:
             chunk = chunks.popleft()
             size = len(chunk)

@@ -1,10 +1,13 @@
 """Users and passwords of htpasswd."""
 
 import pickle
+from collections.abc import Callable
+from unittest.mock import patch
 
 import pytest
 
-from pulsar_sansio import AuthenticationError, BasicProvider, Identity, InvalidConfiguration
+from pulsar_sansio import AuthenticationError, BasicProvider, Identity, InvalidConfiguration, Secret
+from pulsar_sansio.broker.security import basic
 
 # htpasswd -s: the SHA-1 of "password"
 HTPASSWD = """
@@ -26,6 +29,49 @@ def test_other_credentials_are_refused_without_a_hint_to_the_user(data: bytes) -
     with pytest.raises(AuthenticationError) as caught:
         BasicProvider(HTPASSWD).authenticate(data, None)
     assert "ada" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("htpasswd", "kinds"),
+    [
+        (HTPASSWD, ["apr1", "sha1"]),
+        (HTPASSWD.splitlines()[2], ["apr1"]),
+        (HTPASSWD.splitlines()[3], ["sha1"]),
+    ],
+)
+def test_a_refusal_of_any_user_hashes_in_each_kind_of_the_file(
+    monkeypatch: pytest.MonkeyPatch, htpasswd: str, kinds: list[str]
+) -> None:
+    """Otherwise the time of the refusal would tell that an unknown user is unknown."""
+    called: list[str] = []
+
+    def noted(name: str) -> Callable[..., object]:
+        real: Callable[..., object] = getattr(basic, name)
+
+        def call(*arguments: object, **options: object) -> object:
+            called.append(name)
+            return real(*arguments, **options)
+
+        return call
+
+    for name in ("apr1", "sha1"):
+        monkeypatch.setattr(basic, name, noted(name))
+    provider = BasicProvider(htpasswd)
+    for user in (b"ada", b"bob", b"eve"):
+        called.clear()
+        with pytest.raises(AuthenticationError):
+            provider.authenticate(user + b":wrong", None)
+        assert called == kinds
+
+
+def test_no_password_belongs_to_the_hashes_of_nobody() -> None:
+    """The comparison for a user without such a hash never proves anything, even if a password matched it."""
+    matching = {"{SHA}": Secret("{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=")}
+    provider = BasicProvider(HTPASSWD)
+    with patch.dict(basic.NO_PASSWORD, matching):
+        for user in (b"ada", b"eve"):
+            with pytest.raises(AuthenticationError):
+                provider.authenticate(user + b":password", None)
 
 
 @pytest.mark.parametrize(

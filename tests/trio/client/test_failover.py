@@ -10,14 +10,17 @@ import pytest
 import trio
 
 from pulsar_trio import (
+    Authentication,
     AutoFailover,
     ControlledFailover,
     EmbeddedBroker,
     LocalProtocolError,
+    Secret,
     open_broker,
     open_client,
     serve,
 )
+from tests.trio.broker.identities import authentication, guarded_broker, token
 from tests.trio.client.test_http_lookup import web_server
 from tests.trio.waiting import until
 
@@ -107,6 +110,38 @@ async def test_a_web_service_names_the_cluster(warnings: pytest.LogCaptureFixtur
             assert named.stats(TOPIC)["msgInCounter"] == 1
     (text,) = changes(warnings)
     assert text == f"changed from pulsar://127.0.0.1:1 to {named.url}: {url.removeprefix('http://')} names it"
+
+
+class TokenByHost(Authentication):
+    """Each cluster has a token of its own."""
+
+    method = "token"
+
+    async def credentials(self, host: str) -> Secret:
+        return Secret(token("ada" if host == "127.0.0.1" else "bob"))
+
+
+async def test_the_application_declares_the_credentials_of_each_cluster(
+    warnings: pytest.LogCaptureFixture,
+) -> None:
+    """The first cluster knows ada only, and the second one bob only."""
+    clusters = (
+        guarded_broker(),
+        open_broker(authentication=authentication(), advertised_host="localhost"),
+    )
+    async with clusters[0] as first, clusters[1] as second:
+        second.grant("public/default", "bob", "produce")
+        url = f"pulsar://localhost:{second.port}"
+        async with control({"serviceUrl": url}) as service:
+            options: dict[str, Any] = {"authentication": TokenByHost(), "broker_hosts": ("localhost",)}
+            async with open_client(first.url, **options) as client, client.create_producer(TOPIC) as producer:
+                await producer.send(b"to ada's cluster")
+            options["failover"] = ControlledFailover(service)
+            async with open_client(first.url, **options) as client:
+                await until(lambda: changes(warnings))
+                async with client.create_producer(TOPIC) as producer:
+                    await producer.send(b"to bob's cluster")
+        assert first.stats(TOPIC)["msgInCounter"] == second.stats(TOPIC)["msgInCounter"] == 1
 
 
 async def test_a_client_that_does_nothing_asks_the_service_too(warnings: pytest.LogCaptureFixture) -> None:

@@ -1,5 +1,6 @@
 """Client and broker over TLS: messages arrive, and each wrong certificate has an error of its own."""
 
+import re
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -156,6 +157,36 @@ async def test_a_client_certificate_is_required(authority: Authority, tmp_path: 
         wrong = TlsConfig(trust=trust, certificate=foreign.certificate, key=foreign.key)
         assert isinstance(await refused(broker.tls_url, wrong), ClientCertificateRefused)
         await exchange(broker.tls_url, TlsConfig(trust=trust, certificate=own.certificate, key=own.key))
+
+
+async def test_the_broker_s_log_names_the_client_that_is_refused_and_why(
+    authority: Authority, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The client has no name to be verified, so its address is its name."""
+    caplog.set_level("INFO", logger="pulsar_trio.broker")
+    server = authority.server(trust=authority.file, require_client_certificate=True)
+    now, trust = datetime.now(UTC), authority.file
+    foreign = Authority(tmp_path, "foreign")
+    unknown = foreign.issue(common_name="worker")
+    expired = authority.issue(common_name="worker", begins=now - timedelta(9), ends=now - timedelta(1))
+    async with broker_with(server) as broker:
+        assert broker.tls_url is not None
+        for files in (unknown, expired):
+            await refused(
+                broker.tls_url, TlsConfig(trust=trust, certificate=files.certificate, key=files.key)
+            )
+        await refused(broker.tls_url, TlsConfig(trust=trust))
+        await refused(broker.tls_url, TlsConfig(trust=foreign.file))
+    said = [re.sub(r"127\.0\.0\.1:\d+", "ADDRESS", record.getMessage()) for record in caplog.records]
+    certificate = "the certificate of the client at ADDRESS is refused: "
+    assert [text for text in said if "client at" in text] == [
+        f"{certificate}unable to get local issuer certificate "
+        "(add its authority to the trust store (tls.trust))",
+        f"{certificate}certificate has expired (have it renewed)",
+        "the client at ADDRESS shows no certificate, and this side requires one "
+        "(of an authority in tls.trust): PEER_DID_NOT_RETURN_A_CERTIFICATE",
+        "the client at ADDRESS does not accept the certificate of this side: TLSV1_ALERT_UNKNOWN_CA",
+    ]
 
 
 async def test_files_that_change_are_used_from_the_next_connection_on(

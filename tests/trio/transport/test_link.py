@@ -98,6 +98,36 @@ async def test_nothing_is_taken_while_the_socket_is_full() -> None:
         assert (await read(pair.other, 1_000_001)).endswith(b"xy")
 
 
+class Sparing(socket.socket):
+    """Takes five bytes of every write, as a TLS connection takes a few records; it is full after `room`."""
+
+    room = 0
+    taken = b""
+
+    def send(self, data: bytes, /) -> int:  # type: ignore[override]
+        size = min(5, len(data), self.room)
+        if not size:
+            raise BlockingIOError
+        self.room -= size
+        self.taken += bytes(data[:size])
+        return size
+
+    def sendmsg(self, chunks: list[bytes], /) -> int:  # type: ignore[override]
+        return self.send(b"".join(chunks))
+
+
+def test_a_write_goes_on_until_the_socket_is_full() -> None:
+    """A turn of the event loop for every part would cost more than the writing."""
+    to_write = [[b"twelve bytes", b", eight"], [b" and more"]]
+    link = Link(memoryview(bytearray(10)), lambda: to_write.pop(0) if to_write else [])
+    with Sparing() as sock:
+        sock.room = 17
+        link.open(sock)
+        link.write_now()
+        assert sock.taken == b"twelve bytes, eig"
+        assert to_write == [[b" and more"]]
+
+
 async def test_bytes_are_handed_over_as_they_come() -> None:
     async with ends() as pair:
         for data in (b"1", b"22" * 10, b"3"):

@@ -1,4 +1,4 @@
-"""Cancel a call at every third step here, and at all of them by `python -m tests.triosim --calls`."""
+"""Cancel a call at every second step here, and at all of them by `python -m tests.triosim --calls`."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from pulsar_trio.client.table_view import Changes
 from tests.triosim.__main__ import main
 from tests.triosim.cancelling.scenes import SCENES, play_at, sweep
 
-EVERY = 3
+EVERY = 2
 """Steps from one run to the next, with another first one for each scene."""
 
 

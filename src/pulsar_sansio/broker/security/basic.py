@@ -18,8 +18,11 @@ SHA = re.compile(r"\{SHA\}[+/0-9A-Za-z]{27}=")
 
 REFUSED = "unknown user or invalid password"
 
-NO_USER = Secret("$apr1$........$......................")
-"""Compared with the password of an unknown user, so that its refusal takes as long as another."""
+NO_PASSWORD = {
+    "$apr1$": Secret("$apr1$........$......................"),
+    "{SHA}": Secret("{SHA}AAAAAAAAAAAAAAAAAAAAAAAAAAA="),
+}
+"""Kind of hash -> the hash to compare with where a user has none of this kind."""
 
 
 class BasicProvider:
@@ -27,9 +30,12 @@ class BasicProvider:
 
     The hashes are `$apr1$` (`htpasswd -m`) and `{SHA}` (`htpasswd -s`). Raises `InvalidConfiguration` for a
     line with another hash, by its number.
+
+    Every password is hashed once in each kind that the file has. So the time of a refusal does not tell if
+    the user is known.
     """
 
-    __slots__ = ("_users",)
+    __slots__ = ("_kinds", "_users")
 
     method = "basic"
 
@@ -38,20 +44,25 @@ class BasicProvider:
             text = Secret(htpasswd).reveal().decode()
         except UnicodeDecodeError:
             raise InvalidConfiguration("htpasswd: the text is not UTF-8") from None
-        self._users: dict[str, Secret] = {}
+        self._users: dict[str, dict[str, Secret]] = {}
         for number, line in enumerate(text.splitlines(), 1):
             line = line.strip()
             if line and not line.startswith("#"):
-                user, hashed = _entry(number, line)
-                self._users[user] = Secret(hashed)
+                user, kind, hashed = _entry(number, line)
+                self._users[user] = {kind: Secret(hashed)}
+        self._kinds = [kind for kind in NO_PASSWORD if any(kind in each for each in self._users.values())]
 
     def authenticate(self, data: bytes, certificate: str | None) -> Identity:
         user, _, password = data.partition(b":")
         if len(password) > MAX_PASSWORD:
             raise AuthenticationError(f"a password of more than {MAX_PASSWORD} bytes")
         name = user.decode(errors="replace")
-        stored = self._users.get(name, NO_USER).reveal()
-        if not compare_digest(_hashed(password, stored), stored):
+        hashes = self._users.get(name, {})
+        proven = False
+        for kind in self._kinds:
+            stored = hashes.get(kind, NO_PASSWORD[kind]).reveal()
+            proven |= compare_digest(_hashed(password, stored), stored) and kind in hashes
+        if not proven:
             raise AuthenticationError(REFUSED)
         return Identity(name)
 
@@ -59,7 +70,8 @@ class BasicProvider:
         return f"BasicProvider({len(self._users)} users)"
 
 
-def _entry(number: int, line: str) -> tuple[str, str]:
+def _entry(number: int, line: str) -> tuple[str, str, str]:
+    """Return the user, the kind of the hash and the hash."""
     user, colon, hashed = line.partition(":")
     if not colon or not user:
         raise InvalidConfiguration(f"htpasswd: line {number} is not user:hash")
@@ -67,11 +79,12 @@ def _entry(number: int, line: str) -> tuple[str, str]:
         raise InvalidConfiguration(
             f"htpasswd: line {number}: bcrypt is not supported; use htpasswd -m ($apr1$) or -s ({{SHA}})"
         )
-    if not APR1.fullmatch(hashed) and not SHA.fullmatch(hashed):
-        raise InvalidConfiguration(
-            f"htpasswd: line {number}: a hash by htpasswd -m ($apr1$) or -s ({{SHA}}) is needed"
-        )
-    return user, hashed
+    for kind, pattern in (("$apr1$", APR1), ("{SHA}", SHA)):
+        if pattern.fullmatch(hashed):
+            return user, kind, hashed
+    raise InvalidConfiguration(
+        f"htpasswd: line {number}: a hash by htpasswd -m ($apr1$) or -s ({{SHA}}) is needed"
+    )
 
 
 def _hashed(password: bytes, stored: bytes) -> bytes:

@@ -6,6 +6,7 @@ from typing import Any
 from ...model.config import ControlledFailover, nanoseconds_of
 from ...model.errors import (
     BrokerAddressRefused,
+    ClosedError,
     InvalidServiceUrl,
     NotSupported,
     PulsarError,
@@ -23,7 +24,9 @@ MAX_ANSWER = 64 * 1024
 """Bytes of the largest answer."""
 
 _OF_IDENTITY = ("tlsTrustCertsFilePath", "authPluginClassName", "authParamsString", "token")
-"""Fields by which the service of a Java client changes the client's identity, too."""
+"""Fields by which the service of a Java client changes the client's identity, too.
+
+They name classes to load, files to read, and credentials. Here only the application may choose these."""
 
 
 class ControlledSwitch:
@@ -47,7 +50,7 @@ class ControlledSwitch:
         """The client is closed: ask for nothing more."""
         self._timer.clear()
         if self._exchange is not None:
-            self._exchange.abandon("the client is closed")
+            self._exchange.abandon(ClosedError("the client is closed"))
 
     def _ask(self) -> None:
         self._exchange = HttpExchange(
@@ -90,8 +93,9 @@ class ControlledSwitch:
         changed = [name for name in _OF_IDENTITY if data.get(name)]
         if changed:
             raise NotSupported(
-                f"{service} names another identity ({', '.join(changed)}): this client changes its service "
-                "URL alone"
+                f"{service} names another identity ({', '.join(changed)}), and it may choose a service URL "
+                "alone: let the client's authentication choose credentials by the broker's host, and trust "
+                "the authorities of all clusters"
             )
         text = data.get("serviceUrl") or ""
         if not isinstance(text, str):

@@ -29,7 +29,7 @@ from ...model.http_url import HttpUrl
 from ...model.secret import Secret
 from ..connecting.connection import CLIENT_VERSION
 from ..connecting.services import Services
-from ..outputs import Connect, Disconnect, Transmit
+from ..outputs import Connect, Disconnect, RequestAnswered, RequestSent, Transmit
 from ..security.credential_exchange import CredentialExchange
 from .http_answer import HttpAnswer
 
@@ -136,9 +136,10 @@ class HttpExchange:
         services.links.open[self.link] = self
         context.emit(Connect(self.link, url.address, url.address.host if url.tls else None))
 
-    def abandon(self, reason: str) -> None:
+    def abandon(self, cause: PulsarError) -> None:
         """End without calling either callback."""
-        self._end(reason, already_gone=False)
+        self._report_no_answer(cause)
+        self._end(str(cause), already_gone=False)
 
     # --- facts from the driver ---
 
@@ -173,6 +174,7 @@ class HttpExchange:
     def close(self, cause: PulsarError, *, already_gone: bool = False) -> None:
         """End the exchange with this error as its outcome; a second call does nothing."""
         if not isinstance(self.state, Ended):
+            self._report_no_answer(cause)
             self._end(str(cause), already_gone=already_gone)
             self._on_failed(cause)
 
@@ -206,6 +208,17 @@ class HttpExchange:
         self._unwritten = [self._http.send(request) or b"", self._http.send(h11.EndOfMessage()) or b""]
         self._timer.set(self._context.now + self._services.durations.operation_timeout)
         self._context.emit(Transmit(self.link))
+        if self._services.requests.reported:
+            path = self._url.target.partition("?")[0]  # a query may hold a credential of the web service
+            self._context.emit(RequestSent(self.link, 0, f"GET {path}"))
+
+    def _report_no_answer(self, cause: PulsarError) -> None:
+        if isinstance(self.state, Asking):
+            self._report_answer("nothing", cause)
+
+    def _report_answer(self, command: str, error: PulsarError | None) -> None:
+        if self._services.requests.reported:
+            self._context.emit(RequestAnswered(self.link, 0, command, error))
 
     def _parse(self, data: bytes) -> None:
         try:
@@ -234,6 +247,8 @@ class HttpExchange:
                     self._refuse_size()
             case h11.EndOfMessage():
                 answer = HttpAnswer(self._url, self._status, self._location, bytes(self._body))
+                refused = None if answer.status == 200 or answer.redirects else answer.refusal()
+                self._report_answer(f"HTTP {answer.status}", refused)
                 self._end("the answer is complete", already_gone=False)
                 self._on_answer(answer)
             case h11.InformationalResponse():

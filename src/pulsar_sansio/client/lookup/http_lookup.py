@@ -16,6 +16,7 @@ from ...model.errors import (
     PulsarError,
     RemoteProtocolError,
     ServiceNotReady,
+    TimedOut,
     TooManyRedirects,
 )
 from ...model.http_url import HttpUrl
@@ -136,7 +137,7 @@ class HttpLookup:
 
     def _withdraw(self, exchange: HttpExchange, url: HttpUrl) -> None:
         """Discard a request that was not answered in time."""
-        exchange.abandon("the lookup was not answered in time")
+        exchange.abandon(TimedOut("the lookup was not answered in time"))
         self._ask_next_host(url)
         self._queue.answered()
 
