@@ -7,6 +7,7 @@ from .client_credentials import ClientCredentials, TokenRequest
 from .common_name import common_name
 from .file_stamps import file_stamps
 from .oauth2_issuer import (
+    HEADERS,
     MAX_ANSWER,
     REQUEST_TIME,
     HttpAnswer,
@@ -23,6 +24,7 @@ from .tls_socket import TlsFailure, TlsSocket, Wanted
 from .tokens import checked_token
 
 __all__ = [
+    "HEADERS",
     "MAX_ANSWER",
     "REQUEST_TIME",
     "ClientCredentials",

@@ -28,6 +28,12 @@ REQUEST_TIME = 5.0
 MAX_ANSWER = 256 * 1024
 """Bytes of an answer; an adapter keeps no more than one part beyond them."""
 
+MAX_URL = 2048
+"""Characters of a URL; errors show it."""
+
+HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity"}
+"""The headers of each request. An adapter decompresses no answer: some kilobytes could become gigabytes."""
+
 EARLY_REFRESH = 0.9
 """The part of a token's life after which the client asks for the next one."""
 
@@ -108,6 +114,8 @@ class Issuer:
             raise InvalidConfiguration(
                 "OAuth2 needs the library httpx2: pip install 'pulsar-trio[oauth2]'"
             ) from None
+        self.failures = (self.http.HTTPError, self.http.InvalidURL, UnicodeError)
+        """The exceptions of a request that cannot be sent or has no answer; `failure_of` tells their meaning."""
         self.url = url
         self._scheme = parts.scheme
         base, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
@@ -132,7 +140,7 @@ class Issuer:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def failure_of(self, url: str, error: Exception) -> HttpFailure:
-        """Return what an `HTTPError` of `httpx2` means.
+        """Return what one of `failures` means.
 
         The library's exceptions refer to the request, which holds the secret. So no error of ours may have
         one as its cause or context.
@@ -207,7 +215,9 @@ def _send(request: HttpRequest) -> Generator[HttpRequest, Told, dict[str, Any]]:
 
 def _split(url: object) -> Any:
     """Return the parts of an HTTP URL without a user; None for any other value."""
-    if not isinstance(url, str) or not url.isascii() or not url.isprintable() or " " in url:
+    if not isinstance(url, str) or len(url) > MAX_URL:
+        return None
+    if not url.isascii() or not url.isprintable() or " " in url:
         return None
     try:
         parts = urlsplit(url)

@@ -11,6 +11,7 @@ from typing import Any
 
 from pulsar_sansio import CredentialsFailed, InvalidConfiguration, Secret
 from pulsar_security import (
+    HEADERS,
     MAX_ANSWER,
     REQUEST_TIME,
     ClientCredentials,
@@ -115,15 +116,15 @@ def _ask(issuer: Issuer, request: TokenRequest, tls: TlsConfig) -> Issued:
 def _send(issuer: Issuer, client: Any, request: HttpRequest, deadline: float) -> HttpAnswer | HttpFailure:
     """Send one request. `deadline`: of `time.monotonic()`; an answer that is not whole then has failed."""
     timeout = max(0.001, deadline - time.monotonic())
-    headers, content = {"Accept": "application/json"}, b""
+    content = b""
     try:
         with client.stream(
-            request.method, request.url, data=request.form, headers=headers, timeout=timeout
+            request.method, request.url, data=request.form, headers=HEADERS, timeout=timeout
         ) as response:
-            for part in response.iter_bytes():
+            for part in response.iter_raw():
                 content += part if len(content) <= MAX_ANSWER else b""
                 if time.monotonic() > deadline:
                     return HttpFailure(f"{request.url}: the answer was not whole in time", may_pass=True)
             return HttpAnswer(response.status_code, content)
-    except issuer.http.HTTPError as error:
+    except issuer.failures as error:
         return issuer.failure_of(request.url, error)

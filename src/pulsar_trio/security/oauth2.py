@@ -10,6 +10,7 @@ import trio
 
 from pulsar_sansio import CredentialsFailed, InvalidConfiguration, Secret
 from pulsar_security import (
+    HEADERS,
     MAX_ANSWER,
     REQUEST_TIME,
     ClientCredentials,
@@ -155,11 +156,11 @@ async def _token(issuer: Issuer, request: TokenRequest, context: ssl.SSLContext,
 
 
 async def _send(issuer: Issuer, client: Any, request: HttpRequest) -> HttpAnswer | HttpFailure:
-    headers, content = {"Accept": "application/json"}, b""
+    content = b""
     try:
-        async with client.stream(request.method, request.url, data=request.form, headers=headers) as response:
-            async for part in response.aiter_bytes():
+        async with client.stream(request.method, request.url, data=request.form, headers=HEADERS) as response:
+            async for part in response.aiter_raw():
                 content += part if len(content) <= MAX_ANSWER else b""
             return HttpAnswer(response.status_code, content)
-    except issuer.http.HTTPError as error:
+    except issuer.failures as error:
         return issuer.failure_of(request.url, error)

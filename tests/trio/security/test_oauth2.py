@@ -1,5 +1,6 @@
 """`OAuth2` against an issuer on this machine: discovery, cache, repetitions, and errors without secrets."""
 
+import gzip
 import json
 import traceback
 from collections.abc import AsyncIterator
@@ -209,6 +210,33 @@ async def test_answers_that_end_the_attempt(
 async def test_metadata_without_a_usable_endpoint(issuer: LocalIssuer, endpoint: object) -> None:
     issuer.answers["/.well-known/openid-configuration"] = lambda form: (200, {"token_endpoint": endpoint})
     assert "no usable token_endpoint" in await failure(by_id(issuer))
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "words"),
+    [
+        ("http://a..b/token", "http://a..b/token"),
+        (f"http://{'a' * 64}/token", f"{'a' * 64}/token"),
+        ("http://999.1.1.1/token", "http://999.1.1.1/token: InvalidURL"),
+        (f"http://a/{'a' * 5000}", "no usable token_endpoint"),
+    ],
+)
+async def test_an_endpoint_that_no_request_can_go_to(issuer: LocalIssuer, endpoint: str, words: str) -> None:
+    """The library or the resolver refuses the URL by exceptions that are not those of HTTP."""
+    issuer.answers["/.well-known/openid-configuration"] = lambda form: (200, {"token_endpoint": endpoint})
+    assert words in await failure(by_id(issuer, timeout=0.3))
+
+
+async def test_an_answer_is_not_decompressed(issuer: LocalIssuer) -> None:
+    """A few kilobytes could become gigabytes."""
+    issuer.tokens()
+    good = issuer.answers["/.well-known/openid-configuration"]
+    issuer.headers = [("Content-Encoding", "gzip")]
+    issuer.answers["/.well-known/openid-configuration"] = lambda form: (
+        200,
+        gzip.compress(json.dumps(good(form)[1]).encode()),
+    )
+    assert "no JSON object" in await failure(by_id(issuer))
 
 
 @pytest.mark.parametrize(
