@@ -13,7 +13,7 @@ from pulsar_sansio import CredentialsFailed, InvalidConfiguration, Secret
 from pulsar_security import TlsConfig, checked_token
 
 from .carried_secret import CarriedSecret
-from .oauth2 import OAuth2Options, fetch_token
+from .oauth2 import OAuth2Options, discard_token, fetch_token
 
 MAX_TOKEN = 64 * 1024
 """Bytes of a file with a token."""
@@ -70,6 +70,11 @@ class Access:
             assert self.oauth2 is not None
             return fetch_token(self.oauth2)
         return Secret(b"")  # of the method "tls": the certificate is the identity
+
+    def discard(self, credentials: Secret) -> None:
+        """The broker refused these credentials, or wants new ones in their place: return them no more."""
+        if self.oauth2 is not None:
+            discard_token(self.oauth2, credentials)
 
     def _read_token(self) -> Secret:
         try:

@@ -70,7 +70,8 @@ _held: dict[OAuth2Options, tuple[Issued, float]] = {}
 
 
 def fetch_token(options: OAuth2Options) -> Secret:
-    """Return the token of this process, or a new one when nine tenths of its life are over.
+    """Return the token of this process, or a new one when nine tenths of its life are over, or a broker did
+    not take it.
 
     Waits for the issuer, for `TIMEOUT` at most. Raises `CredentialsFailed`.
     """
@@ -90,6 +91,13 @@ def fetch_token(options: OAuth2Options) -> Secret:
         _held.clear()
     _held[options] = issued, issued.refresh_at(time.monotonic())
     return issued.text
+
+
+def discard_token(options: OAuth2Options, token: Secret) -> None:
+    """A broker does not take this token: ask the issuer for another one next time."""
+    held = _held.get(options)
+    if held is not None and held[0].text == token:
+        del _held[options]
 
 
 def _ask(issuer: Issuer, request: TokenRequest, tls: TlsConfig) -> Issued:

@@ -34,7 +34,7 @@ class Authentication:
 
     `method`: the name that CONNECT carries, which a provider of the broker has, too. A method with one step
     overrides `credentials`. One with several steps overrides `steps`, and keeps the state of one connection
-    in the `CredentialSteps`.
+    in the `CredentialSteps`. A method that keeps credentials for later connections overrides `discard`.
     """
 
     method: ClassVar[str] = ""
@@ -49,6 +49,12 @@ class Authentication:
         Raises `CredentialsFailed` where a class overrides neither this method nor `steps`.
         """
         raise CredentialsFailed(f"the class {type(self).__name__} overrides neither credentials nor steps")
+
+    def discard(self, credentials: Secret) -> None:
+        """The broker refused these credentials, or wants new ones in their place: return them no more.
+
+        The base class keeps none. The call may come several times, also after newer ones were returned.
+        """
 
 
 class _OneStep(CredentialSteps):

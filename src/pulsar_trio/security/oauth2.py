@@ -50,8 +50,9 @@ class OAuth2(Authentication):
     verifies the issuer; None for the defaults of `TlsConfig`. `timeout`: seconds for one token; within that
     time the client repeats requests that fail for a reason that may pass.
 
-    A token is used until nine tenths of its life are over. Needs the extra `oauth2`. Raises
-    `InvalidConfiguration` for options that contradict each other, and where that extra is not installed.
+    A token is used until nine tenths of its life are over, or a broker does not take it any more. Needs the
+    extra `oauth2`. Raises `InvalidConfiguration` for options that contradict each other, and where that extra
+    is not installed.
     """
 
     method = "token"
@@ -101,6 +102,10 @@ class OAuth2(Authentication):
             if pending.token is not None:
                 return pending.token
             # the task that asked was cancelled, so this one asks
+
+    def discard(self, credentials: Secret) -> None:
+        if credentials == self._token:
+            self._token = None
 
     def _held(self) -> Secret | None:
         """Return the token of an earlier request, while it need not be refreshed."""

@@ -176,6 +176,29 @@ def test_wrong_credentials_fail_at_once(
         link.close()
 
 
+@pytest.mark.parametrize("by_http", [False, True], ids=["binary", "https"])
+def test_a_token_that_the_broker_refuses_is_not_shown_again(
+    secure_broker: SecureBroker, authority: Authority, issuer: LocalIssuer, by_http: bool
+) -> None:
+    """INV-N10: its life is not over by the issuer's word."""
+    oauth2 = OAuth2Options(
+        issuer=issuer.url, client_id=f"refused-{by_http}", client_secret=CarriedSecret("issuer's secret")
+    )
+    tokens = [token_of("worker", seconds=-10), token_of("worker")]
+    issuer.tokens()
+    issuer.answers["/token"] = lambda form: (200, {"access_token": tokens.pop(0), "expires_in": 3600})
+    link = Link(
+        secure_broker.https_url if by_http else secure_broker.url,
+        Access(method="oauth2", oauth2=oauth2, trust=str(authority.file)),
+    )
+    with pytest.raises(AuthenticationError):
+        link.topics("public/default")
+    for _ in range(2):
+        link.topics("public/default")
+    assert tokens == []
+    link.close()
+
+
 def test_tokens_that_expire_while_messages_flow(
     secure_broker: SecureBroker, authority: Authority, issuer: LocalIssuer
 ) -> None:

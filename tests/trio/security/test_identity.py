@@ -176,6 +176,45 @@ async def test_a_challenge_of_a_method_with_one_step() -> None:
         await identity.credentials(wanted(challenge=b"more"), 5)
 
 
+class Keeping(Authentication):
+    """Returns one text until it has to be discarded, then the next."""
+
+    method = "keeping"
+
+    def __init__(self, *texts: bytes) -> None:
+        self.texts = list(texts)
+
+    async def credentials(self, host: str) -> Secret:
+        return Secret(self.texts[0])
+
+    def discard(self, credentials: Secret) -> None:
+        if credentials == Secret(self.texts[0]):
+            del self.texts[0]
+
+
+async def test_credentials_that_a_broker_takes_no_more_are_discarded() -> None:
+    """INV-N10: for renewals, and after a refusal. Links that showed the old text share the next one."""
+    identity = Identity(None, Keeping(b"one", b"two", b"three"))
+
+    async def shown(link: int) -> bytes:
+        return (await identity.credentials(wanted("keeping", link=link), 5)).reveal()
+
+    assert [await shown(1), await shown(2), await shown(3)] == [b"one"] * 3
+    assert [await shown(1), await shown(2)] == [b"two"] * 2
+    identity.refused(3)  # it showed the first text
+    assert await shown(4) == b"two"
+    identity.refused(4)
+    identity.disconnected(4)
+    assert await shown(5) == b"three"
+
+
+async def test_a_provider_that_fails_to_discard_costs_one_link() -> None:
+    identity = Identity(None, Keeping(b"one"))
+    await identity.credentials(wanted("keeping"), 5)
+    with pytest.raises(CredentialsFailed, match="raised IndexError"):
+        await identity.credentials(wanted("keeping"), 5)
+
+
 async def test_the_steps_of_a_link_that_is_gone_are_not_kept() -> None:
     """The link may end before its provider is asked."""
     identity = Identity(None, Doubling())
@@ -183,4 +222,4 @@ async def test_the_steps_of_a_link_that_is_gone_are_not_kept() -> None:
     async with background(driver, trio.lowlevel.checkpoint):
         driver._on_credentials_wanted(wanted("doubling", link=99))
         await trio.testing.wait_all_tasks_blocked()
-    assert identity._steps == {}
+    assert identity._steps == identity._shown == {}

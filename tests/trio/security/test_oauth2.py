@@ -10,7 +10,18 @@ import pytest
 import trio
 import trio.testing
 
-from pulsar_trio import CredentialsFailed, InvalidConfiguration, OAuth2, Secret
+from pulsar_trio import (
+    AuthenticationError,
+    AuthenticationProvider,
+    BrokerAuthentication,
+    CredentialsFailed,
+    Identity,
+    InvalidConfiguration,
+    OAuth2,
+    Secret,
+    open_broker,
+    open_client,
+)
 from tests.canary import CANARY
 
 from .issuer import LocalIssuer, open_issuer
@@ -107,6 +118,32 @@ async def test_a_token_is_kept_until_nine_tenths_of_its_life(
     assert await token(method) == b"token-1"
     passed = 901.0 + now() - began
     assert await token(method) == b"token-2"
+
+
+class OnlyLater(AuthenticationProvider):
+    """Accepts each token but the first, as a broker does whose key has changed since."""
+
+    method = "token"
+
+    def authenticate(self, data: bytes, certificate: str | None) -> Identity:
+        if data == b"token-1":
+            raise AuthenticationError("the signature is wrong")
+        return Identity("worker")
+
+
+async def test_a_token_that_a_broker_refuses_is_not_shown_again(issuer: LocalIssuer) -> None:
+    """INV-N10: its life is not over by the issuer's word."""
+    issuer.tokens()
+    authentication = BrokerAuthentication((OnlyLater(),), authorization=False)
+    async with (
+        open_broker(authentication=authentication) as broker,
+        open_client(broker.url, authentication=by_id(issuer)) as client,
+    ):
+        with pytest.raises(AuthenticationError):
+            await client.topics("public/default")
+        async with client.create_producer("demo") as producer:
+            await producer.send(b"x")
+    assert len(issuer.forms) == 2
 
 
 async def test_tasks_that_ask_together_share_one_request(issuer: LocalIssuer) -> None:

@@ -234,7 +234,8 @@ class HttpExchange:
                     self._refuse_size()
             case h11.EndOfMessage():
                 answer = HttpAnswer(self._url, self._status, self._location, bytes(self._body))
-                self._end("the answer is complete", already_gone=False)
+                refused = answer.refuses_credentials
+                self._end("the answer is complete", already_gone=False, credentials_refused=refused)
                 self._on_answer(answer)
             case h11.InformationalResponse():
                 pass
@@ -255,13 +256,13 @@ class HttpExchange:
             text = f"no connection to {self.physical} within {config.connect_timeout:g} s"
             self.close(TimedOut(text))
 
-    def _end(self, reason: str, *, already_gone: bool) -> None:
+    def _end(self, reason: str, *, already_gone: bool, credentials_refused: bool = False) -> None:
         self._move(HttpExchangeInput.END, Ended())
         self.ready = False
         self._timer.clear()
         self.credentials.cleared()
         if not already_gone:
-            self._context.emit(Disconnect(self.link, reason))
+            self._context.emit(Disconnect(self.link, reason, credentials_refused))
         self._services.links.ended(self, already_gone=already_gone)
 
     def _move(self, event: HttpExchangeInput, following: HttpExchangeState) -> None:
