@@ -115,7 +115,7 @@ class Issuer:
                 "OAuth2 needs the library httpx2: pip install 'pulsar-trio[oauth2]'"
             ) from None
         self.failures = (self.http.HTTPError, self.http.InvalidURL, UnicodeError)
-        """The exceptions of a request that cannot be sent or has no answer; `failure_of` tells their meaning."""
+        """The exceptions of a request without an answer; `failure_of` tells their meaning."""
         self.url = url
         self._scheme = parts.scheme
         base, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")

@@ -123,7 +123,7 @@ class Basic(Authentication):
         if not isinstance(user, str) or not user or ":" in user:
             raise InvalidConfiguration("Basic: a user is text without a colon, and not empty")
         self._user = user
-        self._credentials = Secret(user.encode() + b":" + Secret(password).reveal())
+        self._credentials = Secret(Secret(f"{user}:").reveal() + Secret(password).reveal())
 
     async def credentials(self, host: str) -> Secret:
         return self._credentials

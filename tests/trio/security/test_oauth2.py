@@ -232,6 +232,7 @@ async def test_an_issuer_that_does_not_listen_or_answer(issuer: LocalIssuer) -> 
         ((200, {"token": CANARY}), "has no token"),
         ((200, {"access_token": f"{CANARY} with spaces"}), "has no token"),
         ((200, {"access_token": 1}), "has no token"),
+        ((200, {"access_token": f"{CANARY}\ud800"}), "has no token"),
     ],
 )
 async def test_answers_that_end_the_attempt(
@@ -283,6 +284,7 @@ async def test_an_answer_is_not_decompressed(issuer: LocalIssuer) -> None:
         ("[]", "no JSON object"),
         ('{"type": "other", "client_secret": "canary-secret"}', "type is not"),
         ('{"client_id": "a"}', "has no client_secret"),
+        ('{"client_id": "a", "client_secret": "canary-secret\\ud800"}', "has no client_secret"),
         ('{"client_id": "a", "client_secret": "canary-secret"}', "names the issuer"),
     ],
 )
