@@ -196,7 +196,7 @@ class Link:
         except TlsFailure as failure:
             self.client.disconnected(time.monotonic_ns(), link, failure.error)
             return
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # the latter of a host that is no name of the DNS
             self.client.disconnected(time.monotonic_ns(), link, str(error))
             return
         self._sockets[link] = sock

@@ -113,6 +113,15 @@ def test_a_port_without_tls_and_one_that_is_silent(broker: OurBroker) -> None:
         link.drop()
 
 
+@pytest.mark.parametrize("host", ["a..b", f"{'a' * 64}.example"], ids=["empty", "long"])
+def test_a_host_that_no_resolver_takes_is_tried_until_the_timeout(host: str) -> None:
+    """A broker may name it in an answer to a lookup."""
+    link = Link(f"pulsar://{host}:6650")
+    with pytest.raises(LinkTimeout):
+        link.partitions(TOPIC, timeout=0.2)
+    link.close()
+
+
 def test_a_file_that_cannot_be_used_is_named() -> None:
     with pytest.raises(InvalidConfiguration, match="tls: trust '/no/file': No such file"):
         Link("pulsar+ssl://localhost", Access(trust="/no/file"))
