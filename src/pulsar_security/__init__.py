@@ -21,7 +21,7 @@ from .reloaded_context import ReloadedContext
 from .server_tls import ServerTls
 from .tls_config import TlsConfig
 from .tls_socket import TlsFailure, TlsSocket, Wanted
-from .tokens import checked_token
+from .tokens import checked_token, read_token
 
 __all__ = [
     "HEADERS",
@@ -44,4 +44,5 @@ __all__ = [
     "checked_token",
     "common_name",
     "file_stamps",
+    "read_token",
 ]

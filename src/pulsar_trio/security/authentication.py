@@ -4,13 +4,12 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable, iscoroutinefunction
-from pathlib import Path
 from typing import ClassVar, TypeAlias
 
 import trio
 
 from pulsar_sansio import CredentialsFailed, InvalidConfiguration, Secret
-from pulsar_security import checked_token
+from pulsar_security import checked_token, read_token
 
 TokenText: TypeAlias = str | Secret
 TokenSource: TypeAlias = TokenText | os.PathLike[str] | Callable[[], TokenText | Awaitable[TokenText]]
@@ -92,8 +91,7 @@ class Token(Authentication):
         if isinstance(source, Secret):
             return source
         if isinstance(source, os.PathLike):
-            text = await trio.to_thread.run_sync(Path(source).read_bytes, abandon_on_cancel=True)
-            return checked_token(text.strip())
+            return await trio.to_thread.run_sync(read_token, source, abandon_on_cancel=True)
         found = await _call(source)
         if not isinstance(found, (str, Secret)):
             raise CredentialsFailed(f"the function of a Token returned {type(found).__name__}, not text")

@@ -290,6 +290,14 @@ def test_a_token_that_cannot_be_read_fails_at_once(broker: OurBroker, tmp_path: 
     link.close()
 
 
+def test_a_file_that_is_too_long_is_no_token(tmp_path: Path) -> None:
+    """Its beginning may be one."""
+    file = tmp_path / "token"
+    file.write_text("t" * 65_537)
+    with pytest.raises(CredentialsFailed, match="auth.tokenFile: .*more than 65536 bytes"):
+        Access(method="token", token_file=str(file)).credentials()
+
+
 def test_links_are_shared_by_queries_with_equal_access(broker: OurBroker) -> None:
     one, other = (Access(method="token", token=CarriedSecret(text)) for text in ("one", "other"))
     link = open_link(broker.url, one)

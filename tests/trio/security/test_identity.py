@@ -103,6 +103,7 @@ def no_token() -> Any:
         (Token(no_token), "returned int, not text"),
         (Token(lambda: f"{CANARY} "), "a token has spaces"),
         (Token(Path("/no/such/file")), "No such file"),
+        (Token(Path("/dev/zero")), "more than 65536 bytes"),
     ],
 )
 async def test_the_error_of_a_provider_names_the_fault_and_no_secret(
