@@ -127,6 +127,17 @@ def test_a_lookup_that_leads_elsewhere_ends_with_a_clear_error_and_no_connection
     assert "evil.example.net:6650" in str(failed.error)
 
 
+@pytest.mark.parametrize(
+    "host", ["6.6.6.6\0.example.com", "evil.net\\.example.com", "[2001:db8::1%.example.com]"]
+)
+@pytest.mark.parametrize("redirect", [False, True])
+def test_a_host_that_only_ends_as_an_allowed_one_is_not_gone_to(host: str, redirect: bool) -> None:
+    """A resolver reads a name up to its first NUL, and would find another host than the check."""
+    script, link = looking_up(broker_hosts=(".example.com",))
+    script.find_topic(link, f"pulsar://{host}:6650", redirect=redirect)
+    assert not [output for output in script.said() if isinstance(output, Connect)]
+
+
 @pytest.mark.parametrize("redirect", [False, True])
 def test_an_allowed_host_is_gone_to(redirect: bool) -> None:
     script, link = looking_up(broker_hosts=(".example.com",))

@@ -294,7 +294,7 @@ def test_a_file_that_is_too_long_is_no_token(tmp_path: Path) -> None:
     """Its beginning may be one."""
     file = tmp_path / "token"
     file.write_text("t" * 65_537)
-    with pytest.raises(CredentialsFailed, match="auth.tokenFile: .*more than 65536 bytes"):
+    with pytest.raises(CredentialsFailed, match=r"auth.tokenFile: .*more than 65536 bytes"):
         Access(method="token", token_file=str(file)).credentials()
 
 

@@ -65,7 +65,7 @@ def check_host(address: Address, service_url: ServiceUrl, broker_hosts: Sequence
 
 def _matches(host: str, pattern: str) -> bool:
     if pattern.startswith("."):
-        return host.endswith(_plain(pattern))
+        return ":" not in host and host.endswith(_plain(pattern))  # the zone of an address is no suffix
     return host == _plain(pattern)
 
 
