@@ -25,7 +25,7 @@ from pulsar_security import (
     TokenRequest,
 )
 
-from .authentication import Authentication
+from .authentication import MAX_THREADS, Authentication
 
 MARGIN = 0.05
 """Seconds before a caller's own time is over: the caller then learns the reason of the last failure."""
@@ -69,6 +69,7 @@ class OAuth2(Authentication):
         tls: TlsConfig | None = None,
         timeout: float = 10.0,
     ) -> None:
+        self._threads = trio.CapacityLimiter(MAX_THREADS)
         self._credentials = ClientCredentials(
             issuer_url=issuer_url,
             file=None if credentials is None else Path(credentials),
@@ -117,7 +118,9 @@ class OAuth2(Authentication):
     async def _ask(self) -> Secret:
         self._pending = pending = _Pending()
         try:
-            request = await trio.to_thread.run_sync(self._credentials.request, abandon_on_cancel=True)
+            request = await trio.to_thread.run_sync(
+                self._credentials.request, abandon_on_cancel=True, limiter=self._threads
+            )
             if self._issuer is None or self._issuer.url != request.issuer_url:
                 self._issuer = Issuer(request.issuer_url)
             issued = await _token(self._issuer, request, self._context.current(), self._timeout)

@@ -1,5 +1,6 @@
 """The identity of a client: what its provider returns, and what becomes of a provider that is wrong."""
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from pulsar_trio import (
 )
 from pulsar_trio.client.driver import Driver
 from pulsar_trio.client.options import client_config
+from pulsar_trio.security.authentication import MAX_THREADS
 from pulsar_trio.security.identity import Identity
 from pulsar_trio.transport.background import background
 from tests.canary import CANARY
@@ -117,6 +119,27 @@ async def test_the_error_of_a_provider_names_the_fault_and_no_secret(
 async def test_a_provider_that_does_not_answer(autojump_clock: object) -> None:
     with pytest.raises(CredentialsFailed, match="did not answer within 5 s"):
         await asked(Endless())
+
+
+async def test_a_function_that_never_returns_takes_no_thread_of_others() -> None:
+    """Each connection that is tried again asks it again. A thread cannot be ended."""
+    calls: list[None] = []
+    over = threading.Event()
+
+    def hang() -> str:
+        calls.append(None)
+        over.wait()
+        return "late"
+
+    token = Token(hang)
+    try:
+        for _ in range(2 * MAX_THREADS):
+            with pytest.raises(CredentialsFailed, match="did not answer"):
+                await asked(token, 0.01)
+        assert len(calls) == MAX_THREADS
+        assert trio.to_thread.current_default_thread_limiter().borrowed_tokens == 0
+    finally:
+        over.set()
 
 
 @pytest.mark.parametrize(
