@@ -127,6 +127,8 @@ class HttpExchange:
         self.credentials = CredentialExchange(context, self.link, url.address, with_credentials)
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEADERS)
         self._unwritten: list[bytes] = []
+        self._room = 2 * limit + MAX_HEADERS
+        """The bytes that may still come. Chunks are larger than their data, and early answers have no end."""
         self._has_received = False
         self._status = 0
         self._location = ""
@@ -160,7 +162,11 @@ class HttpExchange:
             self.close(RemoteProtocolError(f"{self.physical} sent bytes before the request"))
         elif data:
             self._has_received = True
-            self._parse(data)
+            self._room -= len(data)
+            if self._room < 0:
+                self._refuse_size()
+            else:
+                self._parse(data)
 
     def receive_eof(self) -> None:
         """The peer will send nothing more, which may be the end of the body."""
