@@ -9,6 +9,7 @@ from .file_stamps import file_stamps
 from .oauth2_issuer import (
     HEADERS,
     MAX_ANSWER,
+    RENEWAL_TIME,
     REQUEST_TIME,
     HttpAnswer,
     HttpFailure,
@@ -26,6 +27,7 @@ from .tokens import checked_token, read_token
 __all__ = [
     "HEADERS",
     "MAX_ANSWER",
+    "RENEWAL_TIME",
     "REQUEST_TIME",
     "ClientCredentials",
     "HttpAnswer",

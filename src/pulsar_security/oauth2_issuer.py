@@ -37,6 +37,10 @@ HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity"}
 EARLY_REFRESH = 0.9
 """The part of a token's life after which the client asks for the next one."""
 
+RENEWAL_TIME = 2.0
+"""Seconds that an adapter asks for the next token while the last one is valid, and goes on with the last one
+after a failure."""
+
 _ERROR_CODE = re.compile(r"[a-z_]{1,40}")
 """The error codes of RFC 6749. A longer text might repeat what the client sent."""
 
@@ -51,6 +55,10 @@ class Issued:
     def refresh_at(self, now: float) -> float:
         """Return the moment from which the client asks for the next token; `now` and it are seconds."""
         return now + EARLY_REFRESH * self.lifetime
+
+    def expires_at(self, now: float) -> float:
+        """Return the moment from which the token is not valid any more."""
+        return now + self.lifetime
 
 
 @dataclass(frozen=True, slots=True)

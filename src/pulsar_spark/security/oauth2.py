@@ -13,6 +13,7 @@ from pulsar_sansio import CredentialsFailed, InvalidConfiguration, Secret
 from pulsar_security import (
     HEADERS,
     MAX_ANSWER,
+    RENEWAL_TIME,
     REQUEST_TIME,
     ClientCredentials,
     HttpAnswer,
@@ -66,31 +67,45 @@ class OAuth2Options:
 
 
 _held: dict[OAuth2Options, tuple[Issued, float]] = {}
-"""The token that this process got last with these options, and the moment from which it is replaced."""
+"""The token that this process got last with these options, and the moment when it came."""
 
 
 def fetch_token(options: OAuth2Options) -> Secret:
     """Return the token of this process, or a new one when nine tenths of its life are over, or a broker did
     not take it.
 
-    Waits for the issuer, for `TIMEOUT` at most. Raises `CredentialsFailed`.
+    Waits for the issuer, for `TIMEOUT` at most, and for `RENEWAL_TIME` while the last token is valid. That
+    one is returned where there is no new one. Raises `CredentialsFailed`.
     """
-    held = _held.get(options)
-    if held is not None and time.monotonic() < held[1]:
-        return held[0].text
+    last, came = _held.get(options, (None, 0.0))
+    now = time.monotonic()
+    if last is not None and now < last.refresh_at(came):
+        return last.text
+    if last is not None and now >= last.expires_at(came):
+        last = None
+    try:
+        issued = _new_token(options, TIMEOUT if last is None else RENEWAL_TIME)
+    except CredentialsFailed:
+        if last is None:
+            raise
+        return last.text
+    if len(_held) >= MAX_HELD:
+        _held.clear()
+    _held[options] = issued, time.monotonic()
+    return issued.text
+
+
+def _new_token(options: OAuth2Options, seconds: float) -> Issued:
+    """Ask the issuer for so many seconds at most. Raises `CredentialsFailed`."""
     try:
         request = options.client_credentials().request()
-        issued = _ask(Issuer(request.issuer_url), request, TlsConfig(trust=options.trust))
+        return _ask(Issuer(request.issuer_url), request, TlsConfig(trust=options.trust), seconds)
     except OSError as error:
         raise CredentialsFailed(
             f"auth.oauth2Credentials {options.credentials!r}: {error.strerror}"
         ) from error
     except InvalidConfiguration as error:
         raise CredentialsFailed(str(error)) from None
-    if len(_held) >= MAX_HELD:
-        _held.clear()
-    _held[options] = issued, issued.refresh_at(time.monotonic())
-    return issued.text
 
 
 def discard_token(options: OAuth2Options, token: Secret) -> None:
@@ -100,10 +115,10 @@ def discard_token(options: OAuth2Options, token: Secret) -> None:
         del _held[options]
 
 
-def _ask(issuer: Issuer, request: TokenRequest, tls: TlsConfig) -> Issued:
+def _ask(issuer: Issuer, request: TokenRequest, tls: TlsConfig, seconds: float) -> Issued:
     """Raises `CredentialsFailed`, and `InvalidConfiguration` for a file of TLS that cannot be used."""
     began = time.monotonic()
-    deadline = began + TIMEOUT
+    deadline = began + seconds
     reason = None
     steps, told = issuer.steps(request), None
     with issuer.http.Client(verify=tls.make_context()) as client:

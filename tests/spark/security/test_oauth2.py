@@ -76,6 +76,21 @@ def test_a_process_holds_one_token_for_equal_options(
     assert fetch_token(by_id(issuer)).reveal() == b"token-3"
 
 
+def test_a_token_is_used_to_its_end_while_there_is_no_next_one(
+    issuer: LocalIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last tenth of its life is there for an issuer that fails for a while."""
+    issuer.tokens(lifetime=1000)
+    now = 5000.0
+    monkeypatch.setattr("pulsar_spark.security.oauth2.time.monotonic", lambda: now)
+    assert fetch_token(by_id(issuer)).reveal() == b"token-1"
+    issuer.answers["/token"] = lambda form: (401, {})
+    now += 999
+    assert fetch_token(by_id(issuer)).reveal() == b"token-1"
+    now += 2
+    assert "status 401" in failure(by_id(issuer))
+
+
 def test_the_tokens_that_a_process_holds_are_limited(
     issuer: LocalIssuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

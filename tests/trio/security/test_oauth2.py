@@ -120,6 +120,30 @@ async def test_a_token_is_kept_until_nine_tenths_of_its_life(
     assert await token(method) == b"token-2"
 
 
+@pytest.mark.parametrize("status", [401, 503])
+async def test_a_token_is_used_to_its_end_while_there_is_no_next_one(
+    issuer: LocalIssuer, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    """The last tenth of its life is there for an issuer that fails for a while."""
+    monkeypatch.setattr("pulsar_trio.security.oauth2.RENEWAL_TIME", 0.2)
+    issuer.tokens(lifetime=1000)
+    good = issuer.answers["/token"]
+    method = by_id(issuer, timeout=0.3)
+    assert await token(method) == b"token-1"
+    issuer.answers["/token"] = lambda form: (status, {})
+    method._issued_at -= 950
+    assert await token(method) == b"token-1"
+    method.discard(Secret("token-1"))
+    await failure(method)
+    issuer.answers["/token"] = good
+    newest = await token(method)
+    issuer.answers["/token"] = lambda form: (status, {})
+    method._issued_at -= 990
+    assert await token(method) == newest
+    method._issued_at -= 11
+    await failure(method)
+
+
 class OnlyLater(AuthenticationProvider):
     """Accepts each token but the first, as a broker does whose key has changed since."""
 
