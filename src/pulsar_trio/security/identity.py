@@ -91,6 +91,7 @@ class Identity:
 
 def _described(error: Exception) -> str:
     """Return an error's text where it cannot hold a secret, else its type; the `__cause__` has the rest."""
-    if isinstance(error, (OSError, CredentialsFailed, InvalidConfiguration)):
+    of_the_system = isinstance(error, OSError) and error.errno is not None  # no library's error of HTTP
+    if of_the_system or isinstance(error, (CredentialsFailed, InvalidConfiguration)):
         return str(error)
     return f"the provider raised {type(error).__name__}"

@@ -77,6 +77,17 @@ class Broken(Authentication):
         raise ValueError(CANARY)
 
 
+class RequestFailed(OSError):
+    """The error of a library for HTTP, many of which are an `OSError`."""
+
+
+class Unreachable(Authentication):
+    method = "unreachable"
+
+    async def credentials(self, host: str) -> Secret:
+        raise RequestFailed(f"no answer from https://issuer/token?secret={CANARY}")
+
+
 class Unusable(Authentication):
     method = "unusable"
 
@@ -101,6 +112,7 @@ def no_token() -> Any:
     [
         (Nothing(), "the class Nothing overrides neither credentials nor steps"),
         (Broken(), "the provider raised ValueError"),
+        (Unreachable(), "the provider raised RequestFailed"),
         (Unusable(), "returned str, not a Secret"),
         (Token(no_token), "returned int, not text"),
         (Token(lambda: f"{CANARY} "), "a token has spaces"),
