@@ -7,7 +7,9 @@ from .client_credentials import ClientCredentials, TokenRequest
 from .common_name import common_name
 from .file_stamps import file_stamps
 from .oauth2_issuer import (
+    HEADERS,
     MAX_ANSWER,
+    RENEWAL_TIME,
     REQUEST_TIME,
     HttpAnswer,
     HttpFailure,
@@ -20,10 +22,12 @@ from .reloaded_context import ReloadedContext
 from .server_tls import ServerTls
 from .tls_config import TlsConfig
 from .tls_socket import TlsFailure, TlsSocket, Wanted
-from .tokens import checked_token
+from .tokens import checked_token, read_token
 
 __all__ = [
+    "HEADERS",
     "MAX_ANSWER",
+    "RENEWAL_TIME",
     "REQUEST_TIME",
     "ClientCredentials",
     "HttpAnswer",
@@ -42,4 +46,5 @@ __all__ = [
     "checked_token",
     "common_name",
     "file_stamps",
+    "read_token",
 ]

@@ -44,6 +44,10 @@ class ClientCredentials:
             raise InvalidConfiguration("OAuth2: give credentials, or client_id and client_secret")
         if by_id and self.issuer_url is None:
             raise InvalidConfiguration("OAuth2: client_id needs issuer_url")
+        for name in ("client_id", "client_secret", "audience", "scope"):
+            value = getattr(self, name)
+            if value is not None and not _is_text(value):
+                raise InvalidConfiguration(f"OAuth2: {name}: text that UTF-8 can have")
 
     def request(self) -> TokenRequest:
         """Return the request for a token; the file is read anew.
@@ -62,6 +66,20 @@ class ClientCredentials:
         return TokenRequest(issuer_url, client_id, secret, self.audience, self.scope)
 
 
+def _is_text(value: object) -> bool:
+    """Return True for text that has a form in UTF-8, and for a secret that is one."""
+    try:
+        if isinstance(value, Secret):
+            value.reveal().decode()
+        elif isinstance(value, str):
+            value.encode()
+        else:
+            return False
+    except UnicodeError:  # it holds the text
+        return False
+    return True
+
+
 def _read(file: Path) -> dict[str, str]:
     """Read the file that Java's client calls a private key; `issuer_url` is empty where it has none."""
     with file.open("rb") as source:
@@ -75,7 +93,7 @@ def _read(file: Path) -> dict[str, str]:
     if found.get("type", "client_credentials") != "client_credentials":
         raise InvalidConfiguration(f"OAuth2: {file}: its type is not client_credentials")
     for name in ("client_id", "client_secret"):
-        if not isinstance(found.get(name), str) or not found[name]:
+        if not found.get(name) or not isinstance(found[name], str) or not _is_text(found[name]):
             raise InvalidConfiguration(f"OAuth2: {file} has no {name}")
     issuer_url = found.get("issuer_url")
     return {**found, "issuer_url": issuer_url if isinstance(issuer_url, str) else ""}

@@ -28,8 +28,18 @@ REQUEST_TIME = 5.0
 MAX_ANSWER = 256 * 1024
 """Bytes of an answer; an adapter keeps no more than one part beyond them."""
 
+MAX_URL = 2048
+"""Characters of a URL; errors show it."""
+
+HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity"}
+"""The headers of each request. An adapter decompresses no answer: some kilobytes could become gigabytes."""
+
 EARLY_REFRESH = 0.9
 """The part of a token's life after which the client asks for the next one."""
+
+RENEWAL_TIME = 2.0
+"""Seconds that an adapter asks for the next token while the last one is valid, and goes on with the last one
+after a failure."""
 
 _ERROR_CODE = re.compile(r"[a-z_]{1,40}")
 """The error codes of RFC 6749. A longer text might repeat what the client sent."""
@@ -45,6 +55,10 @@ class Issued:
     def refresh_at(self, now: float) -> float:
         """Return the moment from which the client asks for the next token; `now` and it are seconds."""
         return now + EARLY_REFRESH * self.lifetime
+
+    def expires_at(self, now: float) -> float:
+        """Return the moment from which the token is not valid any more."""
+        return now + self.lifetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +122,8 @@ class Issuer:
             raise InvalidConfiguration(
                 "OAuth2 needs the library httpx2: pip install 'pulsar-trio[oauth2]'"
             ) from None
+        self.failures = (self.http.HTTPError, self.http.InvalidURL, UnicodeError)
+        """The exceptions of a request without an answer; `failure_of` tells their meaning."""
         self.url = url
         self._scheme = parts.scheme
         base, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
@@ -132,7 +148,7 @@ class Issuer:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def failure_of(self, url: str, error: Exception) -> HttpFailure:
-        """Return what an `HTTPError` of `httpx2` means.
+        """Return what one of `failures` means.
 
         The library's exceptions refer to the request, which holds the secret. So no error of ours may have
         one as its cause or context.
@@ -207,7 +223,9 @@ def _send(request: HttpRequest) -> Generator[HttpRequest, Told, dict[str, Any]]:
 
 def _split(url: object) -> Any:
     """Return the parts of an HTTP URL without a user; None for any other value."""
-    if not isinstance(url, str) or not url.isascii() or not url.isprintable() or " " in url:
+    if not isinstance(url, str) or len(url) > MAX_URL:
+        return None
+    if not url.isascii() or not url.isprintable() or " " in url:
         return None
     try:
         parts = urlsplit(url)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pulsar_sansio import InvalidConfiguration, Secret
 
-from .tls_config import File, harden, is_pem, load_identity, load_trust
+from .tls_config import File, check_files, check_flags, harden, is_pem, load_identity, load_trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,11 @@ class ServerTls:
     ciphers: str | None = None
 
     def __post_init__(self) -> None:
+        check_files(trust=self.trust)
+        check_files(pem=False, certificate=self.certificate, key=self.key)
+        check_flags(require_client_certificate=self.require_client_certificate)
+        if self.key_password is not None:  # text would be in pickles
+            object.__setattr__(self, "key_password", Secret(self.key_password))
         if self.require_client_certificate and self.trust is None:
             raise InvalidConfiguration("tls: require_client_certificate needs trust")
 

@@ -40,6 +40,14 @@ class TlsConfig:
     insecure_accept_any_host: bool = False
 
     def __post_init__(self) -> None:
+        check_files(trust=self.trust)
+        check_files(pem=False, certificate=self.certificate, key=self.key)
+        check_flags(
+            insecure_accept_any_certificate=self.insecure_accept_any_certificate,
+            insecure_accept_any_host=self.insecure_accept_any_host,
+        )
+        if self.key_password is not None:  # text would be in pickles
+            object.__setattr__(self, "key_password", Secret(self.key_password))
         others = [name for name in self.__slots__ if name != "context" and getattr(self, name)]
         if self.context is not None and others:
             raise InvalidConfiguration(f"tls: context excludes every other option, found {', '.join(others)}")
@@ -77,6 +85,29 @@ def is_pem(trust: File | None) -> bool:
     return isinstance(trust, str) and trust.lstrip().startswith(PEM)
 
 
+def check_files(*, pem: bool = True, **files: File | None) -> None:
+    """Raise `InvalidConfiguration` for a value that is no path, without showing it: it may be a private key.
+
+    `pem`: PEM text may take the place of a path.
+    """
+    for option, file in files.items():
+        if file is None:
+            continue
+        if not isinstance(file, (str, os.PathLike)):
+            raise InvalidConfiguration(f"tls: {option}: a path, not {type(file).__name__}")
+        if is_pem(file) and not pem:
+            raise InvalidConfiguration(f"tls: {option}: the path of a file, no PEM text")
+        if "\0" in os.fsdecode(file):
+            raise InvalidConfiguration(f"tls: {option}: a path has no NUL")
+
+
+def check_flags(**flags: bool) -> None:
+    """Raise `InvalidConfiguration` for a value that is no bool: the text "false" counts as true."""
+    for option, value in flags.items():
+        if not isinstance(value, bool):
+            raise InvalidConfiguration(f"tls: {option}: True or False, not {value!r:.200}")
+
+
 def harden(context: ssl.SSLContext, ciphers: str | None) -> None:
     """Allow TLS 1.2 and later without renegotiation, and these ciphers of TLS 1.2."""
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -84,7 +115,7 @@ def harden(context: ssl.SSLContext, ciphers: str | None) -> None:
     if ciphers is not None:
         try:
             context.set_ciphers(ciphers)
-        except ssl.SSLError:
+        except (ssl.SSLError, ValueError):
             raise InvalidConfiguration(f"tls: OpenSSL knows none of the ciphers {ciphers!r}") from None
 
 
@@ -124,6 +155,8 @@ def load_identity(
         named = repr(str(certificate)) + (f" and {str(key)!r}" if key else "")
         reason = error.reason or "no PEM certificate and key, or a wrong key_password"
         raise InvalidConfiguration(f"tls: certificate and key {named}: {reason}") from None
+    except ValueError as error:  # of a password that is too long
+        raise InvalidConfiguration(f"tls: key_password: {error}") from None
     except OSError as error:
         files = " or ".join(repr(str(each)) for each in (certificate, key) if each is not None)
         raise InvalidConfiguration(f"tls: certificate or key {files}: {error.strerror}") from None

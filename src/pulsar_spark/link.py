@@ -34,6 +34,7 @@ from pulsar_sansio import (
     MessageId,
     PulsarError,
     ReaderSpec,
+    Secret,
     ServiceUrl,
     SubscriptionType,
     TlsError,
@@ -89,6 +90,8 @@ class Link:
         """The place that a `TlsSocket` reads to."""
         self._more: set[int] = set()
         """Links whose `TlsSocket` has bytes that the selector does not see."""
+        self._shown: dict[int, Secret] = {}
+        """The last credentials of each link."""
         self._unwritten: dict[int, deque[memoryview]] = {}
         self._listeners: dict[int, Callable[[outputs.Output], None]] = {}
         """The listeners, by the id of the producer or consumer that each listens to."""
@@ -168,7 +171,9 @@ class Link:
                     self._connect(output)
                 case outputs.CredentialsWanted():
                     self._bring_credentials(output)
-                case outputs.Disconnect(link, _):
+                case outputs.Disconnect(link, _, credentials_refused):
+                    if credentials_refused:
+                        self._discard_credentials(link)
                     self._transmit(link)
                     self._forget(link)
                 case outputs.RequestDone() | outputs.RequestFailed():
@@ -191,7 +196,7 @@ class Link:
         except TlsFailure as failure:
             self.client.disconnected(time.monotonic_ns(), link, failure.error)
             return
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # the latter of a host that is no name of the DNS
             self.client.disconnected(time.monotonic_ns(), link, str(error))
             return
         self._sockets[link] = sock
@@ -221,6 +226,8 @@ class Link:
         return encrypted
 
     def _bring_credentials(self, wanted: outputs.CredentialsWanted) -> None:
+        if wanted.challenge is None:
+            self._discard_credentials(wanted.link)  # a broker that asks once more wants others
         try:
             if wanted.challenge is not None:
                 raise CredentialsFailed(f"{wanted.method!r} has one step, and the broker asks for another")
@@ -228,7 +235,14 @@ class Link:
         except CredentialsFailed as error:
             self.client.refuse_credentials(time.monotonic_ns(), wanted.link, error)
         else:
+            self._shown[wanted.link] = found
             self.client.provide_credentials(time.monotonic_ns(), wanted.link, found)
+
+    def _discard_credentials(self, link: int) -> None:
+        """The broker takes the last credentials of a link no more, if it had any."""
+        shown = self._shown.pop(link, None)
+        if shown is not None:
+            self._access.discard(shown)
 
     def _read(self, link: int) -> None:
         sock = self._sockets.get(link)
@@ -288,6 +302,7 @@ class Link:
         self._selector.modify(sock, selectors.EVENT_READ, link)
 
     def _forget(self, link: int) -> None:
+        self._shown.pop(link, None)
         self._unwritten.pop(link, None)
         self._more.discard(link)
         sock = self._sockets.pop(link, None)

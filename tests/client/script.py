@@ -311,10 +311,13 @@ def frame_send_error(sequence_id: int, error: int, message: str = "no", producer
     )
 
 
-def frame_close_producer(producer_id: int = 0, url: str | None = None) -> bytes:
-    command = proto.CommandCloseProducer(producer_id=producer_id, request_id=2**64 - 1)
-    if url is not None:
-        command.assignedBrokerServiceUrl = url
+def frame_close_producer(producer_id: int = 0, url: str = "", *, tls_url: str = "") -> bytes:
+    command = proto.CommandCloseProducer(
+        producer_id=producer_id,
+        request_id=2**64 - 1,
+        assignedBrokerServiceUrl=url,
+        assignedBrokerServiceUrlTls=tls_url,
+    )
     return encode_command(Command.CLOSE_PRODUCER, command)
 
 

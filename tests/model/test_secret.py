@@ -9,11 +9,41 @@ import pytest
 
 from pulsar_sansio.model.errors import InvalidConfiguration
 from pulsar_sansio.model.secret import Secret
+from pulsar_trio import Basic, OAuth2, Token
 from tests.canary import CANARY as TEXT
+
+HALF = f"{TEXT}\ud800"
+"""Text without a UTF-8 form; the environment has it for bytes that are not UTF-8."""
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Secret(HALF),
+        lambda: Token(HALF),
+        lambda: Basic("ada", HALF),
+        lambda: Basic(HALF, "word"),
+        lambda: OAuth2("https://issuer", client_id="worker", client_secret=HALF),
+        lambda: OAuth2("https://issuer", client_id=HALF, client_secret="word"),
+        lambda: OAuth2("https://issuer", client_id="worker", client_secret="word", scope=HALF),
+        lambda: OAuth2("https://issuer", client_id="worker", client_secret=Secret(TEXT.encode() + b"\xff")),
+    ],
+    ids=["secret", "token", "password", "user", "client secret", "client id", "scope", "bytes"],
+)
+def test_half_of_a_surrogate_pair_is_refused_without_the_secret(make: object) -> None:
+    """Python's own error holds the whole text, and its `repr` shows it."""
+    assert callable(make)
+    with pytest.raises(InvalidConfiguration) as caught:
+        make()
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert TEXT not in f"{error!r} {vars(error)}"
+        error = error.__cause__ or error.__context__
 
 
 @pytest.mark.parametrize("value", [TEXT, TEXT.encode(), Secret(TEXT)])
 def test_only_reveal_shows_it(value: Any) -> None:
+    """INV-X1: a secret prints as `***`."""
     secret = Secret(value)
     assert secret.reveal() == TEXT.encode()
     for shown in (repr(secret), str(secret), f"{secret}", f"{secret!r:>5}", f"{[secret]}", "%s" % secret):  # noqa: UP031

@@ -10,6 +10,8 @@ URLS = [
     ("pulsar+ssl://localhost/", True, [Address("localhost", 6651)]),
     ("http://localhost", False, [Address("localhost", 80)]),
     ("https://a,b:8443", True, [Address("a", 443), Address("b", 8443)]),
+    ("pulsar://b_1.münchen.example.", False, [Address("b_1.münchen.example.", 6650)]),
+    ("pulsar://[fe80::1%eth0]", False, [Address("fe80::1%eth0", 6650)]),
     ("PULSAR://a:1,b,[::1]:65535", False, [Address("a", 1), Address("b", 6650), Address("::1", 65535)]),
 ]
 
@@ -34,6 +36,12 @@ REFUSED_URLS = [
     ("pulsar://a:", "no port"),
     ("pulsar://a,,b", "no host"),
     ("pulsar://a b", "no host"),
+    ("pulsar://a\0b", "no host"),
+    ("pulsar://a%00b", "no host"),
+    ("pulsar://a\\b", "no host"),
+    ("pulsar://a\tb", "no host"),
+    ("pulsar://a\x1bb", "no host"),
+    ("pulsar://" + "a" * 10_000, "10009 characters, allowed are 8192"),
     ("pulsar://a/topic", "nothing may follow"),
     ("pulsar://a?x=1", "nothing may follow"),
 ]

@@ -55,10 +55,15 @@ class Transmit:
 
 @dataclass(slots=True)
 class Disconnect:
-    """Write the rest of `data_to_send(link)`, then close. No later output mentions the link."""
+    """Write the rest of `data_to_send(link)`, then close. No later output mentions the link.
+
+    `credentials_refused`: the broker did not accept the credentials that the driver brought for this link. A
+    driver that keeps credentials must not bring them again (INV-N10).
+    """
 
     link: int
     reason: str
+    credentials_refused: bool = False
 
 
 # --- to the application ----------------------------------------------------------------------------

@@ -9,7 +9,8 @@ class Secret:
     """A token, password or key. It prints as `***`; only `reveal` returns the bytes.
 
     Text becomes UTF-8. Two secrets are equal when their bytes are; a secret has no hash. Raises
-    `InvalidConfiguration` for any other type. Pickling a secret raises `TypeError`.
+    `InvalidConfiguration` for text that UTF-8 cannot have, and for any other type. Pickling a secret raises
+    `TypeError`.
     """
 
     __slots__ = ("_value",)
@@ -18,7 +19,7 @@ class Secret:
         if isinstance(value, Secret):
             self._value: bytes = value._value
         elif isinstance(value, str):
-            self._value = value.encode()
+            self._value = _utf8(value)
         elif isinstance(value, bytes):
             self._value = value
         else:
@@ -39,3 +40,11 @@ class Secret:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a secret cannot be pickled")
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # it holds the text, so it is no context of the error
+        pass
+    raise InvalidConfiguration("a secret has half of a surrogate pair, which is no character")

@@ -1,5 +1,6 @@
 """`ServiceUrl`: the hosts that a client connects to first."""
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -11,6 +12,14 @@ _DEFAULT_PORTS = {"pulsar": 6650, "pulsar+ssl": 6651, "http": 80, "https": 443}
 
 _KEPT = 64
 """URLs remembered: a client is sent to the same few brokers again and again."""
+
+MAX_URL = 8192
+"""Characters of a URL, which may name many hosts. Brokers name URLs, and the client keeps `_KEPT` of them."""
+
+_NAME = re.compile(r"[\w.-]+")
+_IPV6 = re.compile(r"[0-9a-f:.]+(%[\w.-]+)?")
+"""The forms of a host. A resolver reads other text in ways of its own: up to a NUL, or with escapes. It could
+find another host than the one that was checked."""
 
 
 class Address(NamedTuple):
@@ -42,6 +51,8 @@ class ServiceUrl:
         """Parse a URL. Raises `InvalidServiceUrl`, which names the fault and the allowed values."""
         if not isinstance(text, str):
             raise InvalidServiceUrl(f"a service URL is text, not {type(text).__name__}")
+        if len(text) > MAX_URL:
+            raise InvalidServiceUrl(f"a service URL of {len(text)} characters, allowed are {MAX_URL}")
         return _parse(text)
 
     @classmethod
@@ -95,7 +106,8 @@ def _parse_address(url: str, scheme: str, part: str) -> Address:
         raise InvalidServiceUrl(
             f"service URL {url!r}: {part!r} is not host or host:port with a port of 1 to 65535"
         ) from None
-    if not host or any(character.isspace() for character in part):
+    form = _IPV6 if part.startswith("[") else _NAME
+    if not host or not form.fullmatch(host) or not part.isprintable():
         raise InvalidServiceUrl(f"service URL {url!r}: {part!r} has no host name")
     if port is None:
         if part.endswith(":"):

@@ -12,6 +12,7 @@ from pulsar_sansio import (
     InvalidConfiguration,
     InvalidServiceUrl,
     InvalidTopicName,
+    Secret,
     ServiceUrl,
     TopicName,
     TopicsPattern,
@@ -33,6 +34,10 @@ def text(value: str) -> str:
 
 def secret(value: str) -> CarriedSecret:
     """As it is: a password may begin or end with a space."""
+    try:
+        Secret(value)
+    except InvalidConfiguration:
+        raise Refused from None
     if not value:
         raise Refused
     return CarriedSecret(value)

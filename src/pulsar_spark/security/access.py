@@ -6,17 +6,13 @@ their way. They are part of no `repr`, error or plan.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pulsar_sansio import CredentialsFailed, InvalidConfiguration, Secret
-from pulsar_security import TlsConfig, checked_token
+from pulsar_security import TlsConfig, checked_token, read_token
 
 from .carried_secret import CarriedSecret
-from .oauth2 import OAuth2Options, fetch_token
-
-MAX_TOKEN = 64 * 1024
-"""Bytes of a file with a token."""
+from .oauth2 import OAuth2Options, discard_token, fetch_token
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,13 +67,17 @@ class Access:
             return fetch_token(self.oauth2)
         return Secret(b"")  # of the method "tls": the certificate is the identity
 
+    def discard(self, credentials: Secret) -> None:
+        """The broker refused these credentials, or wants new ones in their place: return them no more."""
+        if self.oauth2 is not None:
+            discard_token(self.oauth2, credentials)
+
     def _read_token(self) -> Secret:
         try:
             if self.token is not None:
                 return checked_token(self.token.reveal())
             assert self.token_file is not None
-            with Path(self.token_file).open("rb") as source:
-                return checked_token(source.read(MAX_TOKEN).strip())
+            return read_token(self.token_file)
         except OSError as error:
             raise CredentialsFailed(f"auth.tokenFile {self.token_file!r}: {error.strerror}") from error
         except InvalidConfiguration as error:

@@ -11,7 +11,9 @@ from typing import Any
 
 from pulsar_sansio import CredentialsFailed, InvalidConfiguration, Secret
 from pulsar_security import (
+    HEADERS,
     MAX_ANSWER,
+    RENEWAL_TIME,
     REQUEST_TIME,
     ClientCredentials,
     HttpAnswer,
@@ -65,36 +67,58 @@ class OAuth2Options:
 
 
 _held: dict[OAuth2Options, tuple[Issued, float]] = {}
-"""The token that this process got last with these options, and the moment from which it is replaced."""
+"""The token that this process got last with these options, and the moment when it came."""
 
 
 def fetch_token(options: OAuth2Options) -> Secret:
-    """Return the token of this process, or a new one when nine tenths of its life are over.
+    """Return the token of this process, or a new one when nine tenths of its life are over, or a broker did
+    not take it.
 
-    Waits for the issuer, for `TIMEOUT` at most. Raises `CredentialsFailed`.
+    Waits for the issuer, for `TIMEOUT` at most, and for `RENEWAL_TIME` while the last token is valid. That
+    one is returned where there is no new one. Raises `CredentialsFailed`.
     """
-    held = _held.get(options)
-    if held is not None and time.monotonic() < held[1]:
-        return held[0].text
+    last, came = _held.get(options, (None, 0.0))
+    now = time.monotonic()
+    if last is not None and now < last.refresh_at(came):
+        return last.text
+    if last is not None and now >= last.expires_at(came):
+        last = None
+    try:
+        issued = _new_token(options, TIMEOUT if last is None else RENEWAL_TIME)
+    except CredentialsFailed:
+        if last is None:
+            raise
+        return last.text
+    if len(_held) >= MAX_HELD:
+        _held.clear()
+    _held[options] = issued, time.monotonic()
+    return issued.text
+
+
+def _new_token(options: OAuth2Options, seconds: float) -> Issued:
+    """Ask the issuer for so many seconds at most. Raises `CredentialsFailed`."""
     try:
         request = options.client_credentials().request()
-        issued = _ask(Issuer(request.issuer_url), request, TlsConfig(trust=options.trust))
+        return _ask(Issuer(request.issuer_url), request, TlsConfig(trust=options.trust), seconds)
     except OSError as error:
         raise CredentialsFailed(
             f"auth.oauth2Credentials {options.credentials!r}: {error.strerror}"
         ) from error
     except InvalidConfiguration as error:
         raise CredentialsFailed(str(error)) from None
-    if len(_held) >= MAX_HELD:
-        _held.clear()
-    _held[options] = issued, issued.refresh_at(time.monotonic())
-    return issued.text
 
 
-def _ask(issuer: Issuer, request: TokenRequest, tls: TlsConfig) -> Issued:
+def discard_token(options: OAuth2Options, token: Secret) -> None:
+    """A broker does not take this token: ask the issuer for another one next time."""
+    held = _held.get(options)
+    if held is not None and held[0].text == token:
+        del _held[options]
+
+
+def _ask(issuer: Issuer, request: TokenRequest, tls: TlsConfig, seconds: float) -> Issued:
     """Raises `CredentialsFailed`, and `InvalidConfiguration` for a file of TLS that cannot be used."""
     began = time.monotonic()
-    deadline = began + TIMEOUT
+    deadline = began + seconds
     reason = None
     steps, told = issuer.steps(request), None
     with issuer.http.Client(verify=tls.make_context()) as client:
@@ -115,15 +139,15 @@ def _ask(issuer: Issuer, request: TokenRequest, tls: TlsConfig) -> Issued:
 def _send(issuer: Issuer, client: Any, request: HttpRequest, deadline: float) -> HttpAnswer | HttpFailure:
     """Send one request. `deadline`: of `time.monotonic()`; an answer that is not whole then has failed."""
     timeout = max(0.001, deadline - time.monotonic())
-    headers, content = {"Accept": "application/json"}, b""
+    content = b""
     try:
         with client.stream(
-            request.method, request.url, data=request.form, headers=headers, timeout=timeout
+            request.method, request.url, data=request.form, headers=HEADERS, timeout=timeout
         ) as response:
-            for part in response.iter_bytes():
+            for part in response.iter_raw():
                 content += part if len(content) <= MAX_ANSWER else b""
                 if time.monotonic() > deadline:
                     return HttpFailure(f"{request.url}: the answer was not whole in time", may_pass=True)
             return HttpAnswer(response.status_code, content)
-    except issuer.http.HTTPError as error:
+    except issuer.failures as error:
         return issuer.failure_of(request.url, error)

@@ -54,7 +54,7 @@ class Driver(Pump):
             outputs.Connect: self._on_connect,
             outputs.CredentialsWanted: self._on_credentials_wanted,
             outputs.Transmit: self.on_transmit,
-            outputs.Disconnect: self.on_disconnect,
+            outputs.Disconnect: self._on_disconnect,
             outputs.RequestDone: self._on_request_done,
             outputs.RequestFailed: self._on_request_failed,
             outputs.ProducerReady: self._on_producer_ready,
@@ -288,6 +288,11 @@ class Driver(Pump):
 
     def _on_credentials_wanted(self, output: outputs.CredentialsWanted) -> None:
         self.start_peer(partial(self._bring_credentials, output), f"pulsar credentials {output.broker}")
+
+    def _on_disconnect(self, output: outputs.Disconnect) -> None:
+        if output.credentials_refused:
+            self._identity.refused(output.link)
+        self.on_disconnect(output)
 
     async def _bring_credentials(self, wanted: outputs.CredentialsWanted) -> None:
         try:

@@ -3,18 +3,24 @@
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
+from functools import partial
 from inspect import isawaitable, iscoroutinefunction
-from pathlib import Path
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias, TypeVar
 
 import trio
 
 from pulsar_sansio import CredentialsFailed, InvalidConfiguration, Secret
-from pulsar_security import checked_token
+from pulsar_security import checked_token, read_token
+
+ResultT = TypeVar("ResultT")
 
 TokenText: TypeAlias = str | Secret
 TokenSource: TypeAlias = TokenText | os.PathLike[str] | Callable[[], TokenText | Awaitable[TokenText]]
 """A token's text, the file that holds it, or a function (an async one, too) that returns it."""
+
+MAX_THREADS = 4
+"""Threads that one source of credentials has at a time. A file or function may never return, and a thread
+cannot be ended: it must not take those of the application and of the resolver, too."""
 
 
 class CredentialSteps(ABC):
@@ -34,7 +40,7 @@ class Authentication:
 
     `method`: the name that CONNECT carries, which a provider of the broker has, too. A method with one step
     overrides `credentials`. One with several steps overrides `steps`, and keeps the state of one connection
-    in the `CredentialSteps`.
+    in the `CredentialSteps`. A method that keeps credentials for later connections overrides `discard`.
     """
 
     method: ClassVar[str] = ""
@@ -49,6 +55,12 @@ class Authentication:
         Raises `CredentialsFailed` where a class overrides neither this method nor `steps`.
         """
         raise CredentialsFailed(f"the class {type(self).__name__} overrides neither credentials nor steps")
+
+    def discard(self, credentials: Secret) -> None:
+        """The broker refused these credentials, or wants new ones in their place: return them no more.
+
+        The base class keeps none. The call may come several times, also after newer ones were returned.
+        """
 
 
 class _OneStep(CredentialSteps):
@@ -71,6 +83,7 @@ class Token(Authentication):
     method = "token"
 
     def __init__(self, source: TokenSource) -> None:
+        self._threads = trio.CapacityLimiter(MAX_THREADS)
         self._source: Secret | os.PathLike[str] | Callable[[], object]
         if isinstance(source, (str, Secret)):
             self._source = checked_token(source)
@@ -86,25 +99,23 @@ class Token(Authentication):
         if isinstance(source, Secret):
             return source
         if isinstance(source, os.PathLike):
-            text = await trio.to_thread.run_sync(Path(source).read_bytes, abandon_on_cancel=True)
-            return checked_token(text.strip())
-        found = await _call(source)
+            return await self._in_thread(partial(read_token, source))
+        found = await self._call(source)
         if not isinstance(found, (str, Secret)):
             raise CredentialsFailed(f"the function of a Token returned {type(found).__name__}, not text")
         return checked_token(found)
 
+    async def _call(self, function: Callable[[], object]) -> object:
+        """Call a function of the application, in a thread unless it returns an awaitable."""
+        found = function() if iscoroutinefunction(function) else await self._in_thread(function)
+        return await found if isawaitable(found) else found
+
+    async def _in_thread(self, function: Callable[[], ResultT]) -> ResultT:
+        return await trio.to_thread.run_sync(function, abandon_on_cancel=True, limiter=self._threads)
+
     def __repr__(self) -> str:
         source = self._source
         return f"Token({os.fspath(source)!r})" if isinstance(source, os.PathLike) else "Token(***)"
-
-
-async def _call(function: Callable[[], object]) -> object:
-    """Call a function of the application, in a thread unless it returns an awaitable."""
-    if iscoroutinefunction(function):
-        found: object = function()
-    else:
-        found = await trio.to_thread.run_sync(function, abandon_on_cancel=True)
-    return await found if isawaitable(found) else found
 
 
 class Basic(Authentication):
@@ -117,7 +128,7 @@ class Basic(Authentication):
         if not isinstance(user, str) or not user or ":" in user:
             raise InvalidConfiguration("Basic: a user is text without a colon, and not empty")
         self._user = user
-        self._credentials = Secret(user.encode() + b":" + Secret(password).reveal())
+        self._credentials = Secret(Secret(f"{user}:").reveal() + Secret(password).reveal())
 
     async def credentials(self, host: str) -> Secret:
         return self._credentials

@@ -25,6 +25,10 @@ class Identity:
         self._authentication = authentication
         self._steps: dict[int, CredentialSteps] = {}
         """The steps that each link is at."""
+        self._shown: dict[int, Secret] = {}
+        """The last credentials of each link."""
+        self._refused: list[Secret] = []
+        """Credentials that the provider has to discard before it is asked again."""
 
     async def encrypt(self, raw: socket.socket, address: Address, server_name: str) -> TlsSocket:
         """Make the TLS handshake on a connected socket. Raises `TlsFailure` and `OSError`; the socket is then
@@ -58,23 +62,36 @@ class Identity:
             raise CredentialsFailed(
                 f"no {method!r} credentials: the provider returned {type(found).__name__}, not a Secret"
             )
+        self._shown[wanted.link] = found
         return found
 
     async def _next(self, wanted: outputs.CredentialsWanted) -> object:
-        assert self._authentication is not None
+        authentication = self._authentication
+        assert authentication is not None
         if wanted.challenge is None:
-            steps = self._authentication.steps(wanted.broker.host)
+            self.refused(wanted.link)  # a broker that asks once more wants others
+            while self._refused:
+                authentication.discard(self._refused.pop())
+            steps = authentication.steps(wanted.broker.host)
             self._steps[wanted.link] = steps
             return await steps.first()
         return await self._steps[wanted.link].answer(wanted.challenge)
 
+    def refused(self, link: int) -> None:
+        """The broker takes the last credentials of a link no more, if it had any."""
+        shown = self._shown.pop(link, None)
+        if shown is not None:
+            self._refused.append(shown)
+
     def disconnected(self, link: int) -> None:
         """A link has ended: discard its steps."""
         self._steps.pop(link, None)
+        self._shown.pop(link, None)
 
 
 def _described(error: Exception) -> str:
     """Return an error's text where it cannot hold a secret, else its type; the `__cause__` has the rest."""
-    if isinstance(error, (OSError, CredentialsFailed, InvalidConfiguration)):
+    of_the_system = isinstance(error, OSError) and error.errno is not None  # no library's error of HTTP
+    if of_the_system or isinstance(error, (CredentialsFailed, InvalidConfiguration)):
         return str(error)
     return f"the provider raised {type(error).__name__}"

@@ -10,7 +10,9 @@ import trio
 
 from pulsar_sansio import CredentialsFailed, InvalidConfiguration, Secret
 from pulsar_security import (
+    HEADERS,
     MAX_ANSWER,
+    RENEWAL_TIME,
     REQUEST_TIME,
     ClientCredentials,
     HttpAnswer,
@@ -24,7 +26,7 @@ from pulsar_security import (
     TokenRequest,
 )
 
-from .authentication import Authentication
+from .authentication import MAX_THREADS, Authentication
 
 MARGIN = 0.05
 """Seconds before a caller's own time is over: the caller then learns the reason of the last failure."""
@@ -49,8 +51,9 @@ class OAuth2(Authentication):
     verifies the issuer; None for the defaults of `TlsConfig`. `timeout`: seconds for one token; within that
     time the client repeats requests that fail for a reason that may pass.
 
-    A token is used until nine tenths of its life are over. Needs the extra `oauth2`. Raises
-    `InvalidConfiguration` for options that contradict each other, and where that extra is not installed.
+    A token is used until nine tenths of its life are over, or a broker does not take it any more. Needs the
+    extra `oauth2`. Raises `InvalidConfiguration` for options that contradict each other, and where that extra
+    is not installed.
     """
 
     method = "token"
@@ -67,6 +70,7 @@ class OAuth2(Authentication):
         tls: TlsConfig | None = None,
         timeout: float = 10.0,
     ) -> None:
+        self._threads = trio.CapacityLimiter(MAX_THREADS)
         self._credentials = ClientCredentials(
             issuer_url=issuer_url,
             file=None if credentials is None else Path(credentials),
@@ -80,10 +84,10 @@ class OAuth2(Authentication):
         self._timeout = timeout
         self._context = ReloadedContext(TlsConfig() if tls is None else tls)
         self._issuer: Issuer | None = None if issuer_url is None else Issuer(issuer_url)
-        self._token: Secret | None = None
-        self._refresh_at = 0.0
+        self._issued: Issued | None = None
+        self._issued_at = 0.0
         self._run: trio.lowlevel.TrioToken | None = None
-        """The run of trio whose clock counts for `_token`."""
+        """The run of trio whose clock counts for `_issued_at`."""
         self._pending: _Pending | None = None
 
     async def credentials(self, host: str) -> Secret:
@@ -101,29 +105,52 @@ class OAuth2(Authentication):
                 return pending.token
             # the task that asked was cancelled, so this one asks
 
+    def discard(self, credentials: Secret) -> None:
+        if self._issued is not None and self._issued.text == credentials:
+            self._issued = None
+
     def _held(self) -> Secret | None:
         """Return the token of an earlier request, while it need not be refreshed."""
         if self._run is not trio.lowlevel.current_trio_token():
-            self._token = self._pending = None
+            self._issued = self._pending = None
             self._run = trio.lowlevel.current_trio_token()
-        return self._token if trio.current_time() < self._refresh_at else None
+        issued = self._issued
+        if issued is None or trio.current_time() >= issued.refresh_at(self._issued_at):
+            return None
+        return issued.text
 
     async def _ask(self) -> Secret:
         self._pending = pending = _Pending()
         try:
-            request = await trio.to_thread.run_sync(self._credentials.request, abandon_on_cancel=True)
+            request = await trio.to_thread.run_sync(
+                self._credentials.request, abandon_on_cancel=True, limiter=self._threads
+            )
             if self._issuer is None or self._issuer.url != request.issuer_url:
                 self._issuer = Issuer(request.issuer_url)
-            issued = await _token(self._issuer, request, self._context.current(), self._timeout)
-            self._token = pending.token = issued.text
-            self._refresh_at = issued.refresh_at(trio.current_time())
-            return issued.text
+            pending.token = await self._next_token(self._issuer, request)
+            return pending.token
         except (CredentialsFailed, InvalidConfiguration, OSError) as error:
             pending.error = str(error)
             raise
         finally:
             self._pending = None
             pending.done.set()
+
+    async def _next_token(self, issuer: Issuer, request: TokenRequest) -> Secret:
+        """Return a new token, or the last one where that is still valid and there is no new one."""
+        run, last = self._run, self._issued
+        if last is not None and trio.current_time() >= last.expires_at(self._issued_at):
+            last = None
+        timeout = self._timeout if last is None else min(self._timeout, RENEWAL_TIME)
+        try:
+            issued = await _token(issuer, request, self._context.current(), timeout)
+        except CredentialsFailed:
+            if last is None or last is not self._issued:  # a broker refused it meanwhile
+                raise
+            return last.text
+        if self._run is run:  # else another thread's run has taken the object over
+            self._issued, self._issued_at = issued, trio.current_time()
+        return issued.text
 
     def __repr__(self) -> str:
         given = self._credentials
@@ -155,11 +182,11 @@ async def _token(issuer: Issuer, request: TokenRequest, context: ssl.SSLContext,
 
 
 async def _send(issuer: Issuer, client: Any, request: HttpRequest) -> HttpAnswer | HttpFailure:
-    headers, content = {"Accept": "application/json"}, b""
+    content = b""
     try:
-        async with client.stream(request.method, request.url, data=request.form, headers=headers) as response:
-            async for part in response.aiter_bytes():
+        async with client.stream(request.method, request.url, data=request.form, headers=HEADERS) as response:
+            async for part in response.aiter_raw():
                 content += part if len(content) <= MAX_ANSWER else b""
             return HttpAnswer(response.status_code, content)
-    except issuer.http.HTTPError as error:
+    except issuer.failures as error:
         return issuer.failure_of(request.url, error)

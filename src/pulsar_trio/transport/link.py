@@ -208,8 +208,7 @@ class Link:
             await trio.lowlevel.wait_writable(sock)
         sock.shutdown(socket.SHUT_WR)
         while True:
-            if not (type(sock) is TlsSocket and sock.has_more):
-                await trio.lowlevel.wait_readable(sock)
+            await trio.lowlevel.wait_readable(sock)  # TLS is over: `has_more` counts no more
             try:
                 if not sock.recv_into(self._buffer):
                     return

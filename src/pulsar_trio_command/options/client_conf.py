@@ -63,12 +63,17 @@ def read_client_conf(file: Path) -> FileSettings:
 def _read_url(given: dict[str, Property], found: FileSettings) -> None:
     broker, web = given.pop("brokerServiceUrl", None), given.pop("webServiceUrl", None)
     url = broker or web  # Pulsar's tools take them in this order
-    uses_tls = _flag(given.pop("useTls", None))
-    if url is None:
-        return
-    found.url = url.value
-    if uses_tls and url.value.startswith("pulsar://"):
-        found.url = "pulsar+ssl://" + url.value.removeprefix("pulsar://")
+    use_tls = given.pop("useTls", None)
+    scheme, separator, hosts = ("", "", "") if url is None else url.value.partition("://")
+    scheme = scheme.lower()
+    if use_tls is not None and _flag(use_tls):
+        if url is None or scheme == "http":
+            raise InvalidConfiguration(
+                f"{use_tls.where}: useTls: true needs a brokerServiceUrl, or a webServiceUrl of https://"
+            )
+        scheme = "pulsar+ssl" if scheme == "pulsar" else scheme
+    if url is not None:
+        found.url = f"{scheme}{separator}{hosts}"
 
 
 def _read_tls(given: dict[str, Property], found: FileSettings) -> None:
@@ -203,7 +208,7 @@ _PLUGINS: dict[str, Callable[[str, FileSettings], Authentication]] = {
 def _object(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise _Unusable("a JSON object")

@@ -164,9 +164,12 @@ def _password(file: Path | None, environment: Mapping[str, str]) -> Secret:
     if file is not None:
         try:
             with file.open("rb") as source:
-                return Secret(source.read(MAX_PASSWORD).rstrip(b"\r\n"))
+                content = source.read(MAX_PASSWORD + 1)
         except OSError as error:
             raise InvalidConfiguration(f"--basic-password-file: {file}: {error.strerror}") from None
+        if len(content) > MAX_PASSWORD:
+            raise InvalidConfiguration(f"--basic-password-file: {file}: more than {MAX_PASSWORD} bytes")
+        return Secret(content.rstrip(b"\r\n"))
     if "PULSAR_PASSWORD" not in environment:
         raise InvalidConfiguration("--basic-user needs $PULSAR_PASSWORD or --basic-password-file")
     return Secret(environment["PULSAR_PASSWORD"])

@@ -108,10 +108,11 @@ def test_no_other_host_at_all() -> None:
 # --- in conversation -------------------------------------------------------------------------------
 
 
-def looking_up(**config: Any) -> tuple[Script, int]:
+def looking_up(physical: str = "broker", **config: Any) -> tuple[Script, int]:
+    """A producer that has sent LOOKUP over a link to the host `physical`."""
     script = Script(**config)
     script.client.open_producer(script.now, ProducerSpec("demo"))
-    link = script.ready_link()
+    link = script.ready_link(physical)
     script.check_partitions(link)
     return script, link
 
@@ -124,6 +125,17 @@ def test_a_lookup_that_leads_elsewhere_ends_with_a_clear_error_and_no_connection
     assert isinstance(failed, ProducerFailed)
     assert isinstance(failed.error, BrokerAddressRefused)
     assert "evil.example.net:6650" in str(failed.error)
+
+
+@pytest.mark.parametrize(
+    "host", ["6.6.6.6\0.example.com", "evil.net\\.example.com", "[2001:db8::1%.example.com]"]
+)
+@pytest.mark.parametrize("redirect", [False, True])
+def test_a_host_that_only_ends_as_an_allowed_one_is_not_gone_to(host: str, redirect: bool) -> None:
+    """A resolver reads a name up to its first NUL, and would find another host than the check."""
+    script, link = looking_up(broker_hosts=(".example.com",))
+    script.find_topic(link, f"pulsar://{host}:6650", redirect=redirect)
+    assert not [output for output in script.said() if isinstance(output, Connect)]
 
 
 @pytest.mark.parametrize("redirect", [False, True])
@@ -184,3 +196,28 @@ def test_a_broker_that_closes_a_producer_cannot_send_it_elsewhere() -> None:
     asked = script.sent(link, Command.PRODUCER)
     script.feed(link, frame_producer_success(asked.request_id))
     assert not [output for output in script.said() if isinstance(output, (Connect, ProducerReady))]
+
+
+SNI: dict[str, Any] = {"service_url": "pulsar+ssl://broker", "sni_proxy": "pulsar+ssl://proxy:4443"}
+EVIL_TLS = "pulsar+ssl://evil.example.net:6651"
+
+
+def test_a_broker_behind_an_sni_proxy_is_not_made_harmless_by_calling_it_proxied() -> None:
+    """An SNI proxy passes TLS through to the named host, which would receive the credentials."""
+    script, link = looking_up("proxy", broker_hosts=(), **SNI)
+    script.find_topic(link, URL, tls_url=EVIL_TLS, proxy=True)
+    assert isinstance(script.expect_one(ProducerFailed).error, BrokerAddressRefused)
+
+
+@pytest.mark.parametrize(
+    ("url", "tls_name"), [(EVIL_TLS, None), ("pulsar+ssl://b.example.com:6651", "b.example.com")]
+)
+def test_a_broker_behind_an_sni_proxy_assigns_allowed_hosts_only(url: str, tls_name: str | None) -> None:
+    """GAP-37"""
+    script, link = looking_up("proxy", broker_hosts=(".example.com",), **SNI)
+    script.find_topic(link, URL, tls_url="pulsar+ssl://broker:6651")
+    asked = script.sent(link, Command.PRODUCER)
+    script.feed(link, frame_producer_success(asked.request_id))
+    script.feed(link, frame_close_producer(0, tls_url=url))
+    named = [output.tls_name for output in script.said() if isinstance(output, Connect)]
+    assert named == ([] if tls_name is None else [tls_name])

@@ -1,8 +1,10 @@
 """Credentials of lookups over HTTP: their headers, the hosts that get them, and what goes wrong."""
 
+import json
+
 import pytest
 
-from pulsar_sansio.client.outputs import RequestFailed
+from pulsar_sansio.client.outputs import Disconnect, RequestFailed
 from pulsar_sansio.model.errors import (
     BrokerAddressRefused,
     CredentialsFailed,
@@ -70,6 +72,25 @@ def test_credentials_that_no_header_can_carry_are_not_shown(secret: bytes) -> No
     assert isinstance(error, CredentialsFailed)
     assert "X" not in str(error)
     assert script.written.get(wanted.link, b"") == b""
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "refused"),
+    [
+        (401, "Authentication required", True),
+        (401, "Unauthorized to validateTopicOperation", False),
+        (403, "no permission", False),
+    ],
+)
+def test_the_driver_learns_that_its_credentials_were_refused(status: int, reason: str, refused: bool) -> None:
+    """INV-N10: a driver that keeps credentials must not bring refused ones again."""
+    script = HttpScript(HTTPS, authentication_method="token")
+    count(script)
+    wanted = script.wanted()
+    script.client.provide_credentials(script.now, wanted.link, Secret(b"old"))
+    script.feed(wanted.link, response(json.dumps({"reason": reason}).encode(), status))
+    [ended] = [output for output in script.said() if isinstance(output, Disconnect)]
+    assert (ended.link, ended.credentials_refused) == (wanted.link, refused)
 
 
 def test_no_credentials() -> None:

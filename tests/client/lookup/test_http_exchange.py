@@ -32,6 +32,7 @@ MALFORMED = {
     "an endless line": b"HTTP/1.1 200 " + b"x" * 70_000,
     "a large length": b"HTTP/1.1 200 OK\r\nContent-Length: 65537\r\n\r\n",
     "a large body": response(b" " * (MAX_ANSWER + 1)),
+    "early answers without end": b"HTTP/1.1 100 Continue\r\n\r\n" * 10_000,
     "a large body in chunks": (
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + (b"1000\r\n" + b" " * 4096 + b"\r\n") * 17
     ),

@@ -30,6 +30,7 @@ from tests.client.script import (
     Command,
     Script,
     frame_connected,
+    frame_error,
     frame_producer_success,
     frame_receipt,
 )
@@ -139,6 +140,20 @@ def test_new_credentials_are_fetched_while_a_send_is_in_flight() -> None:
     script.expect_one(Receipts)
     provide(script, link, b"second")
     assert script.sent(link, Command.AUTH_RESPONSE).response.auth_data == b"second"
+
+
+@pytest.mark.parametrize(
+    ("code", "refused"), [(proto.AuthenticationError, True), (proto.ServiceNotReady, False)]
+)
+def test_the_driver_learns_that_its_credentials_were_refused(code: int, refused: bool) -> None:
+    """INV-N10: a driver that keeps credentials must not bring refused ones again."""
+    script, link = connecting()
+    script.expect_one(CredentialsWanted)
+    provide(script, link, b"old")
+    script.sent(link, Command.CONNECT)
+    script.feed(link, frame_error(2**64 - 1, code))
+    [ended] = [output for output in script.said() if isinstance(output, Disconnect)]
+    assert (ended.link, ended.credentials_refused) == (link, refused)
 
 
 def test_a_second_request_for_new_credentials_is_asked_after_the_first() -> None:

@@ -68,8 +68,9 @@ def test_the_url_of_the_web_service_where_there_is_no_other(tmp_path: Path) -> N
 
 
 def test_use_tls_makes_the_url_one_with_tls(tmp_path: Path) -> None:
-    found = read(tmp_path, "brokerServiceUrl=pulsar://broker:6651", "useTls=true")
-    assert found.url == "pulsar+ssl://broker:6651"
+    for url in ("pulsar://broker:6651", "PULSAR://broker:6651", "pulsar+ssl://broker:6651"):
+        found = read(tmp_path, f"brokerServiceUrl={url}", "useTls=true")
+        assert found.url == "pulsar+ssl://broker:6651"
 
 
 def test_less_verification_is_followed_and_said(tmp_path: Path) -> None:
@@ -154,6 +155,15 @@ def test_oauth2(tmp_path: Path, params: dict[str, str], shown: str) -> None:
     [
         (["useKeyStoreTls=true"], ":1: useKeyStoreTls: false, because"),
         (["useTls=yes"], ":1: useTls: true or false"),
+        (["useTls=true"], ":1: useTls: true needs a brokerServiceUrl"),
+        (
+            ["webServiceUrl=http://broker:8080", "useTls=true"],
+            ":2: useTls: true .* or a webServiceUrl of https",
+        ),
+        (
+            ["authPlugin=AuthenticationBasic", f"authParams={'[' * 100_000}"],
+            "AuthenticationBasic: a JSON object",
+        ),
         (["proxyServiceUrl=pulsar+ssl://p:1"], ":1: proxyServiceUrl needs proxyProtocol=SNI"),
         (["authPlugin=a.b.AuthenticationAthenz"], ":1: authPlugin: 'AuthenticationAthenz' is none of"),
         (["authPlugin=AuthenticationToken"], "token:TOKEN or file"),

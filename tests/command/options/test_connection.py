@@ -126,6 +126,7 @@ def test_the_way_to_brokers() -> None:
         (["--basic-user", "me"], "PULSAR_PASSWORD or --basic-password-file"),
         (["--basic-user", "me", "--basic-password-file", "/no/file"], "/no/file: No such file"),
         (["--basic-user", "me", "--token-file", "f"], "--token-file and --basic-user exclude"),
+        (["--basic-user", "me", "--basic-password-file", "/dev/zero"], "/dev/zero: more than 4096 bytes"),
         (["--basic-password-file", "f"], "--basic-password-file needs --basic-user"),
         (["--oauth2-scope", "f"], "--oauth2-scope needs --oauth2-credentials"),
         (["--client-conf", "/no/file"], "/no/file cannot be read"),

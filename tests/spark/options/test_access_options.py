@@ -155,6 +155,11 @@ def test_executors_get_the_secrets_and_no_text_has_them() -> None:
         ({"auth.method": "tls"}, MissingOption, "needs the option tls.certificate"),
         ({"auth.method": "kerberos"}, InvalidOption, "none, token, basic, tls or oauth2"),
         ({"auth.method": "token", "auth.token": ""}, InvalidOption, "auth.token: the value is not allowed"),
+        (
+            {"auth.method": "token", "auth.token": f"{SECRET}\ud800"},
+            InvalidOption,
+            "auth.token: the value is not allowed",
+        ),
         ({"tls.key": "k"}, InvalidOption, "key needs certificate"),
         ({"tls.keyPassword": SECRET}, InvalidOption, "key_password needs certificate"),
         ({"tls.trusted": SECRET}, UnknownOption, r"did you mean tls.trust\?"),

@@ -113,6 +113,15 @@ def test_a_port_without_tls_and_one_that_is_silent(broker: OurBroker) -> None:
         link.drop()
 
 
+@pytest.mark.parametrize("host", ["a..b", f"{'a' * 64}.example"], ids=["empty", "long"])
+def test_a_host_that_no_resolver_takes_is_tried_until_the_timeout(host: str) -> None:
+    """A broker may name it in an answer to a lookup."""
+    link = Link(f"pulsar://{host}:6650")
+    with pytest.raises(LinkTimeout):
+        link.partitions(TOPIC, timeout=0.2)
+    link.close()
+
+
 def test_a_file_that_cannot_be_used_is_named() -> None:
     with pytest.raises(InvalidConfiguration, match="tls: trust '/no/file': No such file"):
         Link("pulsar+ssl://localhost", Access(trust="/no/file"))
@@ -174,6 +183,29 @@ def test_wrong_credentials_fail_at_once(
         with pytest.raises(error):
             link.topics("public/default")
         link.close()
+
+
+@pytest.mark.parametrize("by_http", [False, True], ids=["binary", "https"])
+def test_a_token_that_the_broker_refuses_is_not_shown_again(
+    secure_broker: SecureBroker, authority: Authority, issuer: LocalIssuer, by_http: bool
+) -> None:
+    """INV-N10: its life is not over by the issuer's word."""
+    oauth2 = OAuth2Options(
+        issuer=issuer.url, client_id=f"refused-{by_http}", client_secret=CarriedSecret("issuer's secret")
+    )
+    tokens = [token_of("worker", seconds=-10), token_of("worker")]
+    issuer.tokens()
+    issuer.answers["/token"] = lambda form: (200, {"access_token": tokens.pop(0), "expires_in": 3600})
+    link = Link(
+        secure_broker.https_url if by_http else secure_broker.url,
+        Access(method="oauth2", oauth2=oauth2, trust=str(authority.file)),
+    )
+    with pytest.raises(AuthenticationError):
+        link.topics("public/default")
+    for _ in range(2):
+        link.topics("public/default")
+    assert tokens == []
+    link.close()
 
 
 def test_tokens_that_expire_while_messages_flow(
@@ -256,6 +288,14 @@ def test_a_token_that_cannot_be_read_fails_at_once(broker: OurBroker, tmp_path: 
     with pytest.raises(CredentialsFailed, match=r"auth.tokenFile .* No such file"):
         link.partitions(TOPIC)
     link.close()
+
+
+def test_a_file_that_is_too_long_is_no_token(tmp_path: Path) -> None:
+    """Its beginning may be one."""
+    file = tmp_path / "token"
+    file.write_text("t" * 65_537)
+    with pytest.raises(CredentialsFailed, match=r"auth.tokenFile: .*more than 65536 bytes"):
+        Access(method="token", token_file=str(file)).credentials()
 
 
 def test_links_are_shared_by_queries_with_equal_access(broker: OurBroker) -> None:

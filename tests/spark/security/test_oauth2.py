@@ -1,5 +1,6 @@
 """Tokens of OAuth 2.0 by blocking calls: one for each process, until nine tenths of its life are over."""
 
+import gzip
 import json
 import traceback
 from pathlib import Path
@@ -22,6 +23,7 @@ def fresh(issuer: LocalIssuer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The issuer was not asked yet, and the process holds no token."""
     issuer.asked.clear()
     issuer.answers.clear()
+    issuer.headers.clear()
     issuer.pause = 0.0
     monkeypatch.setattr(oauth2, "_held", {})
 
@@ -72,6 +74,21 @@ def test_a_process_holds_one_token_for_equal_options(
     assert fetch_token(by_id(issuer)).reveal() == b"token-1"
     now += 11
     assert fetch_token(by_id(issuer)).reveal() == b"token-3"
+
+
+def test_a_token_is_used_to_its_end_while_there_is_no_next_one(
+    issuer: LocalIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last tenth of its life is there for an issuer that fails for a while."""
+    issuer.tokens(lifetime=1000)
+    now = 5000.0
+    monkeypatch.setattr("pulsar_spark.security.oauth2.time.monotonic", lambda: now)
+    assert fetch_token(by_id(issuer)).reveal() == b"token-1"
+    issuer.answers["/token"] = lambda form: (401, {})
+    now += 999
+    assert fetch_token(by_id(issuer)).reveal() == b"token-1"
+    now += 2
+    assert "status 401" in failure(by_id(issuer))
 
 
 def test_the_tokens_that_a_process_holds_are_limited(
@@ -132,3 +149,33 @@ def test_answers_that_end_the_attempt(issuer: LocalIssuer, answer: tuple[int, ob
     issuer.answers["/token"] = lambda form: answer
     assert words in failure(by_id(issuer))
     assert len(issuer.forms) == 1
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "words"),
+    [
+        ("http://a..b/token", "http://a..b/token"),
+        (f"http://{'a' * 64}/token", f"{'a' * 64}/token"),
+        ("http://999.1.1.1/token", "http://999.1.1.1/token: InvalidURL"),
+        (f"http://a/{'a' * 5000}", "no usable token_endpoint"),
+    ],
+)
+def test_an_endpoint_that_no_request_can_go_to(
+    issuer: LocalIssuer, endpoint: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library or the resolver refuses the URL by exceptions that are not those of HTTP."""
+    monkeypatch.setattr(oauth2, "TIMEOUT", 0.3)
+    issuer.answers["/.well-known/openid-configuration"] = lambda form: (200, {"token_endpoint": endpoint})
+    assert words in failure(by_id(issuer))
+
+
+def test_an_answer_is_not_decompressed(issuer: LocalIssuer) -> None:
+    """A few kilobytes could become gigabytes."""
+    issuer.tokens()
+    good = issuer.answers["/.well-known/openid-configuration"]
+    issuer.headers.append(("Content-Encoding", "gzip"))
+    issuer.answers["/.well-known/openid-configuration"] = lambda form: (
+        200,
+        gzip.compress(json.dumps(good(form)[1]).encode()),
+    )
+    assert "no JSON object" in failure(by_id(issuer))

@@ -21,6 +21,8 @@ class LocalIssuer:
     answers: dict[str, Callable[[dict[str, str]], Answer]] = field(default_factory=dict)
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     """The path and the form of each request."""
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    """Further headers of each answer."""
     pause: float = 0.0
     """Seconds before each answer."""
 
@@ -67,7 +69,7 @@ class LocalIssuer:
     ) -> None:
         status, value = self.answers[path](form) if path in self.answers else (404, {})
         content = value if isinstance(value, bytes) else json.dumps(value).encode()
-        headers = [("Content-Length", str(len(content)))]
+        headers = [("Content-Length", str(len(content))), *self.headers]
         for event in (
             h11.Response(status_code=status, headers=headers),
             h11.Data(data=content),

@@ -1,5 +1,6 @@
 """The identity of a client: what its provider returns, and what becomes of a provider that is wrong."""
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from pulsar_trio import (
 )
 from pulsar_trio.client.driver import Driver
 from pulsar_trio.client.options import client_config
+from pulsar_trio.security.authentication import MAX_THREADS
 from pulsar_trio.security.identity import Identity
 from pulsar_trio.transport.background import background
 from tests.canary import CANARY
@@ -75,6 +77,17 @@ class Broken(Authentication):
         raise ValueError(CANARY)
 
 
+class RequestFailed(OSError):
+    """The error of a library for HTTP, many of which are an `OSError`."""
+
+
+class Unreachable(Authentication):
+    method = "unreachable"
+
+    async def credentials(self, host: str) -> Secret:
+        raise RequestFailed(f"no answer from https://issuer/token?secret={CANARY}")
+
+
 class Unusable(Authentication):
     method = "unusable"
 
@@ -99,10 +112,12 @@ def no_token() -> Any:
     [
         (Nothing(), "the class Nothing overrides neither credentials nor steps"),
         (Broken(), "the provider raised ValueError"),
+        (Unreachable(), "the provider raised RequestFailed"),
         (Unusable(), "returned str, not a Secret"),
         (Token(no_token), "returned int, not text"),
         (Token(lambda: f"{CANARY} "), "a token has spaces"),
         (Token(Path("/no/such/file")), "No such file"),
+        (Token(Path("/dev/zero")), "more than 65536 bytes"),
     ],
 )
 async def test_the_error_of_a_provider_names_the_fault_and_no_secret(
@@ -116,6 +131,27 @@ async def test_the_error_of_a_provider_names_the_fault_and_no_secret(
 async def test_a_provider_that_does_not_answer(autojump_clock: object) -> None:
     with pytest.raises(CredentialsFailed, match="did not answer within 5 s"):
         await asked(Endless())
+
+
+async def test_a_function_that_never_returns_takes_no_thread_of_others() -> None:
+    """Each connection that is tried again asks it again. A thread cannot be ended."""
+    calls: list[None] = []
+    over = threading.Event()
+
+    def hang() -> str:
+        calls.append(None)
+        over.wait()
+        return "late"
+
+    token = Token(hang)
+    try:
+        for _ in range(2 * MAX_THREADS):
+            with pytest.raises(CredentialsFailed, match="did not answer"):
+                await asked(token, 0.01)
+        assert len(calls) == MAX_THREADS
+        assert trio.to_thread.current_default_thread_limiter().borrowed_tokens == 0
+    finally:
+        over.set()
 
 
 @pytest.mark.parametrize(
@@ -176,6 +212,45 @@ async def test_a_challenge_of_a_method_with_one_step() -> None:
         await identity.credentials(wanted(challenge=b"more"), 5)
 
 
+class Keeping(Authentication):
+    """Returns one text until it has to be discarded, then the next."""
+
+    method = "keeping"
+
+    def __init__(self, *texts: bytes) -> None:
+        self.texts = list(texts)
+
+    async def credentials(self, host: str) -> Secret:
+        return Secret(self.texts[0])
+
+    def discard(self, credentials: Secret) -> None:
+        if credentials == Secret(self.texts[0]):
+            del self.texts[0]
+
+
+async def test_credentials_that_a_broker_takes_no_more_are_discarded() -> None:
+    """INV-N10: for renewals, and after a refusal. Links that showed the old text share the next one."""
+    identity = Identity(None, Keeping(b"one", b"two", b"three"))
+
+    async def shown(link: int) -> bytes:
+        return (await identity.credentials(wanted("keeping", link=link), 5)).reveal()
+
+    assert [await shown(1), await shown(2), await shown(3)] == [b"one"] * 3
+    assert [await shown(1), await shown(2)] == [b"two"] * 2
+    identity.refused(3)  # it showed the first text
+    assert await shown(4) == b"two"
+    identity.refused(4)
+    identity.disconnected(4)
+    assert await shown(5) == b"three"
+
+
+async def test_a_provider_that_fails_to_discard_costs_one_link() -> None:
+    identity = Identity(None, Keeping(b"one"))
+    await identity.credentials(wanted("keeping"), 5)
+    with pytest.raises(CredentialsFailed, match="raised IndexError"):
+        await identity.credentials(wanted("keeping"), 5)
+
+
 async def test_the_steps_of_a_link_that_is_gone_are_not_kept() -> None:
     """The link may end before its provider is asked."""
     identity = Identity(None, Doubling())
@@ -183,4 +258,4 @@ async def test_the_steps_of_a_link_that_is_gone_are_not_kept() -> None:
     async with background(driver, trio.lowlevel.checkpoint):
         driver._on_credentials_wanted(wanted("doubling", link=99))
         await trio.testing.wait_all_tasks_blocked()
-    assert identity._steps == {}
+    assert identity._steps == identity._shown == {}

@@ -1,5 +1,6 @@
 """`OAuth2` against an issuer on this machine: discovery, cache, repetitions, and errors without secrets."""
 
+import gzip
 import json
 import traceback
 from collections.abc import AsyncIterator
@@ -9,7 +10,18 @@ import pytest
 import trio
 import trio.testing
 
-from pulsar_trio import CredentialsFailed, InvalidConfiguration, OAuth2, Secret
+from pulsar_trio import (
+    AuthenticationError,
+    AuthenticationProvider,
+    BrokerAuthentication,
+    CredentialsFailed,
+    Identity,
+    InvalidConfiguration,
+    OAuth2,
+    Secret,
+    open_broker,
+    open_client,
+)
 from tests.canary import CANARY
 
 from .issuer import LocalIssuer, open_issuer
@@ -108,6 +120,56 @@ async def test_a_token_is_kept_until_nine_tenths_of_its_life(
     assert await token(method) == b"token-2"
 
 
+@pytest.mark.parametrize("status", [401, 503])
+async def test_a_token_is_used_to_its_end_while_there_is_no_next_one(
+    issuer: LocalIssuer, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    """The last tenth of its life is there for an issuer that fails for a while."""
+    monkeypatch.setattr("pulsar_trio.security.oauth2.RENEWAL_TIME", 0.2)
+    issuer.tokens(lifetime=1000)
+    good = issuer.answers["/token"]
+    method = by_id(issuer, timeout=0.3)
+    assert await token(method) == b"token-1"
+    issuer.answers["/token"] = lambda form: (status, {})
+    method._issued_at -= 950
+    assert await token(method) == b"token-1"
+    method.discard(Secret("token-1"))
+    await failure(method)
+    issuer.answers["/token"] = good
+    newest = await token(method)
+    issuer.answers["/token"] = lambda form: (status, {})
+    method._issued_at -= 990
+    assert await token(method) == newest
+    method._issued_at -= 11
+    await failure(method)
+
+
+class OnlyLater(AuthenticationProvider):
+    """Accepts each token but the first, as a broker does whose key has changed since."""
+
+    method = "token"
+
+    def authenticate(self, data: bytes, certificate: str | None) -> Identity:
+        if data == b"token-1":
+            raise AuthenticationError("the signature is wrong")
+        return Identity("worker")
+
+
+async def test_a_token_that_a_broker_refuses_is_not_shown_again(issuer: LocalIssuer) -> None:
+    """INV-N10: its life is not over by the issuer's word."""
+    issuer.tokens()
+    authentication = BrokerAuthentication((OnlyLater(),), authorization=False)
+    async with (
+        open_broker(authentication=authentication) as broker,
+        open_client(broker.url, authentication=by_id(issuer)) as client,
+    ):
+        with pytest.raises(AuthenticationError):
+            await client.topics("public/default")
+        async with client.create_producer("demo") as producer:
+            await producer.send(b"x")
+    assert len(issuer.forms) == 2
+
+
 async def test_tasks_that_ask_together_share_one_request(issuer: LocalIssuer) -> None:
     issuer.tokens(lifetime=None)
     issuer.pause = 0.05
@@ -194,6 +256,7 @@ async def test_an_issuer_that_does_not_listen_or_answer(issuer: LocalIssuer) -> 
         ((200, {"token": CANARY}), "has no token"),
         ((200, {"access_token": f"{CANARY} with spaces"}), "has no token"),
         ((200, {"access_token": 1}), "has no token"),
+        ((200, {"access_token": f"{CANARY}\ud800"}), "has no token"),
     ],
 )
 async def test_answers_that_end_the_attempt(
@@ -212,12 +275,40 @@ async def test_metadata_without_a_usable_endpoint(issuer: LocalIssuer, endpoint:
 
 
 @pytest.mark.parametrize(
+    ("endpoint", "words"),
+    [
+        ("http://a..b/token", "http://a..b/token"),
+        (f"http://{'a' * 64}/token", f"{'a' * 64}/token"),
+        ("http://999.1.1.1/token", "http://999.1.1.1/token: InvalidURL"),
+        (f"http://a/{'a' * 5000}", "no usable token_endpoint"),
+    ],
+)
+async def test_an_endpoint_that_no_request_can_go_to(issuer: LocalIssuer, endpoint: str, words: str) -> None:
+    """The library or the resolver refuses the URL by exceptions that are not those of HTTP."""
+    issuer.answers["/.well-known/openid-configuration"] = lambda form: (200, {"token_endpoint": endpoint})
+    assert words in await failure(by_id(issuer, timeout=0.3))
+
+
+async def test_an_answer_is_not_decompressed(issuer: LocalIssuer) -> None:
+    """A few kilobytes could become gigabytes."""
+    issuer.tokens()
+    good = issuer.answers["/.well-known/openid-configuration"]
+    issuer.headers = [("Content-Encoding", "gzip")]
+    issuer.answers["/.well-known/openid-configuration"] = lambda form: (
+        200,
+        gzip.compress(json.dumps(good(form)[1]).encode()),
+    )
+    assert "no JSON object" in await failure(by_id(issuer))
+
+
+@pytest.mark.parametrize(
     ("content", "words"),
     [
         ("{", "no JSON object"),
         ("[]", "no JSON object"),
         ('{"type": "other", "client_secret": "canary-secret"}', "type is not"),
         ('{"client_id": "a"}', "has no client_secret"),
+        ('{"client_id": "a", "client_secret": "canary-secret\\ud800"}', "has no client_secret"),
         ('{"client_id": "a", "client_secret": "canary-secret"}', "names the issuer"),
     ],
 )

@@ -12,7 +12,8 @@ receives them. Two rules hold for every address that a broker names:
 A service URL of http:// counts as plain, and one of https:// as TLS. Redirects over HTTP obey both rules.
 
 Neither rule applies to a broker behind a proxy. The client connects to the proxy, and a proxy names its
-brokers by the scheme that the proxy itself uses (LOOKUP-07).
+brokers by the scheme that the proxy itself uses (LOOKUP-07). Both rules apply behind an SNI proxy, which
+passes TLS and the credentials on to the named host.
 
 All functions are pure; the caller adds the topic or producer to an error's text.
 """
@@ -64,7 +65,7 @@ def check_host(address: Address, service_url: ServiceUrl, broker_hosts: Sequence
 
 def _matches(host: str, pattern: str) -> bool:
     if pattern.startswith("."):
-        return host.endswith(_plain(pattern))
+        return ":" not in host and host.endswith(_plain(pattern))  # the zone of an address is no suffix
     return host == _plain(pattern)
 
 

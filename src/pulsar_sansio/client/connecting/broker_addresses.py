@@ -68,10 +68,11 @@ class BrokerAddresses:
     def route_to(self, url: str, connection: Connection, proxied: bool) -> tuple[Address, Address]:
         """Return the logical and physical address of the broker that was named on `connection`.
 
-        `proxied`: the client reaches the named broker through the connection's proxy (rule LOOKUP-07).
+        `proxied`: the client reaches the named broker through the connection's proxy (rule LOOKUP-07). An
+        SNI proxy is none in this sense: TLS and the credentials go through it to the named host.
         Raises `RemoteProtocolError` for an unusable URL, `BrokerAddressRefused` for a forbidden address.
         """
-        if proxied:
+        if proxied and self._sni_proxy is None:
             _, address = named_broker(url)
             return address, connection.physical
         address = self.cluster_at(url)

@@ -272,7 +272,8 @@ class Connection:
         self._received.clear()
         self.credentials.cleared()
         if not already_gone:
-            self._context.emit(Disconnect(self.link, str(cause)))
+            refused = isinstance(cause, AuthenticationError)
+            self._context.emit(Disconnect(self.link, str(cause), refused))
         services = self._services
         lost = cause
         if not isinstance(cause, ConnectionLost):

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from ...model.errors import PulsarError, RemoteProtocolError, ServerError, broker_error
+from ...model.errors import AuthenticationError, PulsarError, RemoteProtocolError, ServerError, broker_error
 from ...model.http_url import HttpUrl
 
 MAX_REASON = 500
@@ -41,6 +41,11 @@ class HttpAnswer:
     def redirects(self) -> bool:
         """True for a redirect."""
         return self.status in REDIRECTS
+
+    @property
+    def refuses_credentials(self) -> bool:
+        """True when the broker did not accept the credentials of the request."""
+        return self.status == 401 and isinstance(self.refusal(), AuthenticationError)
 
     def json(self) -> Any:
         """Return the value of a successful answer. Raises `RemoteProtocolError`, or the refusal's error."""

@@ -127,6 +127,8 @@ class HttpExchange:
         self.credentials = CredentialExchange(context, self.link, url.address, with_credentials)
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEADERS)
         self._unwritten: list[bytes] = []
+        self._room = 2 * limit + MAX_HEADERS
+        """The bytes that may still come. Chunks are larger than their data, and early answers have no end."""
         self._has_received = False
         self._status = 0
         self._location = ""
@@ -161,7 +163,11 @@ class HttpExchange:
             self.close(RemoteProtocolError(f"{self.physical} sent bytes before the request"))
         elif data:
             self._has_received = True
-            self._parse(data)
+            self._room -= len(data)
+            if self._room < 0:
+                self._refuse_size()
+            else:
+                self._parse(data)
 
     def receive_eof(self) -> None:
         """The peer will send nothing more, which may be the end of the body."""
@@ -249,7 +255,11 @@ class HttpExchange:
                 answer = HttpAnswer(self._url, self._status, self._location, bytes(self._body))
                 refused = None if answer.status == 200 or answer.redirects else answer.refusal()
                 self._report_answer(f"HTTP {answer.status}", refused)
-                self._end("the answer is complete", already_gone=False)
+                self._end(
+                    "the answer is complete",
+                    already_gone=False,
+                    credentials_refused=answer.refuses_credentials,
+                )
                 self._on_answer(answer)
             case h11.InformationalResponse():
                 pass
@@ -270,13 +280,13 @@ class HttpExchange:
             text = f"no connection to {self.physical} within {config.connect_timeout:g} s"
             self.close(TimedOut(text))
 
-    def _end(self, reason: str, *, already_gone: bool) -> None:
+    def _end(self, reason: str, *, already_gone: bool, credentials_refused: bool = False) -> None:
         self._move(HttpExchangeInput.END, Ended())
         self.ready = False
         self._timer.clear()
         self.credentials.cleared()
         if not already_gone:
-            self._context.emit(Disconnect(self.link, reason))
+            self._context.emit(Disconnect(self.link, reason, credentials_refused))
         self._services.links.ended(self, already_gone=already_gone)
 
     def _move(self, event: HttpExchangeInput, following: HttpExchangeState) -> None:

@@ -38,7 +38,8 @@ MAX_BODY_BYTES = 256 * 1024
 """The largest body that makes sense has the properties of a topic: 64 K characters."""
 
 MAX_CONNECTIONS = 200
-"""The broker answers further connections with 503 and closes them."""
+"""The broker answers further connections with 503 and closes them, and those by HTTPS without an answer: a
+client may let the handshake wait."""
 
 MAX_UNSENT_BYTES = 64 * 1024 * 1024
 """The limit for all answers that clients have not read yet. Beyond it the broker answers 503. The stats of
@@ -158,10 +159,10 @@ class AdminListener:
             async with stream:
                 connection = _Connection(stream, self)
                 with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                    if self._connections > MAX_CONNECTIONS:
-                        await connection.refuse(503, "too many connections")
-                    else:
+                    if self._connections <= MAX_CONNECTIONS:
                         await connection.run()
+                    elif not isinstance(stream, trio.SSLStream):
+                        await connection.refuse(503, "too many connections")
         finally:
             self._connections -= 1
 

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from pulsar_trio.broker.admin.messages import Answer, Request
 from pulsar_trio.broker.admin.missing import no_such_path
 from pulsar_trio.broker.admin.routes import Administrator, Table
 from tests.patience import PATIENCE
+from tests.security.certificates import Authority
 from tests.trio.waiting import until
 
 TENANTS = b"/admin/v2/tenants"
@@ -282,6 +284,21 @@ async def test_more_connections_than_there_may_be(
     with trio.fail_after(PATIENCE):
         while (await exchange(admin, b"GET " + TENANTS + HOST + b"\r\n"))[0] != 200:  # noqa: ASYNC110
             await trio.sleep(0.01)
+
+
+async def test_more_connections_by_https_than_there_may_be_end_without_a_handshake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that sends nothing would hold each of them for as long as a request may take."""
+    monkeypatch.setattr(listener, "MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(listener, "REQUEST_TIME", 10 * PATIENCE)
+    async with open_broker(tls=Authority(tmp_path).server(), https_port=0) as broker:
+        port = int((broker.admin_url_tls or "").rpartition(":")[2])
+        held = [await trio.open_tcp_stream("127.0.0.1", port) for _ in range(2)]
+        async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+            assert await ended(stream)
+        for each in held:
+            await each.aclose()
 
 
 async def test_a_storm_of_nonsense_does_not_disturb_a_producer(admin: EmbeddedBroker) -> None:
