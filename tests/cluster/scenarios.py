@@ -1,5 +1,6 @@
-"""The scenarios: how clients reach the cluster, and what happens to it while messages flow."""
+"""The scenarios: every fault through every way to the cluster, while messages flow."""
 
+import logging
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
@@ -27,10 +28,10 @@ RENEWALS = 4
 
 _numbers = count()
 
-Happening = Callable[[RealCluster, Workload], Awaitable[None]]
+Fault = Callable[[RealCluster, Workload], Awaitable[None]]
 
 
-# --- what happens --------------------------------------------------------------------------------------
+# --- faults --------------------------------------------------------------------------------------
 
 
 async def unload(cluster: RealCluster, workload: Workload) -> None:
@@ -81,17 +82,6 @@ async def let_tokens_expire(cluster: RealCluster, workload: Workload) -> None:
     assert cluster.tokens_issued >= before + RENEWALS, "the brokers asked for no new tokens"
 
 
-async def let_tokens_expire_and_kill(cluster: RealCluster, workload: Workload) -> None:
-    await let_tokens_expire(cluster, workload)
-    await kill_one_broker(cluster, workload)
-
-
-async def unload_and_kill(cluster: RealCluster, workload: Workload) -> None:
-    await trio.to_thread.run_sync(cluster.unload_namespace)
-    await workload.flows()
-    await kill_one_broker(cluster, workload)
-
-
 # --- the ways to the cluster ---------------------------------------------------------------------------
 
 
@@ -112,6 +102,9 @@ class Way(NamedTuple):
     taken: Callable[[], bool]
 
 
+MakeWay = Callable[[RealCluster, trio.Nursery], Awaitable[Way]]
+
+
 def _client(url: str, options: dict[str, Any]) -> AbstractAsyncContextManager[Client]:
     return open_client(url, **options)
 
@@ -120,8 +113,33 @@ async def directly(cluster: RealCluster, nursery: trio.Nursery) -> Way:
     return Way(partial(_client, cluster.url, _options(cluster)), lambda: True)
 
 
+class Requests(logging.Handler):
+    """Counts the requests that clients wrote: lookups over HTTP, and those of the binary protocol."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.over_http = 0
+        self.binary = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if " answered: " not in text:
+            self.over_http += "GET /lookup/v2/topic/" in text
+            self.binary += text.endswith((": LOOKUP", ": PARTITIONED_METADATA"))
+
+
 async def by_http_lookup(cluster: RealCluster, nursery: trio.Nursery) -> Way:
-    return Way(partial(_client, cluster.http_url, _options(cluster)), lambda: True)
+    requests = Requests()
+    log = logging.getLogger("pulsar_trio.request")
+    log.addHandler(requests)
+    log.setLevel(logging.DEBUG)
+
+    def taken() -> bool:
+        log.removeHandler(requests)
+        log.setLevel(logging.NOTSET)
+        return requests.over_http > PARTITIONS and requests.binary == 0
+
+    return Way(partial(_client, cluster.http_url, _options(cluster)), taken)
 
 
 async def through_the_relay(cluster: RealCluster, nursery: trio.Nursery) -> Way:
@@ -143,24 +161,44 @@ async def by_server_name(cluster: RealCluster, nursery: trio.Nursery) -> Way:
 
 # --- the table -----------------------------------------------------------------------------------------
 
+EXPIRE = "tokens expire"
+
+FAULTS: dict[str, Fault] = {
+    "bundles are unloaded": unload,
+    "both brokers are killed, one after the other": kill_brokers,
+    "a rolling restart": restart_in_turn,
+    "the bookie is away": take_the_bookie_away,
+    "the metadata store is away": take_the_metadata_store_away,
+    "the broker of a partition is killed": kill_one_broker,
+    EXPIRE: let_tokens_expire,
+}
+
+WAYS: dict[str, MakeWay] = {
+    "directly": directly,
+    "through a relay": through_the_relay,
+    "by lookups over HTTP": by_http_lookup,
+    "routed by server name": by_server_name,
+}
+
 
 @dataclass(frozen=True)
 class Scenario:
-    """`plain`, `secure`: the clusters that it runs in. `short`: it belongs to the short form, too."""
+    """One way to a cluster, and the faults that happen to it one after the other."""
 
-    name: str
-    happen: Happening
-    way: Callable[[RealCluster, trio.Nursery], Awaitable[Way]] = directly
-    plain: bool = True
-    secure: bool = True
-    short: bool = False
+    way: str
+    faults: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.way}: {', '.join(self.faults)}"
 
     async def run(self, cluster: RealCluster) -> Verdict:
         topic = f"persistent://{NAMESPACE}/scenario-{next(_numbers)}"
         await _create(cluster, topic)
         async with trio.open_nursery() as nursery:
-            way = await self.way(cluster, nursery)
-            verdict = await Workload(topic, way.open_client).run(partial(self.happen, cluster))
+            way = await WAYS[self.way](cluster, nursery)
+            faults = {name: partial(FAULTS[name], cluster) for name in self.faults}
+            verdict = await Workload(topic, way.open_client).run(faults)
             assert way.taken(), "the connections came another way"
             nursery.cancel_scope.cancel()
         return verdict
@@ -179,18 +217,15 @@ async def _create(cluster: RealCluster, topic: str) -> None:
             await trio.sleep(0.5)
 
 
-SCENARIOS = (
-    Scenario("bundles are unloaded", unload),
-    Scenario("both brokers are killed, one after the other", kill_brokers),
-    Scenario("the bookie is away", take_the_bookie_away),
-    Scenario("a rolling restart", restart_in_turn),
-    Scenario("the metadata store is away", take_the_metadata_store_away),
-    Scenario("through a relay; unload, kill", unload_and_kill, through_the_relay),
-    Scenario("by lookups over HTTP; unload, kill", unload_and_kill, by_http_lookup),
-    Scenario("routed by server name; unload, kill", unload_and_kill, by_server_name, plain=False),
-    Scenario("tokens expire, then a kill", let_tokens_expire_and_kill, plain=False, short=True),
-    Scenario("through a relay; unload", unload, through_the_relay, plain=False, short=True),
-    Scenario(
-        "routed by server name; tokens expire", let_tokens_expire, by_server_name, plain=False, short=True
-    ),
+def scenarios(*, secure: bool) -> list[Scenario]:
+    """Return every fault through every way. Only TLS has server names, and only it protects tokens."""
+    faults = tuple(name for name in FAULTS if secure or name != EXPIRE)
+    return [Scenario(way, faults) for way in WAYS if secure or WAYS[way] is not by_server_name]
+
+
+SHORT = (
+    Scenario("directly", (EXPIRE, "the broker of a partition is killed")),
+    Scenario("through a relay", ("bundles are unloaded",)),
+    Scenario("routed by server name", (EXPIRE,)),
 )
+"""The scenarios of the short form, with TLS and tokens."""

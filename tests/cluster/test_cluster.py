@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.real_cluster import RealCluster
-from tests.cluster.scenarios import SCENARIOS, Scenario
+from tests.cluster.scenarios import SHORT, Scenario, scenarios
 
 pytestmark = pytest.mark.cluster
 
@@ -22,24 +22,24 @@ def secure() -> Iterator[RealCluster]:
         yield cluster
 
 
-def scenarios(*, secure: bool) -> list[object]:
-    """Return the parameters for one of the clusters; those beyond the short form are marked."""
-    return [
-        pytest.param(each, id=each.name, marks=[] if each.short and secure else [pytest.mark.long])
-        for each in SCENARIOS
-        if (each.secure if secure else each.plain)
-    ]
+async def check(cluster: RealCluster, scenario: Scenario) -> None:
+    verdict = await scenario.run(cluster)
+    print(scenario.name, verdict)
+    assert verdict.holds, verdict
 
 
-@pytest.mark.parametrize("scenario", scenarios(secure=False))
+@pytest.mark.long
+@pytest.mark.parametrize("scenario", scenarios(secure=False), ids=lambda each: each.way)
 async def test_a_plain_cluster(plain: RealCluster, scenario: Scenario) -> None:
-    verdict = await scenario.run(plain)
-    print(scenario.name, verdict)
-    assert verdict.holds, verdict
+    await check(plain, scenario)
 
 
-@pytest.mark.parametrize("scenario", scenarios(secure=True))
+@pytest.mark.long
+@pytest.mark.parametrize("scenario", scenarios(secure=True), ids=lambda each: each.way)
 async def test_tls_tokens_and_permissions(secure: RealCluster, scenario: Scenario) -> None:
-    verdict = await scenario.run(secure)
-    print(scenario.name, verdict)
-    assert verdict.holds, verdict
+    await check(secure, scenario)
+
+
+@pytest.mark.parametrize("scenario", SHORT, ids=lambda each: each.name)
+async def test_some_of_them(secure: RealCluster, scenario: Scenario) -> None:
+    await check(secure, scenario)

@@ -1,6 +1,8 @@
 """The verdict of a scenario sees what it is there for: lost, reordered and repeated messages."""
 
 import pytest
+import trio
+import trio.testing
 
 from tests.cluster.workload import Book, Verdict
 
@@ -38,5 +40,21 @@ async def test_keys_have_orders_of_their_own() -> None:
     [(10, 0, 0, True), (0, 0, 0, False), (10, 1, 0, False), (10, 0, 1, False)],
 )
 def test_what_holds(confirmed: int, lost: int, reordered: int, holds: bool) -> None:
-    verdict = Verdict(confirmed, {"shared": lost}, {"failover": reordered}, {"shared": 3}, 1.0)
+    verdict = Verdict(confirmed, {"shared": lost}, {"failover": reordered}, {})
     assert verdict.holds is holds
+
+
+async def test_pauses_are_those_of_new_messages_since_the_fault_began(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    book = Book("shared")
+    for value, after in ((b"a:0", 1.0), (b"b:0", 7.0), (b"a:1", 1.0)):
+        await trio.sleep(after)
+        book.note(value)
+    assert (book.longest, book.longest_of_a_key) == (7.0, 8.0)
+    book.begin()
+    for value, after in ((b"b:0", 2.0), (b"b:1", 1.0), (b"a:2", 1.0)):
+        await trio.sleep(after)
+        book.note(value)
+    assert book.again == 1
+    assert (book.longest, book.longest_of_a_key) == (3.0, 4.0)

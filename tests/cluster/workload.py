@@ -1,9 +1,8 @@
-"""`Workload`: producers and consumers that run while something happens to the cluster, and the verdict."""
+"""`Workload`: producers and consumers that run while faults befall the cluster, and the verdict."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
-from typing import Any
 
 import trio
 
@@ -21,7 +20,7 @@ CONSUMERS = 2
 """Consumers of each kind, on a subscription of its own."""
 
 STEADY = 2.0
-"""Seconds that messages flow undisturbed before and after what happens."""
+"""Seconds that messages flow undisturbed before and after each fault."""
 
 PATIENCE = 240.0
 """Seconds until messages flow again, or all that was confirmed has arrived."""
@@ -43,8 +42,17 @@ class Book:
     reordered: int = 0
     """First deliveries behind a later message of their key."""
     longest: float = 0.0
-    """The longest time between two first deliveries, in seconds."""
+    """The longest time between two first deliveries since `begin`, in seconds."""
+    longest_of_a_key: float = 0.0
+    """The longest time between two first deliveries of one key since `begin`, in seconds."""
     last: float = 0.0
+    last_of: dict[str, float] = field(default_factory=dict)
+    """Key -> the time of its last first delivery."""
+
+    def begin(self) -> None:
+        """Count redeliveries and pauses anew."""
+        self.again = 0
+        self.longest = self.longest_of_a_key = 0.0
 
     def note(self, value: bytes) -> None:
         key, _, text = value.decode().partition(":")
@@ -63,7 +71,8 @@ class Book:
         now = trio.current_time()
         if self.last:
             self.longest = max(self.longest, now - self.last)
-        self.last = now
+        self.longest_of_a_key = max(self.longest_of_a_key, now - self.last_of.get(key, now))
+        self.last = self.last_of[key] = now
 
     def lacks(self, confirmed: dict[str, int]) -> int:
         """Return how many of the confirmed messages were never delivered; key -> the last number."""
@@ -75,6 +84,18 @@ class Book:
 
 
 @dataclass(frozen=True)
+class Effect:
+    """What one fault did to the subscriptions, by their kind."""
+
+    again: dict[str, int]
+    """Deliveries of messages that had been delivered before."""
+    pause: dict[str, float]
+    """The longest time without a new message, in seconds."""
+    pause_of_a_key: dict[str, float]
+    """The longest time without a new message of one key, in seconds."""
+
+
+@dataclass(frozen=True)
 class Verdict:
     """The fate of the messages of one scenario."""
 
@@ -83,10 +104,8 @@ class Verdict:
     """Kind -> confirmed messages that never arrived."""
     reordered: dict[str, int]
     """Kind -> first deliveries out of the order of their key, where the kind has an order."""
-    again: dict[str, int]
-    """Kind -> deliveries of what had been delivered before."""
-    longest: float
-    """The longest time without a new message on any subscription, in seconds."""
+    effects: dict[str, Effect]
+    """By the names of the faults."""
 
     @property
     def holds(self) -> bool:
@@ -107,8 +126,9 @@ class Workload:
         self._stopping = False
         self.books = {kind: Book(kind) for kind in KINDS}
 
-    async def run(self, happen: Callable[["Workload"], Any]) -> Verdict:
-        """Start all, call `await happen(workload)` while messages flow, let all arrive, and judge."""
+    async def run(self, faults: Mapping[str, Callable[["Workload"], Awaitable[None]]]) -> Verdict:
+        """Start all, let one fault after the other happen while messages flow, let all arrive, and judge."""
+        effects: dict[str, Effect] = {}
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(self._open_client())
             sending = await stack.enter_async_context(self._open_client())
@@ -120,9 +140,13 @@ class Workload:
                     producing.start_soon(self._produce, sending, number)
                 await self.flows()
                 await trio.sleep(STEADY)
-                await happen(self)
-                await self.flows()
-                await trio.sleep(STEADY)
+                for name, happen in faults.items():
+                    for book in self.books.values():
+                        book.begin()
+                    await happen(self)
+                    await self.flows()
+                    await trio.sleep(STEADY)
+                    effects[name] = self._effect()
                 self._stopping = True
             with trio.move_on_after(PATIENCE):
                 await until(lambda: self._all_arrived(self._confirmed))
@@ -132,8 +156,15 @@ class Workload:
             sum(last + 1 for last in self._confirmed.values()),
             {kind: book.lacks(self._confirmed) for kind, book in self.books.items()},
             {book.kind: book.reordered for book in ordered},
-            {kind: book.again for kind, book in self.books.items()},
-            max(book.longest for book in self.books.values()),
+            effects,
+        )
+
+    def _effect(self) -> Effect:
+        books = self.books
+        return Effect(
+            {kind: book.again for kind, book in books.items()},
+            {kind: book.longest for kind, book in books.items()},
+            {kind: book.longest_of_a_key for kind, book in books.items()},
         )
 
     async def flows(self) -> None:
