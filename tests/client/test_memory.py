@@ -56,6 +56,7 @@ def test_the_limit_is_a_number_of_bytes_or_none(wrong: Any) -> None:
 
 @pytest.mark.parametrize("batching", [None, BATCHING, BatchingPolicy(max_delay=0.01, by_key=True)])
 def test_payloads_count_until_their_tickets_are_settled(batching: BatchingPolicy | None) -> None:
+    """Rule PROD-59."""
     one = sender(100, batching=batching)
     client, script = one.script.client, one.script
     for _ in range(10):

@@ -28,7 +28,7 @@ def test_messages_and_bytes_are_counted_when_written_and_again_when_sent_again()
 
 
 def test_every_message_is_confirmed_failed_or_pending_once() -> None:
-    """A message that times out counts as failed once (STATS-04)."""
+    """A message that times out counts as failed once (STATS-04). Rule STATS-05."""
     sender = Sender(spec=ProducerSpec(topic="demo", batching=None, send_timeout=1.0))
     for _ in range(5):
         sender.send(b"12")

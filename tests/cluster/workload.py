@@ -85,7 +85,7 @@ class Book:
 
 @dataclass(frozen=True)
 class Effect:
-    """What one fault did to the subscriptions, by their kind."""
+    """The consequences of one fault for the subscriptions, by their kind."""
 
     again: dict[str, int]
     """Deliveries of messages that had been delivered before."""

@@ -19,7 +19,7 @@ def waits(backoff: Backoff, count: int, now: int = 0) -> list[int]:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_waits_double_up_to_the_maximum_within_five_per_cent(seed: int) -> None:
-    """Rule GAP-05."""
+    """Rule GAP-05. Rule HAND-07."""
     found = waits(Backoff(100 * MS, 60_000 * MS, Rng(seed)), 14)
     expected = [min(100 * 2**step, 60_000) * MS for step in range(14)]
     for wait, middle in zip(found, expected, strict=True):

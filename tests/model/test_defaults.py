@@ -108,6 +108,7 @@ DEFAULTS: list[tuple[Any, str, object]] = [
 
 @pytest.mark.parametrize(("made", "option", "default"), DEFAULTS)
 def test_a_default(made: Any, option: str, default: object) -> None:
+    """Rule GAP-38."""
     assert getattr(made, option) == default
 
 

@@ -36,7 +36,7 @@ NOT_RETRYABLE = {
 
 @pytest.mark.parametrize("code", ServerError)
 def test_every_code_has_its_error(code: ServerError) -> None:
-    """Rules WIRE-19 and ERR-15."""
+    """Rules WIRE-19 and ERR-15. Rule HAND-14."""
     error = broker_error(code, "the broker's words")
     assert error.code == code
     assert error.text == "the broker's words"

@@ -100,6 +100,7 @@ class TestBatched:
         assert [message.sequence_id for message in messages] == [100, 101]
 
     def test_a_batch_of_one_is_a_batch(self) -> None:
+        """Rule MSG-10."""
         (only,) = batched((b"one", {"sequence_id": 100}))
         assert only.message_id == MessageId(7, 3, 2, 0)
 

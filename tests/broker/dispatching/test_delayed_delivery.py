@@ -38,6 +38,7 @@ def subscription(world: World) -> Any:
 
 @both
 def test_a_message_comes_at_its_time_and_others_before_it(kind: SubType) -> None:
+    """Rule DELAY-01."""
     world, producing, consuming = world_with(kind)
     publish(world, producing, b"later", 5)
     producing.publish(b"now", 1)

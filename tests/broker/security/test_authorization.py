@@ -124,6 +124,7 @@ REQUESTS: dict[Callable[[Peer], str], tuple[set[str], str]] = {
 def test_a_permission_on_the_namespace(
     world: World, request_: Callable[[Peer], str], action: str | None
 ) -> None:
+    """Rule TENANT-03."""
     if action is not None:
         grant(world, NAMESPACE, "ada", action)
     enough, text = REQUESTS[request_]
@@ -161,6 +162,7 @@ def test_a_permission_on_a_topic_is_for_it_and_its_partitions(world: World) -> N
 
 
 def test_a_subscription_may_be_for_some_roles_only(world: World) -> None:
+    """Rule BROKER-02."""
     for role in ("ada", "bob"):
         grant(world, NAMESPACE, role, "consume")
     world.broker.administration.grant_subscription(0, NAMESPACE, {"s": ["bob", "eve"]})

@@ -84,6 +84,7 @@ def test_unknown_consumers_get_no_answer() -> None:
 
 
 def test_too_many_permits() -> None:
+    """Rule BROKER-26."""
     _, peer = topic_with()
     peer.subscribe(permits=2**31 - 1)
     peer.flow(1)

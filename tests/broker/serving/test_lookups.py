@@ -30,6 +30,7 @@ def partitions(peer: Peer, topic: str, **fields: Any) -> Any:
 
 
 def test_a_lookup_leads_here() -> None:
+    """Rule WIRE-02."""
     answer = lookup(World(BrokerConfig(service_url="pulsar://h:1")).connect(), TOPIC)
     assert answer.response == Lookup.Connect
     assert answer.authoritative

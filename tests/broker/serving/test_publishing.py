@@ -166,7 +166,7 @@ def test_a_producer_that_goes_leaves_its_messages() -> None:
 
 
 def test_a_repeated_message_is_confirmed_and_not_stored() -> None:
-    """Rule GAP-36."""
+    """Rule GAP-36. Rule BROKER-38."""
     world, peer = producing(deduplication=True)
     for sequence in (0, 1, 0):
         peer.publish(b"m", sequence)

@@ -28,6 +28,7 @@ def with_topics() -> Peer:
 
 
 def test_topics_of_a_namespace() -> None:
+    """Rule PATTERN-01."""
     base = "persistent://public/default/"
     persistent = [f"{base}one", f"{base}parted-partition-0", f"{base}parted-partition-1", f"{base}two"]
     volatile = ["non-persistent://public/default/volatile"]
@@ -42,6 +43,7 @@ def test_topics_of_a_namespace() -> None:
 
 
 def test_an_unchanged_list_is_not_sent_again() -> None:
+    """Rule WIRE-04."""
     peer = with_topics()
     answer = listed(peer, topics_hash=listed(peer).topics_hash)
     assert not answer.changed

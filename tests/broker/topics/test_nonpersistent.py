@@ -50,6 +50,7 @@ def test_no_permits_no_message() -> None:
 
 
 def test_nothing_is_stored() -> None:
+    """Rule TOPIC-06."""
     world, producing, _ = world_with()
     producing.publish(b"x")
     later = world.connect()

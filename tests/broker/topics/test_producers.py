@@ -163,6 +163,7 @@ def test_exclusive() -> None:
 
 
 def test_exclusive_among_shared_ones() -> None:
+    """Rule BROKER-34."""
     peer = World().connect()
     assert not mode(peer, proto.Shared, 0).HasField("topic_epoch")
     refused(peer, EXCLUSIVE, 1, "ProducerFenced")

@@ -56,7 +56,7 @@ def backlog(world: World, subscription: str = "s") -> Any:
 
 @blocking
 def test_newcomers_are_refused_at_once(policy: str, code: str) -> None:
-    """The code and the text were seen on a Pulsar 4.0.7. Rules STORE-35 and CFG-509."""
+    """The code and the text were seen on a Pulsar 4.0.7. Rules STORE-35 and CFG-509. Rule BROKER-44."""
     world, _, _ = world_with_backlog()
     limit_size(world, policy)
     peer = world.connect()
@@ -68,7 +68,7 @@ def test_newcomers_are_refused_at_once(policy: str, code: str) -> None:
 @blocking
 def test_those_there_are_sent_away_at_the_next_look(policy: str, code: str) -> None:
     """CLOSE_PRODUCER is sent, and later messages of the producers are ignored. Rules STORE-36 and
-    STORE-38."""
+    STORE-38. Rule STORE-34."""
     world, producing, _ = world_with_backlog()
     limit_size(world, policy)
     producing.publish(b"taken", 20)

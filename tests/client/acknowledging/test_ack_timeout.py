@@ -135,6 +135,7 @@ class TestWhen:
 
 class TestWhat:
     def test_only_what_is_not_judged(self) -> None:
+        """Rule ACK-07."""
         s = started(acknowledgement_group_time=0.0, negative_acknowledgement_delay=60.0)
         for entry in range(4):
             s.message(entry)

@@ -59,7 +59,7 @@ class TestNegativeAcknowledgements:
 @pytest.mark.parametrize("kind", [SHARED, SubscriptionType.KEY_SHARED])
 class TestSingleEntries:
     def test_after_the_delay_in_one_request(self, kind: SubscriptionType) -> None:
-        """Rule TIMER-13."""
+        """Rule TIMER-13. Rule NACK-01."""
         s = started(kind)
         for entry in range(3):
             s.message(entry)
@@ -157,6 +157,7 @@ class TestSingleEntries:
             assert positions(request) == [(1, count)]
 
     def test_the_shorter_delays_come_first(self, kind: SubscriptionType) -> None:
+        """Rule NACK-02."""
         s = started(kind, negative_acknowledgement_backoff=RedeliveryBackoff(1.0, 4.0, 2.0))
         s.message(0, redelivery_count=2)
         s.message(1, redelivery_count=0)

@@ -45,6 +45,7 @@ def test_the_view_of_the_places_stays_the_same() -> None:
 
 @given(STEPS)
 def test_as_a_plain_dict_would(steps: list[tuple[str, tuple[int, int], int]]) -> None:
+    """Rule UNACK-06."""
     due = RedeliverySchedule()
     model: dict[tuple[int, int], int] = {}
     for step, position, when in steps:

@@ -32,6 +32,7 @@ class Asker:
 
 
 def test_every_request_has_its_own_id_and_is_answered_by_it() -> None:
+    """Rule CONN-06."""
     asker = Asker()
     first, second = asker.ask(), asker.ask()
     assert second == first + 1

@@ -23,6 +23,7 @@ def counted(s: ConsumerScript) -> ConsumerStatistics:
 
 @pytest.mark.parametrize("received", range(8))
 def test_every_message_that_is_delivered_counts_once(received: int) -> None:
+    """Rule STATS-03."""
     s = started()
     s.batch(0, 4)
     s.message(1)

@@ -55,7 +55,7 @@ def reading(start: Any = EARLIEST, **spec: Any) -> ReaderScript:
 
 class TestSubscribe:
     def test_as_the_java_client_does(self) -> None:
-        """Seen: java-reader. Rules READER-02 and GAP-16."""
+        """Seen: java-reader. Rules READER-02 and GAP-16. Rule READER-01."""
         s = ReaderScript(EARLIEST)
         subscribe = s.accept()
         assert subscribe.subscription.startswith("reader-")
@@ -220,6 +220,7 @@ def test_of_part_of_the_keys() -> None:
 
 class TestAcknowledging:
     def test_what_was_read_now_and_then(self) -> None:
+        """Rule READER-06."""
         s = reading()
         for entry in range(4):
             s.message(entry)
@@ -269,6 +270,7 @@ class TestAcknowledging:
 
 class TestReconnect:
     def test_what_was_read_is_not_read_again(self) -> None:
+        """Rule READER-03."""
         s = reading()
         s.batch(0, 4)
         assert [s.receive().data for _ in range(2)] == [b"0.0", b"0.1"]

@@ -32,6 +32,7 @@ def told(s: ConsumerScript) -> list[int]:
 
 
 def test_so_many_messages_are_enough() -> None:
+    """Rule CONS-41."""
     s = started(3)
     request = ask(s)
     s.message(0)

@@ -100,7 +100,7 @@ def test_messages_of_another_topic_are_acknowledged_by_no_consumer() -> None:
 def test_all_at_once_is_the_same_as_one_after_the_other(
     sizes: list[int], limits: list[int], bits: int, kind: SubscriptionType, index_acknowledgement: bool
 ) -> None:
-    """The broker gets equal permits for all shapes of items and all limits of `take`."""
+    """The broker gets equal permits for all shapes of items and all limits of `take`. Rule ACK-22."""
     told = []
     for together in (True, False):
         s = started(subscription_type=kind, batch_index_acknowledgement=index_acknowledgement)

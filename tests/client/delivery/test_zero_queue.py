@@ -19,7 +19,7 @@ def granted(s: ConsumerScript) -> list[int]:
 
 
 def test_nothing_is_asked_for_before_somebody_wants_it() -> None:
-    """Rule FLOW-03."""
+    """Rule FLOW-03. Rule FLOW-13."""
     s = started()
     assert granted(s) == []
     for entry in range(3):
@@ -49,7 +49,7 @@ def test_what_was_wanted_and_is_not_any_more_waits() -> None:
 
 
 def test_a_batch_comes_as_a_whole_and_the_next_wish_pays_for_it() -> None:
-    """CONS-37: where the Java client closes the consumer."""
+    """CONS-37: where the Java client closes the consumer. Rule GAP-13."""
     s = started()
     s.receive()
     s.batch(0, 3)

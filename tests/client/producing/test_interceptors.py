@@ -111,6 +111,7 @@ def test_it_hears_before_the_application_does() -> None:
     [None, BatchingPolicy(max_messages=3, max_delay=0.01), BatchingPolicy(max_messages=9, by_key=True)],
 )
 def test_every_message_has_one_outcome_whatever_it_is_sent_in(batching: BatchingPolicy | None) -> None:
+    """Rule PROD-30."""
     book = Book()
     producer = sender(book, batching=batching)
     script, client = producer.script, producer.script.client

@@ -13,6 +13,7 @@ from pulsar_sansio.model.message_id import MessageId
     st.integers(-1, 2),
 )
 def test_like_the_list_of_all_ids(entries: list[tuple[int, int, int]], partition: int) -> None:
+    """Rule BATCH-12."""
     ids = ReceiptIds(partition)
     expected: list[MessageId] = []
     for ledger_id, entry_id, count in entries:

@@ -41,6 +41,7 @@ def run(python: str, hash_seed: str, path: str = SOURCES) -> "subprocess.Complet
 
 @pytest.mark.slow
 def test_processes_and_hash_seeds_do_not_matter() -> None:
+    """Rule INV-D1."""
     here = hashes_here()
     for hash_seed in ("0", "1", "4294967295"):
         done = run(sys.executable, hash_seed)

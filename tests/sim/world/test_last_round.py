@@ -58,7 +58,7 @@ def _failed_once(_compaction: Compaction) -> dict[str, int]:
 def test_what_does_not_agree_is_named(
     monkeypatch: pytest.MonkeyPatch, owner: type, name: str, wrong: Callable[..., Any], text: str
 ) -> None:
-    """Wrong numbers, and positions that are not written."""
+    """Wrong numbers, and positions that are not written. Rule INV-A1."""
     monkeypatch.setattr(owner, name, wrong)
     found = broken_by("consume-shared: order of time")
     assert found.startswith("INV-A1")

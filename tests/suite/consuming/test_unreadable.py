@@ -77,7 +77,8 @@ UNREADABLE = {
 async def test_what_cannot_be_read_does_not_block_other_messages(
     broker: BrokerUnderTest, client: Client, topic: str, what: str, kind: Kind
 ) -> None:
-    """More of it than the queue is large, so the flow would stand if its permits did not come back."""
+    """More of it than the queue is large, so the flow would stand if its permits did not come back.
+    Rule CONS-35."""
     bad, good = UNREADABLE[what], (entry(b"good"), 1)
     async with client.subscribe(topic, "sub", kind=kind, receiver_queue_size=3) as consumer:
         await send_by_hand(broker, topic, [bad, good, *[bad] * 8, good])

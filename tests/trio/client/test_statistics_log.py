@@ -14,7 +14,7 @@ from pulsar_trio import open_broker, open_client
 async def test_each_producer_and_consumer_has_a_line_with_its_rates(
     autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rule TIMER-12."""
+    """Rule TIMER-12. Rule STATS-01."""
     caplog.set_level(logging.INFO, "pulsar_trio")
     async with open_broker() as broker, open_client(broker.url, statistics_interval=10) as client:
         async with client.subscribe("t", "s") as consumer, client.create_producer("t") as producer:

@@ -22,7 +22,7 @@ from tests.broker.topics.compaction.compacting import (
 
 class TestWhatStays:
     def test_the_last_message_of_every_key(self) -> None:
-        """Seen: java-compaction."""
+        """Seen: java-compaction. Rule COMPACT-01."""
         world, producing = world_with()
         for number in range(6):
             publish(producing, f"k{number % 2}", b"v%d" % number)
