@@ -422,9 +422,9 @@ class Subscribed:
         self.handle = handle
         self.over: PulsarError | None = None
         self._subscribed = False
-        link.listen(handle, self._hear)
+        link.listen(handle, self._on_output)
 
-    def _hear(self, output: outputs.Output) -> None:
+    def _on_output(self, output: outputs.Output) -> None:
         match output:
             case outputs.ConsumerReady():
                 self._subscribed = True

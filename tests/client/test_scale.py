@@ -99,7 +99,7 @@ def test_a_handle_that_returns_keeps_its_place_and_a_closed_one_has_none() -> No
     for _ in range(1000):  # stale entries of the heap are not kept
         limit.wait(4, 9, tell[3])
         limit.detach(4)
-    assert len(limit._untold) < 300
+    assert len(limit._to_notify) < 300
     assert limit.take(1, 6, tell[1])
     limit.release(1)
     assert told == ["1", "1", "3"]

@@ -144,7 +144,7 @@ class Stage:
 
     # --- the application's calls ---
 
-    def _told(self, *kinds: type, **fields: Any) -> Any:
+    def _take_output(self, *kinds: type, **fields: Any) -> Any:
         for output in self.said:
             if isinstance(output, kinds) and all(
                 getattr(output, name) == value for name, value in fields.items()
@@ -175,8 +175,8 @@ class Stage:
         handle = self.client.open_table_view(self.now, TableViewSpec(topic))
         told = self.until(
             lambda: (
-                self._told(outputs.TableViewReady, view=handle)
-                or self._told(outputs.TableViewFailed, view=handle)
+                self._take_output(outputs.TableViewReady, view=handle)
+                or self._take_output(outputs.TableViewFailed, view=handle)
             )
         )
         if isinstance(told, outputs.TableViewFailed):
@@ -186,8 +186,8 @@ class Stage:
     def _subscribed(self, handle: int) -> "PlayedConsumer":
         told = self.until(
             lambda: (
-                self._told(outputs.ConsumerReady, consumer=handle)
-                or self._told(outputs.ConsumerFailed, consumer=handle)
+                self._take_output(outputs.ConsumerReady, consumer=handle)
+                or self._take_output(outputs.ConsumerFailed, consumer=handle)
             )
         )
         if isinstance(told, outputs.ConsumerFailed):
@@ -197,8 +197,8 @@ class Stage:
     def request(self, request: int) -> Any:
         told = self.until(
             lambda: (
-                self._told(outputs.RequestDone, request=request)
-                or self._told(outputs.RequestFailed, request=request)
+                self._take_output(outputs.RequestDone, request=request)
+                or self._take_output(outputs.RequestFailed, request=request)
             )
         )
         if isinstance(told, outputs.RequestFailed):
@@ -221,8 +221,8 @@ class PlayedProducer:
         stage = self.stage
         told = stage.until(
             lambda: (
-                stage._told(outputs.ProducerReady, producer=self.handle)
-                or stage._told(outputs.ProducerFailed, producer=self.handle)
+                stage._take_output(outputs.ProducerReady, producer=self.handle)
+                or stage._take_output(outputs.ProducerFailed, producer=self.handle)
             )
         )
         if isinstance(told, outputs.ProducerFailed):
@@ -245,7 +245,9 @@ class PlayedProducer:
 
     def _look(self, ticket: int) -> MessageId | PulsarError | None:
         stage = self.stage
-        while (told := stage._told(outputs.Receipts, outputs.SendFailed, producer=self.handle)) is not None:
+        while (
+            told := stage._take_output(outputs.Receipts, outputs.SendFailed, producer=self.handle)
+        ) is not None:
             if isinstance(told, outputs.Receipts):
                 self._settled.update(enumerate(told.message_ids, told.first))
             else:

@@ -29,11 +29,11 @@ class Sender:
         if self._producer is None:
             spec = ProducerSpec(self._topic, **self._options)
             self._producer = self._link.client.open_producer(time.monotonic_ns(), spec)
-            self._link.listen(self._producer, self._hear)
+            self._link.listen(self._producer, self._on_output)
             self._link.wait(lambda: self._ready or None, 30.0, "a producer")
         return self._producer
 
-    def _hear(self, output: outputs.Output) -> None:
+    def _on_output(self, output: outputs.Output) -> None:
         match output:
             case outputs.ProducerReady():
                 self._ready = True

@@ -60,21 +60,21 @@ def payload_sizes(messages: Sequence[bytes | OutgoingMessage]) -> list[int]:
 class Waiting:
     """A producer in the line."""
 
-    __slots__ = ("need", "position", "tell", "told")
+    __slots__ = ("need", "notified", "notify", "position")
 
     def __init__(self, position: int) -> None:
         self.position = position
         self.need = 0
         """The bytes that the producer did not get."""
-        self.tell: Callable[[], None] | None = None
-        self.told = True
+        self.notify: Callable[[], None] | None = None
+        self.notified = True
         """The producer knows that there is room, and has not come back yet."""
 
 
 class MemoryLimit:
     """The limit of one client. `limit`: bytes; None for no limit. Producers are known by their handles."""
 
-    __slots__ = ("_borrowers", "_line", "_positions", "_untold", "blocked", "free", "limit", "turn")
+    __slots__ = ("_borrowers", "_line", "_positions", "_to_notify", "blocked", "free", "limit", "turn")
 
     def __init__(self, limit: int | None) -> None:
         self.limit = UNLIMITED if limit is None else limit
@@ -86,7 +86,7 @@ class MemoryLimit:
         """The handle of the producer that takes several messages in a row, and keeps its position."""
         self._line: dict[int, Waiting] = {}
         self._positions = count().__next__
-        self._untold: list[tuple[int, Waiting]] = []
+        self._to_notify: list[tuple[int, Waiting]] = []
         """A heap of (position, producer): those to be told of room, and stale entries of others."""
         self._borrowers: dict[Borrower, None] = {}
 
@@ -97,15 +97,16 @@ class MemoryLimit:
 
     # --- taking ---
 
-    def take(self, handle: int, size: int, tell: Callable[[], None]) -> bool:
-        """Take `size` bytes. Return False when there is no room: the producer is in the line then, and `tell`
-        is called when there is room."""
+    def take(self, handle: int, size: int, notify: Callable[[], None]) -> bool:
+        """Take `size` bytes. Return False when there is no room: the producer is in the line then.
+
+        `notify` is called when there is room."""
         if (self.blocked and not self._is_first(handle)) or not self._has_room(size):
-            self.wait(handle, size, tell)
+            self.wait(handle, size, notify)
             return False
         self.free -= size
         waiting = self._line.get(handle)
-        if waiting is not None and waiting.told:  # otherwise it still waits for room
+        if waiting is not None and waiting.notified:  # otherwise it still waits for room
             del self._line[handle]
         return True
 
@@ -126,32 +127,32 @@ class MemoryLimit:
         self._call_back()
         return size <= self.free or self.free == self.limit
 
-    def wait(self, handle: int, size: int, tell: Callable[[], None]) -> None:
+    def wait(self, handle: int, size: int, notify: Callable[[], None]) -> None:
         """Put a producer into the line for `size` bytes, or keep its position there."""
         waiting = self._line.get(handle)
         if waiting is None:
             waiting = self._line[handle] = Waiting(self._positions())
-        if waiting.told:
-            waiting.told = False
-            heappush(self._untold, (waiting.position, waiting))
-        waiting.need, waiting.tell = size, tell
+        if waiting.notified:
+            waiting.notified = False
+            heappush(self._to_notify, (waiting.position, waiting))
+        waiting.need, waiting.notify = size, notify
         self.blocked = True
 
-    def pass_on(self, handle: int, tell: Callable[[], None]) -> None:
-        """Another machine has replaced a waiting producer: call `tell` for it from now on."""
+    def pass_on(self, handle: int, notify: Callable[[], None]) -> None:
+        """Another machine has replaced a waiting producer: call `notify` for it from now on."""
         waiting = self._line.get(handle)
         if waiting is not None:
-            waiting.tell = tell
+            waiting.notify = notify
 
-    def detach(self, handle: int, tell: Callable[[], None] | None = None) -> None:
-        """Take a producer from the line; with `tell`, only if `tell` is the callable that would be called."""
+    def detach(self, handle: int, notify: Callable[[], None] | None = None) -> None:
+        """Take a producer from the line; with `notify`, only if that callable would be called."""
         waiting = self._line.get(handle)
-        if waiting is not None and tell in (None, waiting.tell):
+        if waiting is not None and notify in (None, waiting.notify):
             del self._line[handle]
-            waiting.told = True
-            if len(self._untold) > MAX_OVER + 2 * len(self._line):
-                self._untold = sorted(each for each in self._untold if not each[1].told)
-            self.tell()
+            waiting.notified = True
+            if len(self._to_notify) > MAX_OVER + 2 * len(self._line):
+                self._to_notify = sorted(each for each in self._to_notify if not each[1].notified)
+            self.notify()
 
     # --- releasing ---
 
@@ -159,34 +160,34 @@ class MemoryLimit:
         """Release `size` bytes, because they are settled, or were not taken after all."""
         self.free += size
         if self.blocked:
-            self.tell()
+            self.notify()
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Tell waiting producers of room, in the order of the line, as far as it lasts."""
         nothing_held = self.free == self.limit
         room = self.free
-        while (waiting := self._first_untold()) is not None:
+        while (waiting := self._first_to_notify()) is not None:
             if waiting.need > room and not nothing_held:
                 break
             room -= waiting.need
-            heappop(self._untold)
-            waiting.told = True
-            assert waiting.tell is not None
-            waiting.tell()
+            heappop(self._to_notify)
+            waiting.notified = True
+            assert waiting.notify is not None
+            waiting.notify()
         self.blocked = waiting is not None
 
     def _is_first(self, handle: int) -> bool:
         """Tell whether every producer before this one in the line knows of room."""
         if handle == self.turn:
             return True
-        waiting, first = self._line.get(handle), self._first_untold()
+        waiting, first = self._line.get(handle), self._first_to_notify()
         return waiting is not None and (first is None or waiting.position <= first.position)
 
-    def _first_untold(self) -> Waiting | None:
-        untold = self._untold
-        while untold and untold[0][1].told:
-            heappop(untold)
-        return untold[0][1] if untold else None
+    def _first_to_notify(self) -> Waiting | None:
+        to_notify = self._to_notify
+        while to_notify and to_notify[0][1].notified:
+            heappop(to_notify)
+        return to_notify[0][1] if to_notify else None
 
     # --- lending ---
 

@@ -135,19 +135,19 @@ class AckBehaviour(ABC):
     @staticmethod
     def _is_acknowledged(taken: Taken) -> bool:
         """True when the client assembled the message from chunks that were left over."""
-        record, place = taken
-        return not record.subscription.topic.log[place[:2]].messages
+        record, message_position = taken
+        return not record.subscription.topic.log[message_position[:2]].messages
 
     def _is_bad(self, taken: Taken) -> bool:
         """True when the application's handler fails for the message at each delivery."""
-        record, place = taken
-        sent = record.subscription.topic.log[place[:2]].messages[place[2]]
+        record, message_position = taken
+        sent = record.subscription.topic.log[message_position[:2]].messages[message_position[2]]
         return sent.number % self.plan.bad_every == 0
 
     def _reconsume_later(self, taken: Taken, message: Message) -> None:
         """Reconsume the message later, as a copy. When the copy fails, the client negatively acknowledges the
         message."""
-        record, place = taken
+        record, message_position = taken
         if record.closed or not self._refusals_left:
             self.kept[taken] = message
             return
@@ -157,9 +157,9 @@ class AckBehaviour(ABC):
         in_order = record.subscription.kind.cumulative
         cumulative = in_order and self.stream.chance(500)
         asked = world.model.retry_requests.reconsume_later(
-            record, place, str(message.message_id), delay, cumulative
+            record, message_position, str(message.message_id), delay, cumulative
         )
-        chunks = record.subscription.topic.chunks_of(place[:2])
+        chunks = record.subscription.topic.chunks_of(message_position[:2])
         record.uncopied.update(chunks)
         record.redelivery_timing.reconsume_later(chunks, message.batch_index >= 0, cumulative)
         if cumulative:
@@ -173,7 +173,7 @@ class AckBehaviour(ABC):
         )
         self.host.routes[request] = self
         self._reconsuming[request] = asked
-        what = f"{place} and be done with all before it" if cumulative else str(place)
+        what = f"{message_position} and be done with all before it" if cumulative else str(message_position)
         world.trace.add(now, self.host.node.name, f"put off {what} by {delay} ms: {request}")
         self.host.node.pump()
 
@@ -183,21 +183,24 @@ class AckBehaviour(ABC):
         asked = self._reconsuming.pop(request, None)
         if asked is None:
             return
-        record, place = asked.record, asked.place
+        record, message_position = asked.record, asked.message_position
         if not asked.is_safe():
             raise ViolationError(
-                "INV-C10", f"{record.name}: {place} is to be reconsumed later, and no copy is stored"
+                "INV-C10",
+                f"{record.name}: {message_position} is to be reconsumed later, and no copy is stored",
             )
         if asked.cumulative:
-            self._acknowledged += [(record, each) for each in record.subscription.through(place)]
+            self._acknowledged += [(record, each) for each in record.subscription.through(message_position)]
 
     def _start_timeouts(self, all_taken: list[Taken], messages: list[Message]) -> None:
         """Start the acknowledgement timeout of these messages."""
-        for (record, place), message in zip(all_taken, messages, strict=True):
-            topic, position = record.subscription.topic, place[:2]
+        for (record, message_position), message in zip(all_taken, messages, strict=True):
+            topic, position = record.subscription.topic, message_position[:2]
             size = len(topic.log[position].messages)
             count, now = message.redelivery_count, self.world.clock.now
-            record.redelivery_timing.delivered(topic.chunks_of(position), size, place[2], count, now)
+            record.redelivery_timing.delivered(
+                topic.chunks_of(position), size, message_position[2], count, now
+            )
 
     def _acknowledge(self, taken: Taken) -> None:
         if taken[0].closed:  # its topic has left: acknowledgements have no effect
@@ -208,17 +211,17 @@ class AckBehaviour(ABC):
             self._on_this_connection.append(taken)
 
     def _acknowledge_cumulative(self, taken: Taken, message: Message) -> None:
-        record, place = taken
+        record, message_position = taken
         if not record.closed:
-            self.world.model.acknowledge_cumulative(record, place)
-            record.deliveries.acknowledged_through(place, self.world.clock.now)
+            self.world.model.acknowledge_cumulative(record, message_position)
+            record.deliveries.acknowledged_through(message_position, self.world.clock.now)
             self._acknowledged.append(taken)
         self._forget_kept_up_to(taken)
         self.host.node.client.acknowledge_cumulative(self.world.clock.now, self.handle, message)
 
     def _forget_kept_up_to(self, taken: Taken) -> None:
-        record, place = taken
-        for kept in [each for each in self.kept if each[0] is record and each[1] <= place]:
+        record, message_position = taken
+        for kept in [each for each in self.kept if each[0] is record and each[1] <= message_position]:
             del self.kept[kept]
 
     def _finish_kept(self) -> None:
@@ -292,7 +295,7 @@ class AckBehaviour(ABC):
 
     def _check_acknowledged(self, all_taken: list[Taken]) -> None:
         by_topic: dict[ConsumerRecord, list[MessagePosition]] = {}
-        for record, place in all_taken:
-            by_topic.setdefault(record, []).append(place)
-        for record, places in by_topic.items():
-            self.world.broker_watch.check_acknowledged(record, places)
+        for record, message_position in all_taken:
+            by_topic.setdefault(record, []).append(message_position)
+        for record, message_positions in by_topic.items():
+            self.world.broker_watch.check_acknowledged(record, message_positions)

@@ -61,8 +61,8 @@ class ViewedSubscription(TransientSubscription):
     def arrived(self, position: Position) -> None:
         self.read = max(self.read, position)
 
-    def all_up_to(self, place: MessagePosition) -> bool:
-        return place[:2] <= self.read
+    def all_up_to(self, message_position: MessagePosition) -> bool:
+        return message_position[:2] <= self.read
 
     def open_bits(self, position: Position) -> int:
         """Entries read before the connection was lost may arrive once more; the view ignores them."""
@@ -225,16 +225,16 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
         earlier frame."""
         compacted, read = self.parts[0].compacted, self.subscriptions[0].read
         table: Mapping[str, bytes] = self._in_client() if self.state == "open" else {}
-        for key, (place, value) in compacted.last_of_keys().items():
-            if value is None and (place[:2] > read or key in table):
-                self._stale[0, key] = place
+        for key, (message_position, value) in compacted.last_of_keys().items():
+            if value is None and (message_position[:2] > read or key in table):
+                self._stale[0, key] = message_position
 
-    def _comes_later(self, key: str, place: MessagePosition) -> bool:
+    def _comes_later(self, key: str, message_position: MessagePosition) -> bool:
         """True when compaction left a later message of the key in place of that one, and the view has not
         read it yet."""
         if self.plan.partitioned is not None:
             return False
-        return self.parts[0].compacted.comes_later(key, place, self.subscriptions[0].read)
+        return self.parts[0].compacted.comes_later(key, message_position, self.subscriptions[0].read)
 
     def _last_of_keys(self, parts: int) -> dict[PartKey, MessagePosition]:
         """Return the last message per key, in the first `parts` partitions. Leave out a partition that a
@@ -246,7 +246,7 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
             for key, messages in part.compacted.messages_of_keys().items()
         }
 
-    def _places(self) -> dict[str, dict[int, Sequence[KeyValue]]]:
+    def _message_positions(self) -> dict[str, dict[int, Sequence[KeyValue]]]:
         """Return all messages of every key, by partition."""
         found: dict[str, dict[int, Sequence[KeyValue]]] = {}
         for index, part in enumerate(self.parts):
@@ -260,32 +260,32 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
         """INV-C18: for every key the table has the value of that message, or of a later one. A key in several
         partitions has the value of one of them. Return the possible positions, by key."""
         table = self._in_client()
-        ways: dict[str, list[Explanation]] = {}
-        places = self._places()
-        for key in {**places, **dict.fromkeys(table)}:
+        explanations: dict[str, list[Explanation]] = {}
+        message_positions = self._message_positions()
+        for key in {**message_positions, **dict.fromkeys(table)}:
             value = table.get(key)
-            parts = places.get(key, {})
+            parts = message_positions.get(key, {})
             if value is None and not any((part, key) in last for part in parts):
                 continue  # no message has arrived, or the key was deleted again
             least = {part: last.get((part, key), BEFORE_ALL) for part in parts}
-            ways[key] = [
-                {**least, part: place}
+            explanations[key] = [
+                {**least, part: message_position}
                 for part, messages in parts.items()
-                for place in self._possible_places(part, key, least[part], value, messages)
+                for message_position in self._possible_positions(part, key, least[part], value, messages)
             ]
-            if not ways[key]:
+            if not explanations[key]:
                 raise ViolationError(
                     "INV-C18", f"{self._name} has {key!r} = {value!r} {what}; it was {least}"
                 )
-        return ways
+        return explanations
 
-    def _possible_places(
+    def _possible_positions(
         self, part: int, key: str, least: MessagePosition, value: bytes | None, messages: Sequence[KeyValue]
     ) -> Sequence[MessagePosition]:
         """Return a position in that partition that the value may come from, or one before it; nothing if the
         value does not come from there."""
-        said = [place for place, each in messages if each == value]
-        fresh = [place for place in said if place >= least]
+        said = [message_position for message_position, each in messages if each == value]
+        fresh = [message_position for message_position in said if message_position >= least]
         if fresh:
             # Otherwise the key may be deleted for the second time, or its value is compacted away.
             known = value is not None or (len(fresh) == 1 and fresh[0][:2] <= self.subscriptions[part].read)
@@ -323,7 +323,9 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
         first = (
             self._parts_at_first
         )  # perhaps the client was told of fewer partitions since the view was opened
-        opened_at = {key: place for key, place in self._opened_at.items() if key[0] < first}
+        opened_at = {
+            key: message_position for key, message_position in self._opened_at.items() if key[0] < first
+        }
         self._history = TableViewHistory(self._check_as_new_as(opened_at, "when it is ready"))
         self.table = dict(self._in_client())
         self._adds_up = True
@@ -351,7 +353,7 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
     def _check_change(self, key: str, value: bytes | None, parts: dict[int, Sequence[KeyValue]]) -> None:
         """INV-C18: the change comes after the last reported change of the key, and has been read. For a key
         that was absent when the view was ready, the position read until then is unknown."""
-        before = self._history.ways(key)
+        before = self._history.explanations(key)
         if not self._history.record_change(key, value, parts, [each.read for each in self.subscriptions]):
             raise ViolationError(
                 "INV-C18", f"{self._name} reports {key!r} = {value!r}, which does not come after {before}"
@@ -363,7 +365,7 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
 
     def _on_other_output(self, output: Output) -> bool:
         if isinstance(output, TableChanged) and self._adds_up:
-            places = self._places()
+            message_positions = self._message_positions()
             for key, value in output.changes:
-                self._check_change(key, value, places.get(key, {}))
+                self._check_change(key, value, message_positions.get(key, {}))
         return isinstance(output, (TableChanged, EndOfTopic, TopicJoined))

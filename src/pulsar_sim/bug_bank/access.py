@@ -171,4 +171,4 @@ def memory_of_failures_not_given_back(patches: Patches) -> None:
 @bug("BUG-084", caught_by=("INV-N5",), needs=[needs.memory_limited])
 def free_memory_is_not_announced(patches: Patches) -> None:
     """Memory becomes free, and the client does not tell the producers that wait for it."""
-    patches.replace(MemoryLimit, "tell", nothing)
+    patches.replace(MemoryLimit, "notify", nothing)

@@ -361,7 +361,7 @@ def left_at_the_broker_by_a_close_while_opening(patches: Patches) -> None:
         state = self.state
         if isinstance(state, Opening):
             self._services.requests.cancel(state.connection, state.request_id)
-            self._tell_broker(state.connection)
+            self._send_close(state.connection)
             state.connection.unwritten.pop()
             self._services.requests.cancel(state.connection, self.state.request_id)
             self._closed(None)
@@ -456,7 +456,7 @@ def close_hangs_during_backoff(patches: Patches) -> None:
 def consumer_closed_as_a_producer(patches: Patches) -> None:
     """The client sends CLOSE_PRODUCER for consumers, too."""
 
-    def tell_broker(original: Any, self: Any, connection: Any) -> None:
+    def send_close(original: Any, self: Any, connection: Any) -> None:
         owner = self._owner
 
         def close_command(request_id: int) -> bytes:
@@ -466,4 +466,4 @@ def consumer_closed_as_a_producer(patches: Patches) -> None:
         owner.close_command = close_command
         original(self, connection)
 
-    patches.around(Attachment, "_tell_broker", tell_broker)
+    patches.around(Attachment, "_send_close", send_close)

@@ -152,7 +152,7 @@ class BrokerWatch:
         """A broker is told that a topic has migrated to another cluster."""
         self._migrated[broker, topic] = None
 
-    def check_acknowledged(self, consumer: ConsumerRecord, places: list[MessagePosition]) -> None:
+    def check_acknowledged(self, consumer: ConsumerRecord, message_positions: list[MessagePosition]) -> None:
         """INV-C4: the broker has received these acknowledgements, because the client reported them as
         confirmed.
 
@@ -161,21 +161,23 @@ class BrokerWatch:
         """
         record = consumer.subscription
         near, far = (self.subscriptions.get((each, record.topic.name, record.name)) for each in (False, True))
-        for place in places:
-            position = place[:2]
-            state = far if place[0] >= FAR_LEDGERS else near
+        for message_position in message_positions:
+            position = message_position[:2]
+            state = far if message_position[0] >= FAR_LEDGERS else near
             if state is None or position in consumer.nacked or (consumer.sent_far and state is near):
                 continue
-            if place[0] <= record.topic.gone:
+            if message_position[0] <= record.topic.gone:
                 continue
             by_index = self.batch_index and consumer.spec.batch_index_acknowledgement
             if not by_index and len(record.topic.log[position].messages) > 1:
                 continue
             if not all(
-                state.ever_acknowledged(each) >> place[2] & 1 for each in record.topic.chunks_of(position)
+                state.ever_acknowledged(each) >> message_position[2] & 1
+                for each in record.topic.chunks_of(position)
             ):
                 raise ViolationError(
-                    "INV-C4", f"{consumer.name}: {place} is acknowledged, and the broker was not told"
+                    "INV-C4",
+                    f"{consumer.name}: {message_position} is acknowledged, and the broker was not told",
                 )
 
     # --- producers ---

@@ -35,7 +35,7 @@ class Source(NamedTuple):
     """A message that a copy may be of."""
 
     subscription: SubscriptionRecord
-    place: MessagePosition
+    message_position: MessagePosition
     sent: Sent
     requested: RetryRequest | None = None
     """The request to reconsume the message later."""
@@ -114,7 +114,7 @@ class CopyWatch:
             properties = dict(metadata.properties)
             raise ViolationError("INV-C10", f"{producer.name}: a copy that says {properties}: {why}")
         return [
-            Source(each.record.subscription, each.place, each.sent, each)
+            Source(each.record.subscription, each.message_position, each.sent, each)
             for each, why in zip(requested, wrong, strict=True)
             if not why
         ]
@@ -131,14 +131,18 @@ class CopyWatch:
             raise ViolationError(
                 "INV-C10", f"{producer.name}: a copy does not say where it is from: {properties}"
             )
-        place = (parts[0], parts[1], parts[3] if len(parts) > 3 else 0)
-        entry = topic.log.get(place[:2])
-        if entry is None or place[2] >= len(entry.messages):
-            raise ViolationError("INV-C10", f"{producer.name}: a copy of {place}, which is not there")
+        message_position = (parts[0], parts[1], parts[3] if len(parts) > 3 else 0)
+        entry = topic.log.get(message_position[:2])
+        if entry is None or message_position[2] >= len(entry.messages):
+            raise ViolationError(
+                "INV-C10", f"{producer.name}: a copy of {message_position}, which is not there"
+            )
         record = self._consumer_of(producer, subscription)
-        if record is not None and not _came_too_often(record, place):
-            raise ViolationError("INV-C10", f"{record.name}: {place} is a dead letter without a cause")
-        return [Source(subscription, place, entry.messages[place[2]])]
+        if record is not None and not _came_too_often(record, message_position):
+            raise ViolationError(
+                "INV-C10", f"{record.name}: {message_position} is a dead letter without a cause"
+            )
+        return [Source(subscription, message_position, entry.messages[message_position[2]])]
 
     def _dead_letter_sources_of_copies(
         self, producer: CopyProducerEnd, properties: dict[str, str]
@@ -153,9 +157,11 @@ class CopyWatch:
                 continue
             for position, entry in topic.log.items():
                 for index, sent in enumerate(entry.messages):
-                    place = (*position, index)
-                    if origin_of(sent.properties) == origin_of(properties) and _came_too_often(record, place):
-                        found.append(Source(subscription, place, sent))
+                    message_position = (*position, index)
+                    if origin_of(sent.properties) == origin_of(properties) and _came_too_often(
+                        record, message_position
+                    ):
+                        found.append(Source(subscription, message_position, sent))
         if not found:
             raise ViolationError("INV-C10", f"{producer.name}: a dead letter without a cause: {properties}")
         return found
@@ -175,21 +181,23 @@ class CopyWatch:
         written = producer.copies.get(command.sequence_id)
         if written is None:
             return
-        for subscription, place, _, requested in written.sources:
-            subscription.copied.add(place)
+        for subscription, message_position, _, requested in written.sources:
+            subscription.copied.add(message_position)
             record = self._consumer_of(producer, subscription) if requested is None else requested.record
             if record is not None:
-                record.deliveries.copied(place, now)
-                record.redelivery_timing.copied(subscription.topic.chunks_of(place[:2]), place[2])
+                record.deliveries.copied(message_position, now)
+                record.redelivery_timing.copied(
+                    subscription.topic.chunks_of(message_position[:2]), message_position[2]
+                )
             if requested is not None:
                 requested.is_stored(written.copy)
                 if requested.cumulative and not requested.record.closed:
-                    self.model.acknowledge_cumulative(requested.record, place)
-                    requested.record.deliveries.copied_through(place)
+                    self.model.acknowledge_cumulative(requested.record, message_position)
+                    requested.record.deliveries.copied_through(message_position)
 
 
-def _came_too_often(record: ConsumerRecord, place: MessagePosition) -> bool:
-    return bool(record.too_often.get(place[:2], 0) >> place[2] & 1)
+def _came_too_often(record: ConsumerRecord, message_position: MessagePosition) -> bool:
+    return bool(record.too_often.get(message_position[:2], 0) >> message_position[2] & 1)
 
 
 def _is_copy(original: Sent, metadata: MessageMetadata, payload: bytes) -> bool:

@@ -102,11 +102,15 @@ def wrote_ack(consumer: ConsumerEnd, command: Ack, now: int) -> None:
                 raise ViolationError("INV-C4", f"{name}: acknowledges up to {position} with an empty set")
             if bits:
                 upto = (bits & -bits).bit_length() - 2
-            place = (*position, upto)
-            for copied in [each for each in subscription.copied if each <= place]:
+            message_position = (*position, upto)
+            for copied in [each for each in subscription.copied if each <= message_position]:
                 subscription.acknowledge_copied(copied[:2])
-            if entry_id >= 0 and place > subscription.cumulative and not subscription.all_up_to(place):
-                raise ViolationError("INV-C4", f"{name}: acknowledges up to {place} by itself")
+            if (
+                entry_id >= 0
+                and message_position > subscription.cumulative
+                and not subscription.all_up_to(message_position)
+            ):
+                raise ViolationError("INV-C4", f"{name}: acknowledges up to {message_position} by itself")
         return
     for ledger, entry_id, bits in command.message_ids:
         position = (ledger, entry_id)

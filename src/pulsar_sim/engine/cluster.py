@@ -187,14 +187,14 @@ class Cluster:
         written = without(records, refused) if refused else records
         self.store.write(written)
         if self.several and self.world.topics.of_groups:
-            self._tell_names(written)
+            self._announce_names(written)
         return refused
 
     def names(self) -> list[str]:
         """Return the existing topics, where no broker serves all of them."""
         return list(self._names) if self.several and self.world.topics.of_groups else []
 
-    def _tell_names(self, records: Sequence[Record]) -> None:
+    def _announce_names(self, records: Sequence[Record]) -> None:
         """Tell every running broker at once which topics were created or deleted."""
         for record in records:
             if isinstance(record, TopicSaved) and record.topic not in self._names:
@@ -312,8 +312,8 @@ class Cluster:
             return None
         return node if self.serving(topic) is not None else None
 
-    def move(self, topic: str, stream: Stream, tell: str) -> bool:
-        """Move the topic to another broker. `tell` says what clients are told: "where", "nothing", or
+    def move(self, topic: str, stream: Stream, announce: str) -> bool:
+        """Move the topic to another broker. `announce` says what clients are told: "where", "nothing", or
         something "wrong"."""
         node = self._moves(topic)
         if node is None or node.broker is None or not node.up:
@@ -321,12 +321,14 @@ class Cluster:
         others = self._others(node)
         target = stream.choice(others)
         self._moving[topic] = target.name
-        told = {"where": target, "nothing": None, "wrong": stream.choice(self.nodes)}[tell]
+        announced = {"where": target, "nothing": None, "wrong": stream.choice(self.nodes)}[announce]
         world = self.world
         world.trace.add(
-            world.clock.now, node.name, f"releases {topic} for {target.name}, tells {told and told.name}"
+            world.clock.now,
+            node.name,
+            f"releases {topic} for {target.name}, tells {announced and announced.name}",
         )
-        node.command(node.broker.ownership.release, topic, told and self._at(told.name))
+        node.command(node.broker.ownership.release, topic, announced and self._at(announced.name))
         return True
 
     def steal(self, topic: str, stream: Stream) -> bool:
@@ -335,8 +337,8 @@ class Cluster:
         if node is None:
             return False
         target = stream.choice(self._others(node))
-        told = target.name if stream.chance(500) else None
-        node.stale[topic] = self._at(told) if told else None
+        announced = target.name if stream.chance(500) else None
+        node.stale[topic] = self._at(announced) if announced else None
         self.world.model.topics[topic].served_twice = True
         node.purge(topic)
         self._assign(topic, target, orderly=False)

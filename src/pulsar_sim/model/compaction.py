@@ -45,12 +45,14 @@ class Compacted:
         """A compaction up to `horizon` begins; it completes unless the broker dies."""
         self.horizon = max(self.horizon, horizon)
 
-    def may_lack(self, place: "MessagePosition") -> bool:
+    def may_lack(self, message_position: "MessagePosition") -> bool:
         """True when readers of the compacted topic may miss the message."""
-        if place[:2] > self.horizon:
+        if message_position[:2] > self.horizon:
             return False
-        sent = self._topic.log[place[:2]].messages[place[2]]
-        return sent.key is None or value_of(sent) is None or self.last_of_keys()[sent.key][0] > place
+        sent = self._topic.log[message_position[:2]].messages[message_position[2]]
+        return (
+            sent.key is None or value_of(sent) is None or self.last_of_keys()[sent.key][0] > message_position
+        )
 
     def messages_of_keys(self) -> "Mapping[str, Sequence[KeyValue]]":
         """Return all messages of each key, in the order of their positions."""
@@ -88,12 +90,12 @@ class Compacted:
             for index, (original, found) in enumerate(zip(before, after, strict=True))
         )
 
-    def comes_later(self, key: str, place: "MessagePosition", read: "Position") -> bool:
+    def comes_later(self, key: str, message_position: "MessagePosition", read: "Position") -> bool:
         """True when compaction left a later message of the key, behind `read`, in place of that one."""
-        if not (0, 0) <= place[:2] <= self.horizon:
+        if not (0, 0) <= message_position[:2] <= self.horizon:
             return False
         last = self.last_of_keys()[key][0]
-        return last > place and last[:2] > read
+        return last > message_position and last[:2] > read
 
 
 def _singles(data: bytes) -> list[tuple[SingleMessageMetadata, bytes]]:

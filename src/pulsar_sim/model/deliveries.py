@@ -113,51 +113,51 @@ class ConsumerDeliveries:
         perhaps = meant if vague and count > most else dead
         return sum(1 << index for index in perhaps)
 
-    def delivered(self, place: MessagePosition, count: int, now: int) -> None:
+    def delivered(self, message_position: MessagePosition, count: int, now: int) -> None:
         """The application takes the message from a delivery with that redelivery count."""
-        position, index = place[:2], place[2]
+        position, index = message_position[:2], message_position[2]
         if position in self._changed:
             self._changed[position] = now
         unseen = self._unseen.get(position)
         if unseen is not None and count in unseen:
             unseen[count].discard(index)
 
-    def acknowledged(self, place: MessagePosition, now: int) -> None:
+    def acknowledged(self, message_position: MessagePosition, now: int) -> None:
         """The application acknowledges the message."""
-        position, index = place[:2], place[2]
-        self.settled(place, now)
+        position, index = message_position[:2], message_position[2]
+        self.settled(message_position, now)
         if position not in self._sizes:
             self._vague.add(position)
         elif position not in self._done:
             self._acknowledged.setdefault(position, set()).add(index)
             self._look(position)
 
-    def acknowledged_through(self, place: MessagePosition, now: int) -> None:
+    def acknowledged_through(self, message_position: MessagePosition, now: int) -> None:
         """The application acknowledges the message and all before it."""
-        for position in [each for each in self._acknowledged if each < place[:2]]:
+        for position in [each for each in self._acknowledged if each < message_position[:2]]:
             self._forget(position)
-        for index in range(place[2] + 1):
-            self.acknowledged((*place[:2], index), now)
+        for index in range(message_position[2] + 1):
+            self.acknowledged((*message_position[:2], index), now)
 
-    def copied_through(self, place: MessagePosition) -> None:
+    def copied_through(self, message_position: MessagePosition) -> None:
         """A copy of the message is stored: the consumer acknowledges the message and all before it a moment
         later."""
-        for position in [each for each in self._sizes if each <= place[:2]]:
+        for position in [each for each in self._sizes if each <= message_position[:2]]:
             self._forget(position)
 
-    def copied(self, place: MessagePosition, now: int) -> None:
+    def copied(self, message_position: MessagePosition, now: int) -> None:
         """A copy of the message is stored: the consumer acknowledges the message."""
-        self.settled(place, now)
-        if place[:2] in self._sizes and place[:2] not in self._done:
-            self._closed.setdefault(place[:2], set()).add(place[2])
-            self._look(place[:2])
+        self.settled(message_position, now)
+        if message_position[:2] in self._sizes and message_position[:2] not in self._done:
+            self._closed.setdefault(message_position[:2], set()).add(message_position[2])
+            self._look(message_position[:2])
 
-    def settled(self, place: MessagePosition, now: int) -> None:
+    def settled(self, message_position: MessagePosition, now: int) -> None:
         """The message is acknowledged, negatively acknowledged, or has a stored copy."""
-        unsettled = self._unsettled.get(place[:2])
+        unsettled = self._unsettled.get(message_position[:2])
         if unsettled is not None:
-            unsettled.discard(place[2])
-            self._changed[place[:2]] = now
+            unsettled.discard(message_position[2])
+            self._changed[message_position[:2]] = now
 
     def _look(self, position: Position) -> None:
         """Forget a batch with no message left, because it is acknowledged as a whole."""
@@ -173,14 +173,14 @@ class ConsumerDeliveries:
 
     # --- questions --------------------------------------------------------------------------------------
 
-    def is_known(self, place: MessagePosition) -> bool:
+    def is_known(self, message_position: MessagePosition) -> bool:
         """True when the application has acknowledged the message and the consumer still knows that."""
-        return not self._moved and place[2] in self._acknowledged.get(place[:2], ())
+        return not self._moved and message_position[2] in self._acknowledged.get(message_position[:2], ())
 
-    def is_dead(self, place: MessagePosition, count: int) -> bool:
+    def is_dead(self, message_position: MessagePosition, count: int) -> bool:
         """True when the message exceeded the redelivery limit with that count."""
-        last, dead = self._dead.get(place[:2], (-1, set()))
-        return last == count and place[2] in dead
+        last, dead = self._dead.get(message_position[:2], (-1, set()))
+        return last == count and message_position[2] in dead
 
     def blocking(self, position: Position, now: int) -> set[int]:
         """Return the messages that must be settled before their entry is asked for."""

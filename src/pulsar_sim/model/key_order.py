@@ -29,14 +29,14 @@ class KeyOrder:
         """The number of entries, in the topic's order, that were looked at."""
         self._late = 0
 
-    def overtaken(self, key: str, place: "MessagePosition") -> "MessagePosition | None":
-        """Return the first message of the key that lies before the place and was delivered to no consumer;
+    def overtaken(self, key: str, message_position: "MessagePosition") -> "MessagePosition | None":
+        """Return the first message of the key that lies before the position and was delivered to no consumer;
         None when there is none."""
         self._look()
-        waiting = self._waiting.get(key) if place[:2] in self._uniform else None
+        waiting = self._waiting.get(key) if message_position[:2] in self._uniform else None
         while waiting:
             first = waiting[0]
-            if first >= place:
+            if first >= message_position:
                 return None
             if not self._is_done(first):
                 return first
@@ -54,15 +54,15 @@ class KeyOrder:
             self._dropped.update(waiting)
             waiting.clear()
 
-    def _is_done(self, place: "MessagePosition") -> bool:
+    def _is_done(self, message_position: "MessagePosition") -> bool:
         subscription = self._subscription
         return (
-            place in subscription.delivered
-            or place in self._dropped
-            or place[:2] in self._again
-            or subscription.is_acknowledged(place)
-            or place[:2] in subscription.useless_chunks
-            or place[0] <= subscription.topic.gone
+            message_position in subscription.delivered
+            or message_position in self._dropped
+            or message_position[:2] in self._again
+            or subscription.is_acknowledged(message_position)
+            or message_position[:2] in subscription.useless_chunks
+            or message_position[0] <= subscription.topic.gone
         )
 
     def _look(self) -> None:

@@ -39,7 +39,7 @@ class Sent:
         "number",
         "outcome",
         "payload",
-        "places",
+        "message_positions",
         "producer",
         "properties",
         "sent_at",
@@ -68,7 +68,7 @@ class Sent:
         self.sent_at = 0
         self.outcome = ""
         """The outcome: "" while it is pending, then "confirmed" or "failed"."""
-        self.places: list[MessagePosition] = []
+        self.message_positions: list[MessagePosition] = []
         """Positions of the message in the log."""
         self.wires = 0
         """The number of attachments that the message was written on."""
@@ -181,7 +181,7 @@ class TopicRecord:
         self.messages += len(entry.messages)
         entry.positions.append(position)
         for index, message in enumerate(entry.messages):
-            message.places.append((*position, index))
+            message.message_positions.append((*position, index))
 
     def _stored_chunk(self, position: Position, entry: Entry) -> None:
         """Record a chunk as an entry of its own: the chunks before it decide whether it completes the
@@ -205,7 +205,7 @@ class TopicRecord:
                 self.log[each].messages = messages
                 if each != position:
                     self.late += 1
-        sent.places = [(*each, 0) for each in whole]
+        sent.message_positions = [(*each, 0) for each in whole]
 
     def chunks_of(self, position: Position) -> list[Position]:
         """Return the entries of the message that this one completes: all of its chunks, or this entry
@@ -284,16 +284,16 @@ class SubscriptionRecord:
     def subscribed_again(self) -> None:
         """A member of a multi-topics consumer subscribes; its deliveries show where it begins."""
 
-    def is_acknowledged(self, place: MessagePosition) -> bool:
-        return place <= self.cumulative or place in self.acknowledged
+    def is_acknowledged(self, message_position: MessagePosition) -> bool:
+        return message_position <= self.cumulative or message_position in self.acknowledged
 
     def left_of(self, position: Position) -> list[MessagePosition]:
         """Return the messages of an entry that the application did not acknowledge."""
         cumulative, acknowledged = self.cumulative, self.acknowledged
         if position < cumulative[:2]:
             return []
-        places = [(*position, index) for index in range(len(self.topic.log[position].messages))]
-        return [each for each in places if each > cumulative and each not in acknowledged]
+        message_positions = [(*position, index) for index in range(len(self.topic.log[position].messages))]
+        return [each for each in message_positions if each > cumulative and each not in acknowledged]
 
     def acknowledge_copied(self, position: Position) -> None:
         """A client acknowledges an entry by itself: its copied messages are done."""
@@ -314,7 +314,8 @@ class SubscriptionRecord:
         if any(each <= before for each in earlier):
             return True
         return not self.useless_chunks.isdisjoint(earlier) and any(
-            place in self.delivered for place in self.topic.log[position].source.places
+            message_position in self.delivered
+            for message_position in self.topic.log[position].source.message_positions
         )
 
     def reassembled(self, position: Position, first: Position | None) -> tuple[Sent, ...]:
@@ -325,24 +326,28 @@ class SubscriptionRecord:
         sent, chunk = entry.source, entry.chunk
         if chunk is None or chunk.number < chunk.total - 1 or first is None or first >= position:
             return ()
-        done = any(self.is_acknowledged(place) for place in sent.places)
+        done = any(self.is_acknowledged(message_position) for message_position in sent.message_positions)
         return (sent,) if done and (first, 0) in sent.chunks else ()
 
-    def all_up_to(self, place: MessagePosition) -> bool:
-        """True when everything up to a place was acknowledged, cumulatively or individually."""
+    def all_up_to(self, message_position: MessagePosition) -> bool:
+        """True when everything up to a message was acknowledged, cumulatively or individually."""
         for position in self.topic.order:
-            if position > place[:2]:
+            if position > message_position[:2]:
                 break
-            if position[0] > self.topic.gone and any(each <= place for each in self.left_of(position)):
+            if position[0] > self.topic.gone and any(
+                each <= message_position for each in self.left_of(position)
+            ):
                 return False
         return True
 
-    def through(self, place: MessagePosition) -> list[MessagePosition]:
-        """Return all messages up to and including the place."""
+    def through(self, message_position: MessagePosition) -> list[MessagePosition]:
+        """Return all messages up to and including that one."""
         log = self.topic.log
-        positions = [each for each in self.topic.order if self.topic.gone < each[0] and each <= place[:2]]
+        positions = [
+            each for each in self.topic.order if self.topic.gone < each[0] and each <= message_position[:2]
+        ]
         found = [(*each, index) for each in positions for index in range(len(log[each].messages))]
-        return [each for each in found if each <= place]
+        return [each for each in found if each <= message_position]
 
     def everything_acknowledged(self) -> bool:
         """True when no message of the log is left; each call continues where the last one stopped."""
@@ -359,38 +364,40 @@ class SubscriptionRecord:
     def missing(self) -> list[MessagePosition]:
         """Return the messages of the log that were not acknowledged."""
         return [
-            place
+            message_position
             for position in self.topic.log
             if position[0] > self.topic.gone
-            for place in self.left_of(position)
+            for message_position in self.left_of(position)
             if not self.is_incomplete(position)
         ]
 
-    def check_order(self, consumer: "ConsumerRecord", place: MessagePosition) -> None:
+    def check_order(self, consumer: "ConsumerRecord", message_position: MessagePosition) -> None:
         """INV-C3, for subscriptions in order: a step back has a cause, and every message before this entry
         was delivered or acknowledged."""
-        if place <= consumer.floor:
+        if message_position <= consumer.floor:
             if not consumer.rewinds:
                 raise ViolationError(
-                    "INV-C3", f"{consumer.name}: {place} after {consumer.floor} without a cause"
+                    "INV-C3", f"{consumer.name}: {message_position} after {consumer.floor} without a cause"
                 )
             consumer.rewinds -= 1
-        consumer.floor = place
-        self._check_no_gap(place[:2])
+        consumer.floor = message_position
+        self._check_no_gap(message_position[:2])
 
     def _check_no_gap(self, position: Position) -> None:
         order = self.topic.order
         end = bisect_left(order, position)
         while self._complete < end:
             before = order[self._complete]
-            for place in self.left_of(before):
+            for message_position in self.left_of(before):
                 if (
-                    place not in self.delivered
-                    and place[0] > self.topic.gone
+                    message_position not in self.delivered
+                    and message_position[0] > self.topic.gone
                     and not self.is_incomplete(before)
                 ):
                     raise ViolationError(
-                        "INV-C3", f"{self.topic.name}/{self.name}: {position} is delivered, {place} never was"
+                        "INV-C3",
+                        f"{self.topic.name}/{self.name}: {position} is delivered, "
+                        f"{message_position} never was",
                     )
             self._complete += 1
 
@@ -398,13 +405,13 @@ class SubscriptionRecord:
 class Lane:
     """The frames of one producer on one topic: the topic itself, or one partition."""
 
-    __slots__ = ("epoch", "frames", "last_place", "topic")
+    __slots__ = ("epoch", "frames", "last_position", "topic")
 
     def __init__(self, topic: TopicRecord) -> None:
         self.topic = topic
         self.frames: dict[tuple[int, int], bytes] = {}
         """The payload of every SEND ever written, by sequence id and chunk number."""
-        self.last_place: MessagePosition = BEFORE_ALL
+        self.last_position: MessagePosition = BEFORE_ALL
         self.epoch: int | None = None
         """The topic epoch of the producer's exclusive access."""
 

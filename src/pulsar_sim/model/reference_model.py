@@ -170,7 +170,7 @@ class ReferenceModel:
                 if not record.topic.deduplication:
                     raise ViolationError("INV-P9", f"{sent}: no message id, and no deduplication")
                 continue
-            place = (ledger, entry_id, max(index, 0))
+            message_position = (ledger, entry_id, max(index, 0))
             if sent.topic is None or not self._holds(sent.topic, message_id, sent):
                 raise ViolationError(
                     "INV-P2", f"{sent}: confirmed as {message_id}, where the log does not hold it"
@@ -179,9 +179,9 @@ class ReferenceModel:
             if partition != (-1 if isinstance(whole, TopicRecord) else whole.index_of(sent.topic)):
                 raise ViolationError("INV-P9", f"{sent}: id {message_id} names another partition")
             lane = record.lane(sent.topic)
-            if place <= lane.last_place and not record.by_key:
-                raise ViolationError("INV-P9", f"{sent}: id {message_id} is not above {lane.last_place}")
-            lane.last_place = place
+            if message_position <= lane.last_position and not record.by_key:
+                raise ViolationError("INV-P9", f"{sent}: id {message_id} is not above {lane.last_position}")
+            lane.last_position = message_position
 
     def _holds(self, topic: TopicRecord, message_id: MessageId, sent: Sent) -> bool:
         """True when the log has the message under that id."""
@@ -197,10 +197,10 @@ class ReferenceModel:
                 and first is not None
                 and (first == (-1, -1) or self.receipts_lost or (first, 0) in sent.chunks)
             )
-        place = max(index, 0)
+        message_position = max(index, 0)
         return (
-            place < len(entry.messages)
-            and entry.messages[place] is sent
+            message_position < len(entry.messages)
+            and entry.messages[message_position] is sent
             and message_id.first_chunk is None
             and (index < 0 or size in (0, len(entry.messages)))
         )
@@ -267,14 +267,18 @@ class ReferenceModel:
             raise ViolationError("INV-C14", f"{consumer.name} is closed and gives a message")
         message_id = message.message_id
         ledger, entry_id, _, index, _, first_chunk = message_id
-        place = (ledger, entry_id, max(index, 0))
+        message_position = (ledger, entry_id, max(index, 0))
         entry = topic.log.get((ledger, entry_id))
-        messages = entry and (entry.messages or subscription.reassembled(place[:2], first_chunk))
-        if entry is None or not messages or place[2] >= len(messages):
-            raise ViolationError("INV-C2", f"{consumer.name}: {place} is not in the log of {topic.name}")
-        sent = messages[place[2]]
+        messages = entry and (entry.messages or subscription.reassembled(message_position[:2], first_chunk))
+        if entry is None or not messages or message_position[2] >= len(messages):
+            raise ViolationError(
+                "INV-C2", f"{consumer.name}: {message_position} is not in the log of {topic.name}"
+            )
+        sent = messages[message_position[2]]
         if message.value != sent.payload:
-            raise ViolationError("INV-C2", f"{consumer.name}: {place} has another payload than {sent}")
+            raise ViolationError(
+                "INV-C2", f"{consumer.name}: {message_position} has another payload than {sent}"
+            )
         if entry.chunk is not None and (first_chunk, 0) not in sent.chunks:
             raise ViolationError("INV-C11", f"{consumer.name}: {message_id} has no such first chunk")
         if sent.key is not None or sent.properties or sent.event_time:
@@ -282,31 +286,37 @@ class ReferenceModel:
         elif message.header.partition_key is not None or message.header.properties:
             raise ViolationError("INV-C2", f"{consumer.name}: {sent} was given a key or properties")
         deliveries, count = consumer.deliveries, message.redelivery_count
-        if deliveries.is_dead(place, count):
-            raise ViolationError("INV-C10", f"{consumer.name}: {place} is delivered, and is a dead letter")
-        if deliveries.is_known(place):
-            raise ViolationError("INV-C19", f"{consumer.name}: {place} is delivered, and is acknowledged")
-        deliveries.delivered(place, count, now)
-        if consumer.asked_again and place[:2] in consumer.asked_again:
+        if deliveries.is_dead(message_position, count):
             raise ViolationError(
-                "INV-C9", f"{consumer.name}: {place} is delivered although it was negatively acknowledged"
+                "INV-C10", f"{consumer.name}: {message_position} is delivered, and is a dead letter"
+            )
+        if deliveries.is_known(message_position):
+            raise ViolationError(
+                "INV-C19", f"{consumer.name}: {message_position} is delivered, and is acknowledged"
+            )
+        deliveries.delivered(message_position, count, now)
+        if consumer.asked_again and message_position[:2] in consumer.asked_again:
+            raise ViolationError(
+                "INV-C9",
+                f"{consumer.name}: {message_position} is delivered although it was negatively acknowledged",
             )
         if sent.deliver_at is not None:
             early = sent.deliver_at - DELAY_TICK - wall_time
             if early > 0 and not subscription.kind.cumulative:
                 raise ViolationError("DELAY-01", f"{consumer.name}: {sent} is delivered {early} ms early")
         if subscription.kind.cumulative:
-            subscription.check_order(consumer, place)
+            subscription.check_order(consumer, message_position)
         delivered = subscription.delivered
-        if subscription.keys is not None and sent.key is not None and place not in delivered:
-            overtaken = subscription.keys.overtaken(sent.key, place)
+        if subscription.keys is not None and sent.key is not None and message_position not in delivered:
+            overtaken = subscription.keys.overtaken(sent.key, message_position)
             if overtaken is not None:
                 raise ViolationError(
-                    "INV-C12", f"{consumer.name}: {place} has the key {sent.key!r}; {overtaken} never came"
+                    "INV-C12",
+                    f"{consumer.name}: {message_position} has the key {sent.key!r}; {overtaken} never came",
                 )
-        delivered[place] = delivered.get(place, 0) + 1
+        delivered[message_position] = delivered.get(message_position, 0) + 1
         self.delivered += 1
-        return place
+        return message_position
 
     @staticmethod
     def _compare_fields(consumer: ConsumerRecord, message: Message, sent: Sent) -> None:
@@ -319,33 +329,35 @@ class ReferenceModel:
         if (message.event_time or 0) != sent.event_time:
             raise ViolationError("INV-C2", f"{consumer.name}: {sent} has another event time")
 
-    def acknowledge(self, consumer: ConsumerRecord, place: MessagePosition, now: int) -> None:
+    def acknowledge(self, consumer: ConsumerRecord, message_position: MessagePosition, now: int) -> None:
         if consumer.refused:
-            self._no_longer_refused(consumer, place[:2])
-        consumer.redelivery_timing.acknowledged(consumer.subscription.topic.chunks_of(place[:2]), place[2])
-        consumer.deliveries.acknowledged(place, now)
+            self._no_longer_refused(consumer, message_position[:2])
+        consumer.redelivery_timing.acknowledged(
+            consumer.subscription.topic.chunks_of(message_position[:2]), message_position[2]
+        )
+        consumer.deliveries.acknowledged(message_position, now)
         acknowledged = consumer.subscription.acknowledged
-        if place not in acknowledged:
-            acknowledged.add(place)
+        if message_position not in acknowledged:
+            acknowledged.add(message_position)
             self.acknowledged += 1
 
-    def acknowledge_cumulative(self, consumer: ConsumerRecord, place: MessagePosition) -> None:
+    def acknowledge_cumulative(self, consumer: ConsumerRecord, message_position: MessagePosition) -> None:
         subscription = consumer.subscription
-        if place > subscription.cumulative:
+        if message_position > subscription.cumulative:
             before, acknowledged = subscription.cumulative, subscription.acknowledged
             order, log = subscription.topic.order, subscription.topic.log
-            for position in order[bisect_left(order, before[:2]) : bisect_right(order, place[:2])]:
+            for position in order[bisect_left(order, before[:2]) : bisect_right(order, message_position[:2])]:
                 for index in range(len(log[position].messages)):
                     each = (*position, index)
-                    if before < each <= place and each not in acknowledged:
+                    if before < each <= message_position and each not in acknowledged:
                         self.acknowledged += 1
-            subscription.cumulative = place
+            subscription.cumulative = message_position
         if consumer.refused:
-            for position in [each for each in consumer.refused if each <= place[:2]]:
-                if position < place[:2] or subscription.topic.log[position].chunk is not None:
+            for position in [each for each in consumer.refused if each <= message_position[:2]]:
+                if position < message_position[:2] or subscription.topic.log[position].chunk is not None:
                     consumer.refused.remove(position)
-            self._no_longer_refused(consumer, place[:2])
-        consumer.redelivery_timing.acknowledged_through(place[:2], place[2])
+            self._no_longer_refused(consumer, message_position[:2])
+        consumer.redelivery_timing.acknowledged_through(message_position[:2], message_position[2])
 
     @staticmethod
     def _no_longer_refused(consumer: ConsumerRecord, position: Position) -> None:
@@ -357,12 +369,12 @@ class ReferenceModel:
             refused.difference_update(topic.chunks_of(position))
 
     def negative_acknowledge(
-        self, consumer: ConsumerRecord, place: MessagePosition, count: int, now: int
+        self, consumer: ConsumerRecord, message_position: MessagePosition, count: int, now: int
     ) -> None:
         """`count`: the redelivery count of the message, as far as the call tells it."""
-        positions = consumer.subscription.topic.chunks_of(place[:2])
-        consumer.redelivery_timing.refused(positions, place[2], count, now)
-        consumer.deliveries.settled(place, now)
+        positions = consumer.subscription.topic.chunks_of(message_position[:2])
+        consumer.redelivery_timing.refused(positions, message_position[2], count, now)
+        consumer.deliveries.settled(message_position, now)
         consumer.nacked.update(positions)
         consumer.refused.update(positions)
         consumer.rewinds += 1
@@ -396,15 +408,15 @@ class ReferenceModel:
                 )
             if subscription.kind.cumulative:
                 continue
-            for place in audited:
+            for message_position in audited:
                 if (
-                    place not in subscription.delivered
-                    and place[0] > topic.gone
-                    and place[:2] not in subscription.useless_chunks
-                    and not subscription.is_incomplete(place[:2])
+                    message_position not in subscription.delivered
+                    and message_position[0] > topic.gone
+                    and message_position[:2] not in subscription.useless_chunks
+                    and not subscription.is_incomplete(message_position[:2])
                 ):
                     raise ViolationError(
-                        "INV-C1", f"{topic.name}/{subscription.name}: {place} never delivered"
+                        "INV-C1", f"{topic.name}/{subscription.name}: {message_position} never delivered"
                     )
 
     def _check_same(self, topic: TopicRecord) -> None:
@@ -417,15 +429,17 @@ class ReferenceModel:
         for (app, number), attempts in sorted(self.same.items(), key=lambda item: item[0]):
             if attempts[0].producer.topic is not topic:
                 continue
-            places = [place for sent in attempts for place in sent.places]
+            message_positions = [
+                message_position for sent in attempts for message_position in sent.message_positions
+            ]
             outcomes = {sent.outcome for sent in attempts}
-            if len(places) > 1 and topic.deduplication:
-                raise ViolationError("INV-P4", f"{attempts[0]}: id {number} lies at {places}")
-            if not places and "confirmed" in outcomes and not outcomes & refusals:
+            if len(message_positions) > 1 and topic.deduplication:
+                raise ViolationError("INV-P4", f"{attempts[0]}: id {number} lies at {message_positions}")
+            if not message_positions and "confirmed" in outcomes and not outcomes & refusals:
                 raise ViolationError("INV-P2", f"{attempts[0]}: id {number} is confirmed and not in the log")
-            if places and places[0] <= last.get(app, BEFORE_ALL):
+            if message_positions and message_positions[0] <= last.get(app, BEFORE_ALL):
                 raise ViolationError("INV-P3", f"{attempts[0]}: id {number} lies behind a later one")
-            last[app] = max(places, default=last.get(app, BEFORE_ALL))
+            last[app] = max(message_positions, default=last.get(app, BEFORE_ALL))
 
     @staticmethod
     def _check_epochs(topic: TopicRecord) -> None:
@@ -450,25 +464,29 @@ class ReferenceModel:
         last: dict[str | None, MessagePosition] = {}
         by_key = record.by_key
         for sent in record.sent:
-            places = sent.places
+            message_positions = sent.message_positions
             excused = record.explicit or (sent.topic is not None and sent.topic.is_torn(sent))
-            if sent.outcome == "confirmed" and not places and not excused:
+            if sent.outcome == "confirmed" and not message_positions and not excused:
                 raise ViolationError("INV-P2", f"{sent} is confirmed and not in the log")
-            if not places or sent.topic is not topic:
+            if not message_positions or sent.topic is not topic:
                 continue
-            first = min(places)
+            first = min(message_positions)
             row = sent.key if by_key else None
             if first <= last.get(row, BEFORE_ALL):
                 raise ViolationError(
                     "INV-P3", f"{sent} lies at {first}, behind a later message of its producer"
                 )
             last[row] = first
-            there = [place[0] >= FAR_LEDGERS for place in places if place[0] > topic.gone]
+            there = [
+                message_position[0] >= FAR_LEDGERS
+                for message_position in message_positions
+                if message_position[0] > topic.gone
+            ]
             if (
                 len(there) > len(set(there)) and record.topic.deduplication
             ):  # a cluster knows nothing of the other
-                raise ViolationError("INV-P4", f"{sent} lies at {places}, with deduplication")
-            if len(places) > sent.wires:
+                raise ViolationError("INV-P4", f"{sent} lies at {message_positions}, with deduplication")
+            if len(message_positions) > sent.wires:
                 raise ViolationError(
-                    "INV-P4", f"{sent} lies at {places}, was written on {sent.wires} attachments"
+                    "INV-P4", f"{sent} lies at {message_positions}, was written on {sent.wires} attachments"
                 )

@@ -44,7 +44,7 @@ class RetryRequest:
     """One request to reconsume a message later; a message may have several."""
 
     record: ConsumerRecord
-    place: MessagePosition
+    message_position: MessagePosition
     sent: Sent
     delay: int
     """The delay in milliseconds."""
@@ -96,14 +96,19 @@ class RetryRequests:
         self._by_origin: dict[Origin, list[RetryRequest]] = {}
 
     def reconsume_later(
-        self, record: ConsumerRecord, place: MessagePosition, message_id: str, delay: int, cumulative: bool
+        self,
+        record: ConsumerRecord,
+        message_position: MessagePosition,
+        message_id: str,
+        delay: int,
+        cumulative: bool,
     ) -> RetryRequest:
         """An application asks to reconsume the message, with a delay in milliseconds."""
         topic = record.subscription.topic
-        sent = topic.log[place[:2]].messages[place[2]]
+        sent = topic.log[message_position[:2]].messages[message_position[2]]
         origin = origin_of(sent.properties) if TIMES in sent.properties else (topic.name, message_id, 0)
         again = (origin[0], origin[1], origin[2] + 1)
-        asked = RetryRequest(record, place, sent, delay, cumulative)
+        asked = RetryRequest(record, message_position, sent, delay, cumulative)
         self._by_origin.setdefault(again, []).append(asked)
         return asked
 

@@ -21,11 +21,11 @@ Explanation: TypeAlias = Mapping[int, MessagePosition]
 class TableViewHistory:
     """The changes of one application, since it listens."""
 
-    def __init__(self, ways: Mapping[str, Sequence[Explanation]]) -> None:
-        """`ways`: the sequences that explain the table at that time, by key."""
-        self._explanations = {key: _least(each) for key, each in ways.items()}
+    def __init__(self, explanations: Mapping[str, Sequence[Explanation]]) -> None:
+        """`explanations`: the sequences that explain the table at that time, by key."""
+        self._explanations = {key: _least(each) for key, each in explanations.items()}
 
-    def ways(self, key: str) -> Sequence[Explanation]:
+    def explanations(self, key: str) -> Sequence[Explanation]:
         return self._explanations.get(key, [{}])
 
     def record_change(
@@ -37,14 +37,14 @@ class TableViewHistory:
     ) -> bool:
         """Record a change; `said` are the key's messages by partition, and `read` the last entry read of
         each. False when the change is not possible."""
-        ways = [
-            {**way, part: found}
-            for way in self.ways(key)
+        explanations = [
+            {**explanation, part: found}
+            for explanation in self.explanations(key)
             for part, messages in said.items()
-            for found in _next(value, messages, way.get(part, BEFORE_ALL), read[part])
+            for found in _next(value, messages, explanation.get(part, BEFORE_ALL), read[part])
         ]
-        self._explanations[key] = _least(ways)
-        return bool(ways)
+        self._explanations[key] = _least(explanations)
+        return bool(explanations)
 
 
 def _next(
@@ -52,20 +52,20 @@ def _next(
 ) -> Sequence[MessagePosition]:
     """Return the first message with the value, if there is one. Of messages that arrive together only the
     last is reported, so others may lie between."""
-    for place, said in messages:
-        if said == value and place > after and place[:2] <= up_to:
-            return (place,)
+    for message_position, said in messages:
+        if said == value and message_position > after and message_position[:2] <= up_to:
+            return (message_position,)
     return ()
 
 
-def _least(ways: Sequence[Explanation]) -> list[Explanation]:
+def _least(explanations: Sequence[Explanation]) -> list[Explanation]:
     """Return the sequences that together allow whatever any of them allows."""
     kept: list[Explanation] = []
-    for way in ways:
-        if not any(_is_no_further(each, way) for each in kept):
-            kept = [each for each in kept if not _is_no_further(way, each)] + [way]
+    for explanation in explanations:
+        if not any(_is_no_further(each, explanation) for each in kept):
+            kept = [each for each in kept if not _is_no_further(explanation, each)] + [explanation]
     return kept
 
 
 def _is_no_further(one: Explanation, other: Explanation) -> bool:
-    return all(place <= other.get(part, BEFORE_ALL) for part, place in one.items())
+    return all(message_position <= other.get(part, BEFORE_ALL) for part, message_position in one.items())

@@ -231,9 +231,9 @@ def _reset_at_acknowledgement(world: ScenarioWorld) -> None:
     world.when_written(T.ACK, 1, world.reset_everything)
 
 
-def _move(world: ScenarioWorld, tell: str) -> None:
+def _move(world: ScenarioWorld, announce: str) -> None:
     stream = world.streams.stream("move")
-    world.when_written(T.SEND, 2, lambda: world.cluster.move(world.topics.names[0], stream, tell))
+    world.when_written(T.SEND, 2, lambda: world.cluster.move(world.topics.names[0], stream, announce))
 
 
 def _steal(world: ScenarioWorld) -> None:
@@ -470,7 +470,7 @@ def _two_brokers(**shape: Any) -> Profile:
     return profile
 
 
-@scenario(partial(_move, tell="where"))
+@scenario(partial(_move, announce="where"))
 def move_to_a_given_address() -> Profile:
     """A topic goes to another broker in the middle of a burst; its clients are told which."""
     profile = _two_brokers(consumers=1, messages=5)
@@ -478,7 +478,7 @@ def move_to_a_given_address() -> Profile:
     return profile
 
 
-@scenario(partial(_move, tell="nothing"))
+@scenario(partial(_move, announce="nothing"))
 def move_without_an_address() -> Profile:
     """The same, and the clients have to find out; their lookups are redirected."""
     return _two_brokers(consumers=1, kind=SubscriptionType.SHARED, messages=4)

@@ -119,8 +119,8 @@ class _Round:
         """Create a subscription, move it, and delete it."""
         broker, stream = self._broker, self._stream
         ids = [
-            MessageId(*place, TopicName.parse(topic).partition)
-            for place, _ in self._node.cluster.durable(topic)
+            MessageId(*message_position, TopicName.parse(topic).partition)
+            for message_position, _ in self._node.cluster.durable(topic)
         ]
         self._check_ledgers(topic, ids)
         self._do(

@@ -21,7 +21,7 @@ def subscription() -> SubscriptionRecord:
     sent = Sent(producer, 0, b"ab", None, {}, 0)
     for entry_id, number in enumerate((0, 0, 1, 1)):
         topic.stored((5, entry_id), Entry(b"%d" % number, (sent,), Chunk(number, 2, "uuid")))
-    assert sent.places == [(5, 2, 0)]
+    assert sent.message_positions == [(5, 2, 0)]
     return SubscriptionRecord(topic, "s", SubscriptionType.SHARED)
 
 
@@ -49,7 +49,7 @@ def test_a_copy_of_which_a_chunk_was_let_go_need_not_come(subscription: Subscrip
     sent = topic.log[5, 0].source
     for entry_id, number in ((4, 0), (5, 1)):
         topic.stored((5, entry_id), Entry(b"%d" % number, (sent,), Chunk(number, 2, "uuid")))
-    assert sent.places == [(5, 2, 0), (5, 5, 0)]
+    assert sent.message_positions == [(5, 2, 0), (5, 5, 0)]
     subscription.useless_chunks.add((5, 4))
     assert not subscription.is_incomplete((5, 5))
     subscription.delivered[5, 2, 0] = 1
@@ -67,4 +67,4 @@ def test_a_chunk_makes_nothing_with_one_that_was_deleted_with_the_topic(
     topic.stored((6, 0), Entry(b"1", (sent,), Chunk(1, 2, "uuid")))
     assert topic.is_torn(sent)
     assert topic.log[6, 0].messages == ()
-    assert sent.places == [(5, 2, 0)]
+    assert sent.message_positions == [(5, 2, 0)]

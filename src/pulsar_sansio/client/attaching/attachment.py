@@ -140,7 +140,7 @@ class AttachmentInput(Enum):
     """Close once the broker has answered the open request."""
     CLOSE = auto()
     """Close without a command to the broker."""
-    TELL_BROKER = auto()
+    SEND_CLOSE = auto()
     """Close by a command to the broker, and wait for its answer."""
     ANSWERED = auto()
     """The broker answered CLOSE, the request timed out, or the connection was lost."""
@@ -171,18 +171,18 @@ TRANSITIONS = Transitions(
         (Opening, AttachmentInput.ASSIGNED): Connecting,
         (Opening, AttachmentInput.GIVE_UP): Failed,
         (Opening, AttachmentInput.LEAVE): Leaving,
-        (Opening, AttachmentInput.TELL_BROKER): Closing,
+        (Opening, AttachmentInput.SEND_CLOSE): Closing,
         (Queued, AttachmentInput.OPENED): Attached,
         (Queued, AttachmentInput.RETRY): BackingOff,
         (Queued, AttachmentInput.ASSIGNED): Connecting,
         (Queued, AttachmentInput.GIVE_UP): Failed,
-        (Queued, AttachmentInput.TELL_BROKER): Closing,
-        (Leaving, AttachmentInput.TELL_BROKER): Closing,
+        (Queued, AttachmentInput.SEND_CLOSE): Closing,
+        (Leaving, AttachmentInput.SEND_CLOSE): Closing,
         (Leaving, AttachmentInput.CLOSE): Closed,
         (Attached, AttachmentInput.RETRY): BackingOff,
         (Attached, AttachmentInput.ASSIGNED): Connecting,
         (Attached, AttachmentInput.GIVE_UP): Failed,
-        (Attached, AttachmentInput.TELL_BROKER): Closing,
+        (Attached, AttachmentInput.SEND_CLOSE): Closing,
         (Attached, AttachmentInput.CLOSE): Closed,
         (BackingOff, AttachmentInput.CHECK_AGAIN): CheckingPartitions,
         (BackingOff, AttachmentInput.LOOK_UP_AGAIN): LookingUp,
@@ -274,12 +274,12 @@ class Attachment:
         """
         match self.state:
             case Attached(connection):
-                self._tell_broker(connection)
+                self._send_close(connection)
             case Opening(connection, request_id) if once_answered and self._give_up_at.when is not None:
                 self._move(AttachmentInput.LEAVE, Leaving(connection, request_id))
             case Opening(connection, request_id):
                 self._services.requests.cancel(connection, request_id)
-                self._tell_broker(connection)
+                self._send_close(connection)
             case Closing() | Closed() | Failed():
                 pass
             case _:
@@ -378,7 +378,7 @@ class Attachment:
         assert isinstance(state, Opening)
         connection = state.connection
         if isinstance(state, Leaving):
-            self._tell_broker(connection)
+            self._send_close(connection)
             return
         if self._owner.has_to_wait(reply):
             self._queue(state)
@@ -439,9 +439,9 @@ class Attachment:
         now = self._context.now
         wait = self._backoff.next(now)
         self._retry_at.set(now + wait)
-        self._tell_of_retry(cause, wait, lost)
+        self._report_retry(cause, wait, lost)
 
-    def _tell_of_retry(self, cause: PulsarError, wait: int, lost: bool) -> None:
+    def _report_retry(self, cause: PulsarError, wait: int, lost: bool) -> None:
         self.last_error = cause
         self._context.emit(Retrying(self._owner.handle, self._owner.described, cause, wait, lost))
 
@@ -510,7 +510,7 @@ class Attachment:
             self._back_off(cause)
         else:
             self._connect(AttachmentInput.ASSIGNED, *route)
-            self._tell_of_retry(cause, 0, lost)
+            self._report_retry(cause, 0, lost)
 
     def _detached(self, cause: PulsarError) -> None:
         self.down_since = self._context.now
@@ -518,9 +518,9 @@ class Attachment:
 
     # --- closing ---
 
-    def _tell_broker(self, connection: Connection) -> None:
+    def _send_close(self, connection: Connection) -> None:
         state = Closing(connection, -1)
-        self._move(AttachmentInput.TELL_BROKER, state)
+        self._move(AttachmentInput.SEND_CLOSE, state)
         self._over()
         state.request_id = self._services.requests.send(
             connection, self._owner.close_command, self._closed, self._closed

@@ -38,7 +38,7 @@ class BatchReceive:
         "_queues",
         "_slot",
         "_timeout",
-        "_told",
+        "_announced",
         "_waiting",
         "max_bytes",
         "max_messages",
@@ -57,7 +57,7 @@ class BatchReceive:
         """Queues whose messages count."""
         self._waiting: OrderedDict[int, int | None] = OrderedDict()
         """Each waiting request and its deadline; None is never."""
-        self._told: int | None = None
+        self._announced: int | None = None
         """The request that was answered last, until the application takes messages."""
         self._slot = context.deadlines.slot(self.look)
         self.over = False
@@ -89,19 +89,19 @@ class BatchReceive:
     def forget(self, request: int) -> None:
         """Drop a request that was cancelled."""
         self._waiting.pop(request, None)
-        if request == self._told:
-            self._told = None
+        if request == self._announced:
+            self._announced = None
         self.look()
 
     def taken(self) -> None:
         """The application has taken messages: answer the next request."""
-        self._told = None
+        self._announced = None
         self.look()
 
     def look(self) -> None:
         """Answer the first request if messages are enough for it."""
         self._slot.clear()
-        if self._waiting and (self.over or self._told is None):
+        if self._waiting and (self.over or self._announced is None):
             self._look_for_the_first()
 
     def end_of_topic(self) -> None:
@@ -114,7 +114,7 @@ class BatchReceive:
         request, until = next(iter(self._waiting.items()))
         if self._is_enough(until):
             del self._waiting[request]
-            self._told = request
+            self._announced = request
             self._emit(RequestDone(request, None))
         elif until is not None and until > self._context.now:
             self._slot.set(until)

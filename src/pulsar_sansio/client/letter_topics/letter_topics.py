@@ -370,19 +370,19 @@ class LetterTopics:
     def _dead_letter_of(self, what: CopyRequest) -> tuple[CopyProducer, Callable[[], OutgoingMessage]]:
         """Give the copy the properties of a message that exceeded the redelivery limit."""
         message = what.message
-        told = {**origin(message, message.topic, self._subscription), **what.properties}
-        return self._dead, partial(copy_of, message, told)
+        properties = {**origin(message, message.topic, self._subscription), **what.properties}
+        return self._dead, partial(copy_of, message, properties)
 
     def _retry_of(self, what: CopyRequest, delay: int) -> tuple[CopyProducer, Callable[[], OutgoingMessage]]:
         message = what.message
-        told = {**origin(message, str(self._topic.base), self._subscription), **what.properties}
-        times = times_reconsumed(told) + 1
-        told[_RECONSUMED] = str(times)
-        told[_DELAY_TIME] = str(delay)
+        properties = {**origin(message, str(self._topic.base), self._subscription), **what.properties}
+        times = times_reconsumed(properties) + 1
+        properties[_RECONSUMED] = str(times)
+        properties[_DELAY_TIME] = str(delay)
         if times > self.policy.max_redeliver_count:
-            return self._dead, partial(copy_of, message, told)
+            return self._dead, partial(copy_of, message, properties)
         deliver_at = what.publish_time + delay if delay else None
-        return self._later, partial(copy_of, message, told, deliver_at)
+        return self._later, partial(copy_of, message, properties, deliver_at)
 
     def _reconsumed_later(
         self,
@@ -446,11 +446,11 @@ class LetterTopics:
 class DeadLetterSorter:
     """The entrance to a consumer's queue that lets only messages pass that may be delivered."""
 
-    __slots__ = ("_bury", "_maximum", "_queue", "_tries")
+    __slots__ = ("_dead_letter", "_maximum", "_queue", "_tries")
 
     def __init__(self, queue: ReceiverQueue, letters: LetterTopics) -> None:
         self._queue = queue
-        self._bury = letters.dead_letter
+        self._dead_letter = letters.dead_letter
         self._maximum = letters.policy.max_redeliver_count
         self._tries = letters.tries
 
@@ -459,7 +459,7 @@ class DeadLetterSorter:
         if self._tries:
             self._tries.arrived(message.entry.position, message.entry.redelivery_count)
         if message.entry.redelivery_count > self._maximum and self._is_dead(message):
-            self._bury([message])
+            self._dead_letter([message])
         else:
             self._queue.add(message)
 
@@ -474,7 +474,7 @@ class DeadLetterSorter:
         if len(dead) < len(batch.indexes):
             self._queue.add_batch(_without(batch, {message.batch_index for message in dead}))
         if dead:
-            self._bury(dead)
+            self._dead_letter(dead)
 
     def add_singles(self, singles: ReceivedSingles) -> None:
         """See `ReceiverQueue`."""

@@ -147,7 +147,7 @@ class TopicListWatcher:
         self._closed = True
         self._retry.clear()
         if isinstance(self.state, Asking | Watching):
-            self._tell_closed(self.state.connection)
+            self._send_close(self.state.connection)
         self._stop()
 
     def _found(self, logical: Address, physical: Address) -> None:
@@ -197,7 +197,7 @@ class TopicListWatcher:
 
     def _failed(self, error: PulsarError) -> None:
         if isinstance(error, TimedOut) and isinstance(self.state, Asking):
-            self._tell_closed(self.state.connection)  # the broker may have begun to watch
+            self._send_close(self.state.connection)  # the broker may have begun to watch
         if isinstance(error, BrokerError) and error.code in _REFUSED:
             self._refused = True
             self._stop()
@@ -224,7 +224,7 @@ class TopicListWatcher:
                 connection.watchers.pop(self.wire_id, None)
         self._move(WatcherInput.STOP, Idle())
 
-    def _tell_closed(self, connection: Connection) -> None:
+    def _send_close(self, connection: Connection) -> None:
         """Send the close; the broker's answer changes nothing."""
 
         def encode(request_id: int) -> bytes:

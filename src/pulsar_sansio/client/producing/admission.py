@@ -269,9 +269,9 @@ class Admission:
         """The client's memory has room again; the window may still be full."""
         self.waits_for_memory = False
         self._window.watched = True
-        self._tell_of_room()
+        self._announce_room()
 
-    def _tell_of_room(self) -> None:
+    def _announce_room(self) -> None:
         if self.was_full and not self.waits_for_memory and self.ended is None and self._room() > 0:
             self.was_full = False
             self._emit(Writable(self._handle))
@@ -317,8 +317,8 @@ class Admission:
 
     def hand_over(self) -> deque[UnsealedMessage]:
         """Return the unsealed messages, for another producer to send."""
-        early, self._unsealed = self._unsealed, deque()
-        return early
+        unsealed, self._unsealed = self._unsealed, deque()
+        return unsealed
 
     # --- calls of the producer ---
 
@@ -332,9 +332,9 @@ class Admission:
 
     def _take_unsealed(self) -> None:
         """Seal the unsealed messages in order, with their tickets."""
-        early, self._unsealed = self._unsealed, deque()
+        unsealed, self._unsealed = self._unsealed, deque()
         next_ticket = self._next_ticket
-        for ticket, message, publish_time in early:
+        for ticket, message, publish_time in unsealed:
             self._next_ticket = ticket
             try:
                 self.check(message, publish_time)
@@ -353,13 +353,13 @@ class Admission:
     def fail(self, error: PulsarError) -> None:
         """Fail every message that is not sealed (rule PROD-27)."""
         self.entry_builder.fail(error)
-        early, self._unsealed = self._unsealed, deque()
-        self._memory.free += sum(payload_size(message) for _, message, _ in early)
-        while early:
-            ticket = early.popleft()[0]
+        unsealed, self._unsealed = self._unsealed, deque()
+        self._memory.free += sum(payload_size(message) for _, message, _ in unsealed)
+        while unsealed:
+            ticket = unsealed.popleft()[0]
             count = 1
-            while early and early[0][0] == ticket + count:
-                early.popleft()
+            while unsealed and unsealed[0][0] == ticket + count:
+                unsealed.popleft()
                 count += 1
             self._window.fail(ticket, count, error)
 
@@ -372,11 +372,11 @@ class Admission:
 
     def settled(self) -> None:
         """Tickets were settled: emit `Writable` if there is room, and answer completed flushes."""
-        self._tell_of_room()
+        self._announce_room()
         waiting = self._window.settle_flushes(self.oldest_unsettled())
         self._window.watched = waiting or self.was_full
         if self._memory.blocked:
-            self._memory.tell()
+            self._memory.notify()
 
     def oldest_unsettled(self) -> int:
         """Return a ticket below which every ticket is settled."""

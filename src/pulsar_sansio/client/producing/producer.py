@@ -48,7 +48,7 @@ class Handover:
 
     wire_id: int
     """The unused producer id, for the first partition's producer."""
-    early: Sequence[UnsealedMessage]
+    unsealed: Sequence[UnsealedMessage]
     next_ticket: int
     flushes: Sequence[Flush]
     was_full: bool

@@ -257,7 +257,7 @@ class SendWindow:
         if self.watched:
             self.on_settled()
         if memory.blocked:
-            memory.tell()
+            memory.notify()
 
     @staticmethod
     def _out_of_turn(connection: Connection, what: str) -> None:

@@ -40,7 +40,7 @@ from ...model.multi_topics_subscriptions import GroupRecord, asked_for
 from ...model.positions.expected_position import START, Base, after
 from ...model.positions.multi_topics_position import MultiTopicsSoughtSubscription
 from ...model.records import MessagePosition
-from .seeking_app import MEMORY, Seeker, place_of
+from .seeking_app import MEMORY, Seeker, message_position_of
 
 if TYPE_CHECKING:
     from ...engine.surroundings import Surroundings
@@ -222,9 +222,9 @@ class MultiTopicsSeeker(Seeker[GroupRecord, MultiTopicsSeekerPlan]):
         if target == LATEST:
             return Base(where.end, since=now)
         if isinstance(target, MessageId):
-            place = place_of(target)
-            return Base(place if inclusive else after(place))
-        return Base(START.place, time=target, known=where.end)
+            message_position = message_position_of(target)
+            return Base(message_position if inclusive else after(message_position))
+        return Base(START.message_position, time=target, known=where.end)
 
     def _seek_everywhere(self, target: Target) -> None:
         """Seek all topics to one target."""
@@ -245,16 +245,16 @@ class MultiTopicsSeeker(Seeker[GroupRecord, MultiTopicsSeekerPlan]):
 
     def _seek_each(self) -> None:
         """Seek each topic to a target of its own, chosen by a function."""
-        places: dict[str, Target] = {}
+        targets: dict[str, Target] = {}
 
         def choose(name: str) -> Target:
-            places[name] = EARLIEST if self.stream.chance(500) else LATEST
-            return places[name]
+            targets[name] = EARLIEST if self.stream.chance(500) else LATEST
+            return targets[name]
 
         request = self.host.node.client.seek(self.world.clock.now, self.handle, choose)
-        if not set(self._subscribed()) <= places.keys():
-            raise ViolationError("INV-C16", f"a seek of {self.topics.name} asks for {sorted(places)} only")
-        bases = {name: self._base(name, target) for name, target in places.items()}
+        if not set(self._subscribed()) <= targets.keys():
+            raise ViolationError("INV-C16", f"a seek of {self.topics.name} asks for {sorted(targets)} only")
+        bases = {name: self._base(name, target) for name, target in targets.items()}
         self._sought(request, bases, "each")
 
     def _sought(self, request: int, bases: dict[str, Base], text: str) -> None:
@@ -371,7 +371,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, MultiTopicsSeekerPlan]):
 
     def _on_last_answer(self, known: dict[str, MessagePosition], result: list[TopicMessageId]) -> None:
         """The answer names every topic, and no message before the end known when the request was made."""
-        found = {each.topic: place_of(each.message_id) for each in result}
+        found = {each.topic: message_position_of(each.message_id) for each in result}
         gone = self.world.administrator.ever_vanished
         for name, end in known.items():
             if name in gone:

@@ -165,6 +165,6 @@ class Seeker(SteppingApp[RecordT], Generic[RecordT, PlanT]):
             self._later()
 
 
-def place_of(message_id: MessageId) -> MessagePosition:
+def message_position_of(message_id: MessageId) -> MessagePosition:
     ledger, entry, _, index = message_id[:4]
     return (ledger, entry, max(index, 0))

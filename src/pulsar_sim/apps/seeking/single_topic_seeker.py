@@ -19,7 +19,7 @@ from ...model.positions.expected_position import START, Base, ExpectedPosition, 
 from ...model.positions.single_topic_position import SoughtSubscription
 from ...model.records import BEFORE_ALL, ConsumerRecord, MessagePosition
 from ..transient_app import TransientTopicApp
-from .seeking_app import MEMORY, Seeker, place_of
+from .seeking_app import MEMORY, Seeker, message_position_of
 
 if TYPE_CHECKING:
     from ...engine.surroundings import Surroundings
@@ -131,11 +131,11 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, SingleTopicSee
         if choice < 4 or (choice >= 8 and not self.plan.times) or not self._seen:
             return Base(where.end, since=self.world.clock.now), LATEST, False
         message_id = stream.choice(self._seen)
-        place = place_of(message_id)
+        message_position = message_position_of(message_id)
         if choice < 8:
             inclusive = stream.chance(500)
-            return Base(place if inclusive else after(place)), message_id, inclusive
-        time = where.published(place[:2]) + stream.between(-1, 1) * stream.below(1000)
+            return Base(message_position if inclusive else after(message_position)), message_id, inclusive
+        time = where.published(message_position[:2]) + stream.between(-1, 1) * stream.below(1000)
         return Base(BEFORE_ALL, time=time, known=where.end), time, False
 
     # --- steps ----------------------------------------------------------------------------------------------
@@ -153,9 +153,9 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, SingleTopicSee
                 self._seen[self.stream.below(MEMORY)] = message.message_id
         if self.plan.durable and not self._seeks and self.stream.chance(self.plan.acknowledge_permille):
             last = self.stream.choice(messages)
-            place = place_of(last.message_id)
-            self.where.may_be_at(Base(after(place)))
-            self.where.may_be_at(Base(whole(place)))
+            message_position = message_position_of(last.message_id)
+            self.where.may_be_at(Base(after(message_position)))
+            self.where.may_be_at(Base(whole(message_position)))
             self.host.node.client.acknowledge_cumulative(self.world.clock.now, self.handle, last)
 
     def _finish(self) -> None:
@@ -164,7 +164,7 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, SingleTopicSee
             self._made_last_seek = True
             if self._seen and self.stream.chance(500):
                 message_id = self.stream.choice(self._seen)
-                self.seek(Base(after(place_of(message_id))), message_id, False)
+                self.seek(Base(after(message_position_of(message_id))), message_id, False)
             else:
                 self.seek(START, EARLIEST, True)
             self.ask()
@@ -197,7 +197,7 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, SingleTopicSee
     def lose(self) -> None:
         super().lose()
         for base, to_end in self._seeks.values():
-            self._failed.append(Base(base.place, since=2**63) if to_end else base)
+            self._failed.append(Base(base.message_position, since=2**63) if to_end else base)
         for request in self._waiting:
             self.host.routes[request] = self.world
         self._forget_waiting()
@@ -231,7 +231,8 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, SingleTopicSee
         elif self.where.last is None:
             now = self.world.clock.now
             self.where.bases = [
-                base if base.since is None else Base(base.place, since=now) for base in self.where.bases
+                base if base.since is None else Base(base.message_position, since=now)
+                for base in self.where.bases
             ]
 
     def _answered(self, output: RequestDone) -> None:
@@ -243,7 +244,7 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, SingleTopicSee
                 )
             base, to_end = self._seeks.pop(request)
             if to_end:
-                base = Base(base.place, since=self.world.clock.now)
+                base = Base(base.message_position, since=self.world.clock.now)
             self._failed.clear()
             self.where.moved(base)
             self.subscription.sought = True
@@ -280,7 +281,7 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, SingleTopicSee
             assert self.record is not None
             self.record.questions += len(self._asked) + len(self._last_asked)
             base, to_end = failed
-            self._failed.append(Base(base.place, since=2**63) if to_end else base)
+            self._failed.append(Base(base.message_position, since=2**63) if to_end else base)
             self.where.unanswered(self._failed[-1])
             if self.world.healed:
                 self._made_last_seek = False

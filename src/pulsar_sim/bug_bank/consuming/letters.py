@@ -192,21 +192,21 @@ def reconsumed_messages_are_acknowledged_at_once(patches: Patches) -> None:
 def reconsumed_messages_are_never_acknowledged(patches: Patches) -> None:
     """The copy is safe, and the original stays in the subscription."""
 
-    def put_off(original: Any, self: Any, *arguments: Any) -> None:
+    def reconsumed_later(original: Any, self: Any, *arguments: Any) -> None:
         if arguments[-1] is not None:  # the copy has failed
             original(self, *arguments)
 
-    patches.around(ConsumerRequests, "_reconsumed_later", put_off)
+    patches.around(ConsumerRequests, "_reconsumed_later", reconsumed_later)
 
 
 @bug("own", caught_by=("INV-C4",), needs=[group_needs.retries_in_order])
 def reconsume_later_acknowledges_earlier_messages(patches: Patches) -> None:
     """Where one consumer has all messages, the original is acknowledged with everything before it."""
 
-    def put_off(original: Any, self: Any, what: Any, error: Any) -> None:
+    def reconsumed_later(original: Any, self: Any, what: Any, error: Any) -> None:
         original(self, what._replace(cumulative=not self._redelivery._single_entries), error)
 
-    patches.around(ConsumerRequests, "_reconsumed_later", put_off)
+    patches.around(ConsumerRequests, "_reconsumed_later", reconsumed_later)
 
 
 @bug("own", caught_by=("INV-C4",), needs=[group_needs.retries_with_all_before])
@@ -227,10 +227,10 @@ def earlier_messages_are_not_acknowledged(patches: Patches) -> None:
     """A message is reconsumed later, with all messages before it to be acknowledged; the client acknowledges
     it alone."""
 
-    def put_off(original: Any, self: Any, what: Any, error: Any) -> None:
+    def reconsumed_later(original: Any, self: Any, what: Any, error: Any) -> None:
         original(self, what._replace(cumulative=False), error)
 
-    patches.around(ConsumerRequests, "_reconsumed_later", put_off)
+    patches.around(ConsumerRequests, "_reconsumed_later", reconsumed_later)
 
 
 @bug("own", caught_by=("INV-C10",), needs=[group_needs.retries, needs.detaches])

@@ -92,7 +92,7 @@ KeyBatches: _batches=empty _extra=0 count=0 highest=-1 size=0
 LastMessage: _open=empty _slot=unset
 CopyProducer: _in_flight=empty _waiting=empty
 LetterTopics: _pending_copies=empty _moves=0 _requests=empty _slot=unset
-MemoryLimit: _borrowers=empty _untold=empty blocked=False turn=0
+MemoryLimit: _borrowers=empty _to_notify=empty blocked=False turn=0
 MergedQueue: _has_turn=empty _turns=empty announced=False run_length=0
 OpenBatch: _extra=0 _lent=0 _members=0 _size=0 _size_then=0 _space_then=0 explicit_highest=-1 first=empty
 OpenBatch: first_ticket=0 lowest=0 publish_time=0 replicate_to=empty room=0 run_first=0 space=0

@@ -20,9 +20,9 @@ MOST_BASES = 12
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A position to begin at: the first message from `place` on."""
+    """A position to begin at: the first message from `message_position` on."""
 
-    place: MessagePosition
+    message_position: MessagePosition
     since: int | None = None
     """Messages submitted up to this moment, in nanoseconds, may be skipped, because the consumer began at the
     end."""
@@ -88,10 +88,10 @@ class ExpectedPosition:
     def _kept(self, base: Base) -> None:
         """Add the position that the broker keeps: the named message, or its whole entry. Only the consumer
         knew that the message behind it was next."""
-        ledger, entry, index = base.place
+        ledger, entry, index = base.message_position
         if index > 0:
             self.may_be_at(Base((ledger, entry, index - 1)))
-            self.may_be_at(Base(whole(base.place)))
+            self.may_be_at(Base(whole(base.message_position)))
 
     def back(self) -> None:
         """The consumer begins again where the subscription is."""
@@ -102,61 +102,68 @@ class ExpectedPosition:
     def may_begin(self) -> list[Base]:
         return [Base(after(self.last))] if self.last is not None else self.bases
 
-    def came(self, place: MessagePosition) -> str:
+    def came(self, message_position: MessagePosition) -> str:
         """Record a message; return what is wrong with it, or an empty text."""
-        wrong = [self._wrong(base, place) for base in self.may_begin]
-        self.last = place
-        self.furthest = max(place, self.furthest or place)
-        self._first = min(place, self._first or place)
+        wrong = [self._wrong(base, message_position) for base in self.may_begin]
+        self.last = message_position
+        self.furthest = max(message_position, self.furthest or message_position)
+        self._first = min(message_position, self._first or message_position)
         return "" if "" in wrong else "; ".join(dict.fromkeys(wrong))
 
-    def _wrong(self, base: Base, place: MessagePosition) -> str:
-        if place < base.place:
-            return f"it lies before {base.place}"
+    def _wrong(self, base: Base, message_position: MessagePosition) -> str:
+        if message_position < base.message_position:
+            return f"it lies before {base.message_position}"
         if (
             base.time is not None
-            and place < base.known
+            and message_position < base.known
             and self._in_order
-            and self.published(place[:2]) < base.time
+            and self.published(message_position[:2]) < base.time
         ):
             return f"it was published before {base.time}"
-        for other in self._places(base.place):
-            if other >= place:
+        for other in self._message_positions(base.message_position):
+            if other >= message_position:
                 break
             if not self._may_be_passed(base, other):
-                return f"{other} was left out, from {base.place} on"
+                return f"{other} was left out, from {base.message_position} on"
         return ""
 
-    def _may_be_passed(self, base: Base, place: MessagePosition) -> bool:
-        if self._compacted and self.topic.compacted.may_lack(place):
+    def _may_be_passed(self, base: Base, message_position: MessagePosition) -> bool:
+        if self._compacted and self.topic.compacted.may_lack(message_position):
             return True
-        first_chunk = self.topic.chunks_of(place[:2])[0]
-        if self._is_cut(first_chunk, place):
+        first_chunk = self.topic.chunks_of(message_position[:2])[0]
+        if self._is_cut(first_chunk, message_position):
             return True
-        if self._torn is not None and first_chunk < base.place[:2] < place[:2]:
+        if self._torn is not None and first_chunk < base.message_position[:2] < message_position[:2]:
             return True  # the cursor lies between its chunks, and the consumer began again there
         if base.since is not None:
-            return self.topic.log[place[:2]].messages[place[2]].sent_at <= base.since
-        return base.time is not None and (not self._in_order or self.published(place[:2]) < base.time)
+            return self.topic.log[message_position[:2]].messages[message_position[2]].sent_at <= base.since
+        return base.time is not None and (
+            not self._in_order or self.published(message_position[:2]) < base.time
+        )
 
-    def _is_cut(self, first_chunk: Position, place: MessagePosition) -> bool:
+    def _is_cut(self, first_chunk: Position, message_position: MessagePosition) -> bool:
         """True when the consumer may have begun behind the first chunk of the message, and so never had all
         chunks. It may also have begun again there, with everything acknowledged up to a message in between. A
         consumer that sought that message has it."""
-        if self._torn is not None and first_chunk < self._torn[:2] < place[:2]:
+        if self._torn is not None and first_chunk < self._torn[:2] < message_position[:2]:
             return True
-        if first_chunk == place[:2] or (self._first is not None and first_chunk >= self._first[:2]):
+        if first_chunk == message_position[:2] or (
+            self._first is not None and first_chunk >= self._first[:2]
+        ):
             return False
         return any(
             base.since is not None
             or base.time is not None
-            or (first_chunk < base.place[:2] and base.place != place)
+            or (first_chunk < base.message_position[:2] and base.message_position != message_position)
             for base in self.bases
         )
 
-    def may_be_ignored(self, place: MessagePosition) -> bool:
+    def may_be_ignored(self, message_position: MessagePosition) -> bool:
         """True when the message lies before one of the positions where the subscription may be."""
-        return any(place < base.place or self._may_be_passed(base, place) for base in self.bases)
+        return any(
+            message_position < base.message_position or self._may_be_passed(base, message_position)
+            for base in self.bases
+        )
 
     def has_more(self, until: MessagePosition) -> bool:
         """True when a message before `until` must still come for the first time, whatever the position."""
@@ -164,29 +171,29 @@ class ExpectedPosition:
         return all(self._is_more(base, until) for base in bases)
 
     def _is_more(self, base: Base, until: MessagePosition) -> bool:
-        for place in self._places(base.place):
-            if place >= until:
+        for message_position in self._message_positions(base.message_position):
+            if message_position >= until:
                 break
-            if not self._may_be_passed(base, place):
+            if not self._may_be_passed(base, message_position):
                 return True
         return False
 
     def lacks(self, first: MessagePosition, until: MessagePosition) -> bool:
         """True when a message from `first` on, and before `until`, must come to a consumer that begins
         there."""
-        for place in self._places(first):
-            if place >= until:
+        for message_position in self._message_positions(first):
+            if message_position >= until:
                 break
-            if not (self._compacted and self.topic.compacted.may_lack(place)):
+            if not (self._compacted and self.topic.compacted.may_lack(message_position)):
                 return True
         return False
 
     @property
     def least(self) -> MessagePosition:
         """Return the least position at which the next message may lie."""
-        return min(base.place for base in self.may_begin)
+        return min(base.message_position for base in self.may_begin)
 
-    def _places(self, first: MessagePosition) -> Iterator[MessagePosition]:
+    def _message_positions(self, first: MessagePosition) -> Iterator[MessagePosition]:
         """Yield the positions of all known messages from `first` on."""
         order, log = self.topic.order, self.topic.log
         for index in range(bisect_left(order, first[:2]), len(order)):
@@ -221,11 +228,11 @@ class ExpectedPosition:
         return self._judged[1]
 
 
-def after(place: MessagePosition) -> MessagePosition:
-    """Return the first position behind `place`."""
-    return (place[0], place[1], place[2] + 1)
+def after(message_position: MessagePosition) -> MessagePosition:
+    """Return the first position behind `message_position`."""
+    return (message_position[0], message_position[1], message_position[2] + 1)
 
 
-def whole(place: MessagePosition) -> MessagePosition:
+def whole(message_position: MessagePosition) -> MessagePosition:
     """Return the first position of the entry."""
-    return (place[0], place[1], -1)
+    return (message_position[0], message_position[1], -1)

@@ -33,9 +33,9 @@ class MultiTopicsSoughtSubscription(SoughtSubscription):
         """The last message during the last completed seek: readers may acknowledge it if it is from after the
         seek."""
 
-    def all_up_to(self, place: MessagePosition) -> bool:
+    def all_up_to(self, message_position: MessagePosition) -> bool:
         came = self._came_while_sought
-        return (came is not None and place <= came) or super().all_up_to(place)
+        return (came is not None and message_position <= came) or super().all_up_to(message_position)
 
     def subscribed_again(self) -> None:
         """The consumer begins where the subscription is. For a batch the broker keeps the position of the
@@ -56,7 +56,8 @@ class MultiTopicsSoughtSubscription(SoughtSubscription):
         where = self.where
         if where.last is None:
             where.bases = [
-                base if base.since is None else Base(base.place, since=ANYWHERE) for base in where.bases
+                base if base.since is None else Base(base.message_position, since=ANYWHERE)
+                for base in where.bases
             ]
         for base in [*self._failed, *self._under_way.values()]:
             where.unsettled(_at_any_moment(base))
@@ -84,7 +85,7 @@ class MultiTopicsSoughtSubscription(SoughtSubscription):
             del self._under_way[earlier]
             self._came_since.pop(earlier, None)
         self._failed.clear()
-        there = base if base.since is None else Base(base.place, since=now)
+        there = base if base.since is None else Base(base.message_position, since=now)
         self.where.moved(there)
         self._came_while_sought = came
         if came is not None:
@@ -114,14 +115,14 @@ class MultiTopicsSoughtSubscription(SoughtSubscription):
         self.where.moved(START)
         self.sought = False
 
-    def check_order(self, consumer: ConsumerRecord, place: MessagePosition) -> None:
-        super().check_order(consumer, place)
+    def check_order(self, consumer: ConsumerRecord, message_position: MessagePosition) -> None:
+        super().check_order(consumer, message_position)
         if self._under_way:
             for request, base in self._under_way.items():
-                self._came_since[request] = place
+                self._came_since[request] = message_position
                 self.where.unsettled(_at_any_moment(base))
 
 
 def _at_any_moment(base: Base) -> Base:
     """Return the base with an unknown moment."""
-    return base if base.since is None else Base(base.place, since=ANYWHERE)
+    return base if base.since is None else Base(base.message_position, since=ANYWHERE)

@@ -40,13 +40,13 @@ class SoughtSubscription(TransientSubscription):
         if self.topic.served_twice:
             self.where.may_be_at(START)
 
-    def all_up_to(self, place: MessagePosition) -> bool:
-        """True when the place is not behind the messages that came since the last move."""
+    def all_up_to(self, message_position: MessagePosition) -> bool:
+        """True when the position is not behind the messages that came since the last move."""
         furthest = self.where.furthest
         if furthest is None:
             return False
-        left_out = self.reads_compacted and not self.where.lacks(after(furthest), after(place))
-        return place <= furthest or left_out
+        left_out = self.reads_compacted and not self.where.lacks(after(furthest), after(message_position))
+        return message_position <= furthest or left_out
 
     def open_bits(self, position: Position) -> int:
         """Return the unacknowledged messages as bits; those before the sought position, wherever the end was,
@@ -54,13 +54,13 @@ class SoughtSubscription(TransientSubscription):
         size = len(self.topic.log[position].messages)
         return sum(1 << index for index in range(size) if not self.where.may_be_ignored((*position, index)))
 
-    def check_order(self, consumer: ConsumerRecord, place: MessagePosition) -> None:
+    def check_order(self, consumer: ConsumerRecord, message_position: MessagePosition) -> None:
         """INV-C7, INV-C3; INV-C17 where the topic is compacted."""
         first = self.where.last is None
-        wrong = self.where.came(place)
+        wrong = self.where.came(message_position)
         if wrong and self.reads_compacted and self.topic.compacted.horizon >= (0, 0):
-            raise ViolationError("INV-C17", f"{consumer.name}: {place} comes next, and {wrong}")
+            raise ViolationError("INV-C17", f"{consumer.name}: {message_position} comes next, and {wrong}")
         if wrong:
             rule = "INV-C7" if first and self.sought else "INV-C3"
-            raise ViolationError(rule, f"{consumer.name}: {place} comes next, and {wrong}")
-        consumer.floor = place
+            raise ViolationError(rule, f"{consumer.name}: {message_position} comes next, and {wrong}")
+        consumer.floor = message_position

@@ -85,18 +85,18 @@ def test_the_end_is_where_it_was_at_some_moment(topic: TopicRecord) -> None:
     assert where.came((5, 3, 0)) == "(5, 2, 0) was left out, from (5, 1, 0) on"
     where.moved(where_end := Base(where.end, since=100))
     assert not where.has_more(where.end)
-    assert where_end.place == (5, 4, -1)
+    assert where_end.message_position == (5, 4, -1)
 
 
 def test_a_time(topic: TopicRecord) -> None:
     where = ExpectedPosition(topic)
-    where.moved(Base(START.place, time=1500, known=where.end))
+    where.moved(Base(START.message_position, time=1500, known=where.end))
     assert where.came((5, 1, 1)) == "it was published before 1500"
-    where.moved(Base(START.place, time=1500, known=(5, 1, 0)))
+    where.moved(Base(START.message_position, time=1500, known=(5, 1, 0)))
     assert where.came((5, 1, 1)) == ""
-    where.moved(Base(START.place, time=1500))
+    where.moved(Base(START.message_position, time=1500))
     assert where.came((5, 2, 0)) == ""
-    where.moved(Base(START.place, time=1500))
+    where.moved(Base(START.message_position, time=1500))
     assert where.came((5, 3, 0)) == "(5, 2, 0) was left out, from (-1, -1, -1) on"
 
 
@@ -131,7 +131,7 @@ def test_a_message_whose_first_chunk_lies_before_where_it_began(torn: TopicRecor
     """Half of the message was stored when the end was sought: a consumer that begins behind its first chunk
     never has all chunks."""
     where = ExpectedPosition(torn)
-    where.moved(Base(START.place, since=45))
+    where.moved(Base(START.message_position, since=45))
     assert where.came((6, 1, 0)) == ""
     assert where.came((6, 3, 0)) == ""
     where.moved(Base((6, 0, -1)))
