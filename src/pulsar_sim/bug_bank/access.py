@@ -3,7 +3,7 @@ limit."""
 
 from typing import Any
 
-from pulsar_sansio.broker.topics.producers import Producers
+from pulsar_sansio.broker.topics.producing.producers import Producers
 from pulsar_sansio.client.memory import MemoryLimit
 from pulsar_sansio.client.producing.entry_builder import EntryBuilder
 from pulsar_sansio.client.producing.key_batches import KeyBatch

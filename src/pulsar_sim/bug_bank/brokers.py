@@ -14,7 +14,8 @@ from pulsar_sansio.broker.serving import publishing
 from pulsar_sansio.broker.serving.connection import Connection
 from pulsar_sansio.broker.storage.cursor import Cursor
 from pulsar_sansio.broker.storage.journal import Journal
-from pulsar_sansio.broker.topics.producers import Deduplication, Producers
+from pulsar_sansio.broker.topics.producing.deduplication import Deduplication
+from pulsar_sansio.broker.topics.producing.producers import Producers
 from pulsar_sansio.broker.topics.subscription import Subscription
 from pulsar_sansio.broker.topics.topic import Topic
 

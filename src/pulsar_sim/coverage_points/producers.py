@@ -3,7 +3,8 @@
 from typing import Any
 
 from pulsar_sansio.broker.serving.connection import Connection as BrokerConnection
-from pulsar_sansio.broker.topics.producers import Deduplication, Producers
+from pulsar_sansio.broker.topics.producing.deduplication import Deduplication
+from pulsar_sansio.broker.topics.producing.producers import Producers
 from pulsar_sansio.client.memory import MemoryLimit
 from pulsar_sansio.client.partitions.partitioned_producer import PartitionedProducer
 from pulsar_sansio.client.producing.admission import Admission

@@ -18,7 +18,7 @@ from pulsar_sansio.model.errors import ServiceNotReady
 from pulsar_sansio.model.message_id import EARLIEST
 
 from .broker_node import BrokerNode
-from .profile import AUDIT, FAR_LEDGERS, BrokerPlan
+from .profile import AUDIT, BrokerPlan
 from .randomness import Stream
 
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 RECEIPT_VERSION = 17
 """The protocol version from which a broker answers an ACK."""
-
-
-FAR_BROKER = "far-0"
 
 
 def address(name: str) -> str:
@@ -353,39 +350,6 @@ class Cluster:
         self.world.trace.add(self.world.clock.now, node.name, f"unload {topic}")
         node.command(broker.topic_administration.unload, topic)
         return True
-
-
-class FarCluster(Cluster):
-    """The cluster that topics migrate to: one broker with a store of its own."""
-
-    far = True
-
-    def _own_stream(self) -> Stream:
-        return self.world.streams.stream("far cluster")
-
-    def _make_nodes(self) -> list[BrokerNode]:
-        config = replace(
-            self.world.profile.broker,
-            service_url=address(FAR_BROKER),
-            service_url_tls=self.tls_address(FAR_BROKER),
-            cluster="far",
-        )
-        return [BrokerNode(self, FAR_BROKER, config)]
-
-    def _own_topics(self) -> list[str]:
-        world = self.world
-        return [
-            world.topics.names[index] for index in sorted({plan.topic for plan in world.profile.migrations})
-        ]
-
-    def boot(self) -> None:
-        for node in self.nodes:
-            self._boot(node)
-
-    def load(self, node: BrokerNode) -> StoredState:
-        state = super().load(node)
-        state.next_ledger_id = max(state.next_ledger_id, FAR_LEDGERS)
-        return state
 
 
 def without(records: Sequence[Any], topics: set[str]) -> list[Any]:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from pulsar_sansio.broker.admin_errors import InUse
 
 from ..engine.clock import MILLISECOND
-from ..engine.cluster import FAR_BROKER, address
+from ..engine.cluster import address
 from ..engine.failures import ViolationError
+from ..engine.far_cluster import FAR_BROKER
 from ..engine.profile import EndPlan
 from ..model.positions.multi_topics_position import MultiTopicsSoughtSubscription
 

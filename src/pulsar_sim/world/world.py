@@ -35,8 +35,9 @@ from ..checks.statistics import check_tallies
 from ..engine.broker_node import BrokerNode
 from ..engine.client_node import SNI_PROXY, LivelockError
 from ..engine.clock import MILLISECOND, SECOND, Clock
-from ..engine.cluster import FAR_BROKER, Cluster, FarCluster
+from ..engine.cluster import Cluster
 from ..engine.failures import LivenessError, Outcome, ViolationError
+from ..engine.far_cluster import FAR_BROKER, FarCluster
 from ..engine.network import Conditions, Network, Pipe, Wire
 from ..engine.profile import Profile
 from ..engine.randomness import Streams

@@ -40,8 +40,9 @@ from pulsar_sansio import (
 )
 
 from ..errors import LinkTimeout, RangeReadTimeout, UnreadableMessages
-from ..link import Link, Reading, full_name, last_of
+from ..link import Link, last_of
 from ..options.option_table import BATCH_BYTES, BATCH_ROWS, RECEIVER_QUEUE
+from ..subscribed import Reading, full_name
 from .columns import Builder
 from .offsets import NOTHING, Position, Range
 from .overtaken import Watch

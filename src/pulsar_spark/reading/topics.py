@@ -10,31 +10,14 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TypeVar
 
-from pulsar_sansio import (
-    EARLIEST,
-    LATEST,
-    ConsumerBusy,
-    InitialPosition,
-    MessageId,
-    PulsarError,
-    TopicName,
-)
+from pulsar_sansio import EARLIEST, LATEST, ConsumerBusy, InitialPosition, MessageId, PulsarError, TopicName
 from pulsar_sansio import TopicNotFound as NoSuchTopic
 
 from ..errors import InvalidOption, LinkTimeout, SubscriptionBusy, TopicNotFound
-from ..link import Hold, Link, Reading, last_of
+from ..link import Link, last_of
 from ..options.query_options import ReadOptions
-from .offsets import (
-    NOTHING,
-    AtTime,
-    BehindEntry,
-    Offsets,
-    OfSubscription,
-    Place,
-    Position,
-    Wanted,
-    Where,
-)
+from ..subscribed import Hold, Reading
+from .offsets import NOTHING, AtTime, BehindEntry, Offsets, OfSubscription, Place, Position, Wanted, Where
 from .plan import Extent, Run
 
 T = TypeVar("T")

@@ -1,11 +1,9 @@
 """The cursor, compared with the set of integers that it represents."""
 
-import itertools
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_sansio.broker.storage.cursor import Cursor, Ranges
+from pulsar_sansio.broker.storage.cursor import Cursor
 
 MESSAGES = 5
 """The number of messages in each batch of the model."""
@@ -70,23 +68,6 @@ def _compare(cursor: Cursor, model: Model) -> None:
     assert cursor.backlog(60) == sum(not model.acknowledged(offset) for offset in range(60))
     assert all(offset > cursor.mark_delete for offset in cursor.partly), "nothing is kept below mark-delete"
     assert not any(cursor.acknowledged(offset) for offset in cursor.partly), "nor of what is acknowledged"
-
-
-@given(st.lists(st.integers(0, 30)), st.integers(-1, 31))
-def test_ranges_are_a_set(numbers: list[int], upto: int) -> None:
-    ranges, model = Ranges(), set[int]()
-    for number in numbers:
-        assert ranges.add(number) == (number not in model)
-        model.add(number)
-    ranges.remove_up_to(upto)
-    model = {number for number in model if number > upto}
-    assert {number for first, last in ranges for number in range(first, last + 1)} == model
-    assert ranges.count == len(model)
-    pairs = list(ranges)
-    assert all(last + 1 < first for (_, last), (first, _) in itertools.pairwise(pairs)), "never adjacent"
-    for number in range(32):
-        assert (number in ranges) == (number in model)
-        assert ranges.next_outside(number) == next(each for each in range(number, 99) if each not in model)
 
 
 def test_given_sets_may_hold_bits_cleared_long_ago() -> None:

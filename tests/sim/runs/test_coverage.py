@@ -11,7 +11,7 @@ import pytest
 import pulsar_sansio
 from pulsar_sansio import Broker, BrokerConfig, MemoryStore
 from pulsar_sansio.broker import broker as broker_root
-from pulsar_sansio.broker.topics.producers import Deduplication
+from pulsar_sansio.broker.topics.producing.deduplication import Deduplication
 from pulsar_sansio.client.delivery.permits import Permits
 from pulsar_sansio.core.buffers import ReceiveBuffer
 from pulsar_sansio.core.transitions import Transitions

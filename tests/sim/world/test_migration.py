@@ -16,7 +16,7 @@ from pulsar_sansio.model.config import SubscriptionType
 from pulsar_sansio.wire import proto
 from pulsar_sim import Outcome
 from pulsar_sim.engine.clock import MILLISECOND
-from pulsar_sim.engine.cluster import FAR_BROKER
+from pulsar_sim.engine.far_cluster import FAR_BROKER
 from pulsar_sim.engine.profile import MigrationPlan, Profile
 from pulsar_sim.runs.scenarios import SCENARIOS, Scenario, ScenarioWorld, quiet_profile
 from tests.sim.engine.test_cluster import passed

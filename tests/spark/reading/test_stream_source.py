@@ -14,13 +14,13 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pulsar_spark.data_source import PulsarDataSource
 from pulsar_spark.errors import DataLoss, SubscriptionBusy, TopicNotFound, UnsupportedSparkVersion
-from pulsar_spark.link import Hold
 from pulsar_spark.options.option_table import Use
 from pulsar_spark.options.query_options import parse_read
 from pulsar_spark.reading import stream_source
 from pulsar_spark.reading.offsets import Offsets, Position, Range, from_json, to_json
 from pulsar_spark.reading.stream_source import PulsarStreamReader, _Driver
 from pulsar_spark.reading.topics import Ledger, Topics
+from pulsar_spark.subscribed import Hold
 from tests.patience import PATIENCE
 from tests.spark.brokers import SparkBroker
 from tests.spark.reading_back import keep

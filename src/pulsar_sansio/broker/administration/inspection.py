@@ -15,7 +15,7 @@ from ..dispatching.shared import Shared
 from ..rates import Counted, Rates
 from ..services import Services, wall_text
 from ..topics.nonpersistent import NonPersistentSubscription, NonPersistentTopic
-from ..topics.producers import MODE_NAMES, Producer
+from ..topics.producing.producer import MODE_NAMES, Producer
 from ..topics.registry import AnyTopic
 from ..topics.subscription import Subscription
 from ..topics.topic import Topic

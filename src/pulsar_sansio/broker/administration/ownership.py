@@ -17,7 +17,7 @@ from ...model.topic_name import TopicName
 from ..outputs import Released
 from ..owner import OtherBroker
 from ..storage.store import StoredTopic
-from ..topics.producers import Producer
+from ..topics.producing.producer import Producer
 from ..topics.registry import AnyTopic
 from ..topics.topic import Topic
 from .parts import Parts

@@ -37,7 +37,7 @@ from ...wire import (
 from ..dispatching.consumer import Consumer
 from ..outputs import Disconnect, ResumeReading, Transmit
 from ..security.authentication import Authentication
-from ..topics.producers import Producer
+from ..topics.producing.producer import Producer
 from ..topics.subscription import NO_REQUEST
 from .lookups import server_error
 

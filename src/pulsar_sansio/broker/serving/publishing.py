@@ -18,7 +18,8 @@ from ...model.errors import (
 from ...model.topic_name import TopicName
 from ...wire import Send, encode_send_receipt, proto
 from ..topics import quotas
-from ..topics.producers import MODE_NAMES, NameTaken, Producer
+from ..topics.producing.producer import MODE_NAMES, Producer
+from ..topics.producing.producers import NameTaken
 from ..topics.topic import Topic
 from .connection import Connection, Handler, Reserved, Type
 from .lookups import check_name, check_properties, code, parse_topic

@@ -17,8 +17,9 @@ from ..dispatching.key_ring import Selector, automatic
 from ..dispatching.single_active import ConflictingConsumer
 from ..policies import Policies
 from ..records import EntryAdded
-from .producers import Producer, Producers, going_away
-from .publish_checks import check_message
+from .producing.producer import Producer
+from .producing.producers import Producers, going_away
+from .producing.publish_checks import check_message
 
 if TYPE_CHECKING:
     from ..owner import OtherBroker

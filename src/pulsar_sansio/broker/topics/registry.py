@@ -12,7 +12,7 @@ from ..records import PartitionsSaved
 from ..services import Services
 from ..storage.store import StoredTopic
 from .nonpersistent import NonPersistentTopic
-from .producers import going_away
+from .producing.producers import going_away
 from .topic import Topic
 from .topic_names import TopicNames, Topics
 

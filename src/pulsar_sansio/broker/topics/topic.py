@@ -32,8 +32,10 @@ from ..storage.trim_mark import NEVER, TrimMark
 from . import quotas
 from .compaction.compaction import SUBSCRIPTION as COMPACTION
 from .compaction.compaction import Compaction
-from .producers import Deduplication, Producer, Producers, going_away
-from .publish_checks import check_message, chunked_message, is_last_chunk
+from .producing.deduplication import Deduplication
+from .producing.producer import Producer
+from .producing.producers import Producers, going_away
+from .producing.publish_checks import check_message, chunked_message, is_last_chunk
 from .subscription import Subscription
 
 if TYPE_CHECKING:

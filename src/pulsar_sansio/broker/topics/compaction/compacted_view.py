@@ -14,7 +14,7 @@ from ....wire import MetadataDecoder, split_batch
 from ...records import EntryAdded, TopicCompacted
 from ...storage.entry import entry_metadata
 from ..messages import batch_payload
-from ..publish_checks import is_last_chunk
+from ..producing.publish_checks import is_last_chunk
 
 if TYPE_CHECKING:
     from ...dispatching.consumer import Consumer

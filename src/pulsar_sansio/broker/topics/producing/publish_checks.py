@@ -4,10 +4,10 @@ The module is pure: it takes policies and a message, and returns the entry to st
 SEND_ERROR carries.
 """
 
-from ...model.errors import ChecksumMismatch, ChecksumRefused, MetadataError, NotAllowed
-from ...wire import MessageMetadata, MetadataDecoder, Send
-from ..policies import Policies
-from ..storage.entry import read_headers
+from ....model.errors import ChecksumMismatch, ChecksumRefused, MetadataError, NotAllowed
+from ....wire import MessageMetadata, MetadataDecoder, Send
+from ...policies import Policies
+from ...storage.entry import read_headers
 
 MAX_MESSAGES_PER_ENTRY = 100_000
 """A larger batch is refused: a peer must not make the broker allocate bit sets of any size."""

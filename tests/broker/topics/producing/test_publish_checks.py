@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.broker.policies import Policies
-from pulsar_sansio.broker.topics.publish_checks import (
+from pulsar_sansio.broker.topics.producing.publish_checks import (
     LONGEST_UUID,
     MAX_MESSAGES_PER_ENTRY,
     check_message,
