@@ -15,7 +15,8 @@ from .runs.case import Case
 from .runs.coverage import Coverage, Recorder
 from .runs.scenarios import SCENARIOS
 from .runs.shrink import Shrunk, shrink
-from .runs.sweep import KINDS, SweepReport, find, run_point, sweep
+from .runs.sweeps.sweep import KINDS, find, run_point, sweep
+from .runs.sweeps.sweep_report import SweepReport
 from .world.world import SeedReport, World
 
 __all__ = [

@@ -215,7 +215,7 @@ def test_recall_prints_the_bugs_that_were_tried(
 def test_sweep_prints_the_points_that_were_tried(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(import_module("pulsar_sim.runs.sweep"), "run_point", _interrupted_point(5))
+    monkeypatch.setattr(import_module("pulsar_sim.runs.sweeps.sweep"), "run_point", _interrupted_point(5))
     assert main(["simulate", "sweep", "--scenario", "produce-single"]) == 130
     shown = capsys.readouterr().out.splitlines()
     assert shown[-1].startswith("interrupted: 5 runs in ")

@@ -18,7 +18,8 @@ from pulsar_trio_command.signals import Interruption, interruption
 
 from .. import KINDS, SCENARIOS, Outcome, SweepReport
 from ..runs.shrink import MAX_RUNS, Shrinker, Shrunk, readable, shrink
-from ..runs.sweep import DEPTH, DEVIATIONS, find, run_point, sweep
+from ..runs.sweeps.interleavings import DEPTH, DEVIATIONS
+from ..runs.sweeps.sweep import find, run_point, sweep
 from .progress import ProgressLine
 from .workers import in_order, workers
 

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from ..engine.failures import Outcome
 from ..runs.case import Case
 from ..runs.scenarios import SCENARIOS
-from ..runs.sweep import cuts, find, nudges, run_point
+from ..runs.sweeps.cuts import cuts
+from ..runs.sweeps.sweep import find, run_point
+from ..runs.sweeps.timers import nudges
 from ..world.world import SeedReport
 
 DRAWN = 1000

@@ -17,7 +17,7 @@ from pulsar_sim.runs.case import Strike
 from pulsar_sim.runs.scenarios import quiet_profile
 from pulsar_sim.runs.shrink import Shrinker, describe, readable, shrink
 from pulsar_trio_command.command import main
-from tests.sim.runs.test_sweep import without_the_oldest
+from tests.sim.runs.sweeps.test_sweep import without_the_oldest
 
 ARCHIVE = sorted((Path(__file__).parents[1] / "seeds").glob("*.json"))
 

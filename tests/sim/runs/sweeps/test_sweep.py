@@ -12,24 +12,10 @@ from pulsar_sim import KINDS, SCENARIOS, Outcome
 from pulsar_sim.engine.broker_node import BrokerNode
 from pulsar_sim.engine.clock import SECOND
 from pulsar_sim.runs.scenarios import Scenario, ScenarioWorld
-from pulsar_sim.runs.sweep import (
-    EARLY,
-    ENDINGS,
-    LATE,
-    WHOSE,
-    Cut,
-    CutWorld,
-    Nudge,
-    NudgedWorld,
-    Order,
-    Orders,
-    OrderWorld,
-    cuts,
-    find,
-    nudges,
-    run_point,
-    sweep,
-)
+from pulsar_sim.runs.sweeps.cuts import ENDINGS, Cut, CutWorld, cuts
+from pulsar_sim.runs.sweeps.interleavings import Order, Orders, OrderWorld
+from pulsar_sim.runs.sweeps.sweep import find, run_point, sweep
+from pulsar_sim.runs.sweeps.timers import EARLY, LATE, WHOSE, Nudge, NudgedWorld, nudges
 from pulsar_trio_command.command import main
 from tests.sim.processes import found_by_one_or_two
 

@@ -5,8 +5,8 @@ import pytest
 from pulsar_sansio.client.connecting.connection import Connection
 from pulsar_sim import SCENARIOS, Outcome
 from pulsar_sim.bug_bank import BANK
-from pulsar_sim.runs.expiries import ExpiringWorld, Expiry, expiries
-from pulsar_sim.runs.sweep import find, run_point, sweep
+from pulsar_sim.runs.sweeps.expiries import ExpiringWorld, Expiry, expiries
+from pulsar_sim.runs.sweeps.sweep import find, run_point, sweep
 
 
 @pytest.mark.slow

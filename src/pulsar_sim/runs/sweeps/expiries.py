@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ..engine.broker_node import BrokerNode
-from ..engine.network import Endpoint, Listener, Network, Pipe, Wire
-from ..engine.profile import CredentialsPlan, Profile
-from .scenarios import Scenario, ScenarioWorld, must_pass
+from ...engine.broker_node import BrokerNode
+from ...engine.network import Endpoint, Listener, Network, Pipe, Wire
+from ...engine.profile import CredentialsPlan, Profile
+from ..scenarios import Scenario, ScenarioWorld, must_pass
 
 
 @dataclass(frozen=True, slots=True)
