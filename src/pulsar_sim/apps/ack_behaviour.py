@@ -16,7 +16,8 @@ from pulsar_sansio.model.message_id import MessageId, TopicMessageId
 from ..engine.failures import ViolationError
 from ..engine.profile import LONGEST_RECONSUME_DELAY, ConsumerPlan
 from ..model.multi_topics_subscriptions import GroupRecord
-from ..model.records import ConsumerRecord, MessagePosition
+from ..model.records.consumer_record import ConsumerRecord
+from ..model.records.message_position import MessagePosition
 from ..model.retry_requests import RetryRequest
 from .client_process import ClientProcess
 

@@ -37,7 +37,7 @@ from ..engine.failures import ViolationError
 from ..engine.profile import GROWN, ConsumerPlan
 from ..model.key_ranges import HASHES
 from ..model.multi_topics_subscriptions import GroupRecord
-from ..model.records import ConsumerRecord
+from ..model.records.consumer_record import ConsumerRecord
 from .ack_behaviour import AckBehaviour
 from .client_process import HURRY, REOPEN_DELAY, was_misled
 

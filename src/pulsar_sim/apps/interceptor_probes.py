@@ -15,7 +15,7 @@ from pulsar_sansio.model.topic_name import TopicName
 
 from ..engine.failures import ViolationError
 from ..engine.randomness import Stream
-from ..model.records import Sent
+from ..model.records.sent import Sent
 
 MARK = "intercepted"
 """The property that the changing interceptor adds."""

@@ -9,13 +9,7 @@ as an application with one topic does.
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pulsar_sansio.client.outputs import (
-    ActiveChanged,
-    ConsumerReady,
-    Output,
-    TopicJoined,
-    TopicLeft,
-)
+from pulsar_sansio.client.outputs import ActiveChanged, ConsumerReady, Output, TopicJoined, TopicLeft
 from pulsar_sansio.model.config import DeadLetterPolicy
 from pulsar_sansio.model.errors import ClosedError, InvalidConfiguration, LocalProtocolError
 from pulsar_sansio.model.message import Message
@@ -24,7 +18,7 @@ from pulsar_sansio.model.message_id import MessageId, TopicMessageId
 from ..engine.failures import ViolationError
 from ..engine.profile import ConsumerPlan, GroupPlan
 from ..model.multi_topics_subscriptions import BEFORE_THE_NAME, GroupRecord, asked_for, dead_topic
-from ..model.records import ConsumerRecord
+from ..model.records.consumer_record import ConsumerRecord
 from .consumer_app import ConsumerApp
 
 if TYPE_CHECKING:

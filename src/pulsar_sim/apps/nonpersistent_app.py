@@ -28,7 +28,9 @@ from ..engine.clock import MILLISECOND
 from ..engine.failures import ViolationError
 from ..engine.profile import NonPersistentPlan
 from ..model.positions.single_topic_position import TransientSubscription
-from ..model.records import ConsumerRecord, ProducerRecord, TopicRecord
+from ..model.records.consumer_record import ConsumerRecord
+from ..model.records.producer_record import ProducerRecord
+from ..model.records.topic_record import TopicRecord
 from .transient_app import SteppingApp
 
 if TYPE_CHECKING:

@@ -38,7 +38,8 @@ from ..engine.clock import SECOND
 from ..engine.failures import ViolationError
 from ..engine.profile import ProducerPlan
 from ..model.partitioned_topics import PartitionedTopic, by_size
-from ..model.records import ProducerRecord, TopicRecord
+from ..model.records.producer_record import ProducerRecord
+from ..model.records.topic_record import TopicRecord
 from .client_process import HURRY, REOPEN_DELAY, ClientProcess, was_misled
 from .interceptor_probes import Interruption, RaisingInterceptor, WatchingInterceptor, interceptors
 from .workload import written

@@ -28,7 +28,9 @@ from ..engine.profile import TableViewPlan
 from ..model.compaction import KeyValue
 from ..model.multi_topics_subscriptions import GroupRecord, GroupTopics
 from ..model.positions.single_topic_position import TransientSubscription
-from ..model.records import BEFORE_ALL, ConsumerRecord, MessagePosition, Position, TopicRecord
+from ..model.records.consumer_record import ConsumerRecord
+from ..model.records.message_position import BEFORE_ALL, MessagePosition, Position
+from ..model.records.topic_record import TopicRecord
 from ..model.table_view_history import Explanation, TableViewHistory
 from .client_process import REOPEN_DELAY
 from .transient_app import SteppingApp

@@ -25,7 +25,8 @@ from pulsar_sansio.model.errors import ClosedError
 
 from ..engine.clock import SECOND
 from ..engine.failures import ViolationError
-from ..model.records import ConsumerRecord, SubscriptionRecord
+from ..model.records.consumer_record import ConsumerRecord
+from ..model.records.subscription_record import SubscriptionRecord
 from .client_process import HURRY, REOPEN_DELAY, ClientProcess, was_misled
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from ..engine.clock import MILLISECOND
 from ..engine.failures import ViolationError
 from ..engine.profile import TransientSubscriberPlan
 from ..model.positions.single_topic_position import TransientSubscription
-from ..model.records import BEFORE_ALL
+from ..model.records.message_position import BEFORE_ALL
 from .client_process import REOPEN_DELAY
 from .transient_app import TransientTopicApp
 

@@ -7,7 +7,8 @@ from pulsar_sansio.model.config import OutgoingMessage
 
 from ..engine.profile import ProducerPlan
 from ..engine.randomness import Stream
-from ..model.records import ProducerRecord, Sent
+from ..model.records.producer_record import ProducerRecord
+from ..model.records.sent import Sent
 from .interceptor_probes import MARK
 
 LONGEST_DELAY = 3000

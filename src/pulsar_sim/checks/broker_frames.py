@@ -20,7 +20,11 @@ from ..engine.failures import ViolationError
 from ..engine.network import Wire
 from ..engine.profile import FAR_LEDGERS
 from ..model.key_ranges import hold, overlap, ranges_of, slot_of
-from ..model.records import ConsumerRecord, Entry, MessagePosition, Position, SubscriptionRecord, TopicRecord
+from ..model.records.consumer_record import ConsumerRecord
+from ..model.records.entry import Entry
+from ..model.records.message_position import MessagePosition, Position
+from ..model.records.subscription_record import SubscriptionRecord
+from ..model.records.topic_record import TopicRecord
 from ..model.reference_model import ReferenceModel
 from .broker_side_state import BrokerConsumer, BrokerEnd, BrokerProducer, SubscriptionState
 

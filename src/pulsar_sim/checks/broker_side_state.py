@@ -9,7 +9,9 @@ from collections import deque
 from pulsar_sansio.wire import Ack, Send
 
 from ..model.key_ranges import Range
-from ..model.records import Position, SubscriptionRecord, TopicRecord
+from ..model.records.message_position import Position
+from ..model.records.subscription_record import SubscriptionRecord
+from ..model.records.topic_record import TopicRecord
 
 
 class BrokerProducer:

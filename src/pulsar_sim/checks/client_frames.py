@@ -22,7 +22,8 @@ from ..engine.failures import ViolationError
 from ..engine.network import GARBAGE, Wire
 from ..model.key_ranges import ranges_of
 from ..model.partitioned_topics import PartitionedTopic
-from ..model.records import ConsumerRecord, ProducerRecord
+from ..model.records.consumer_record import ConsumerRecord
+from ..model.records.producer_record import ProducerRecord
 from ..model.reference_model import ReferenceModel
 from .client_side_state import ClientEnd, PendingClose, PendingLookup, PendingWatch
 from .copy_frames import CopyProducerEnd, CopyWatch

@@ -13,16 +13,13 @@ from pulsar_sansio.model.config import ProducerSpec
 from pulsar_sansio.wire import MessageMetadata, Send, unpack_payload
 
 from ..engine.failures import ViolationError
-from ..model.records import (
-    ConsumerRecord,
-    Entry,
-    Lane,
-    MessagePosition,
-    ProducerRecord,
-    Sent,
-    SubscriptionRecord,
-    TopicRecord,
-)
+from ..model.records.consumer_record import ConsumerRecord
+from ..model.records.entry import Entry
+from ..model.records.message_position import MessagePosition
+from ..model.records.producer_record import Lane, ProducerRecord
+from ..model.records.sent import Sent
+from ..model.records.subscription_record import SubscriptionRecord
+from ..model.records.topic_record import TopicRecord
 from ..model.reference_model import ReferenceModel
 from ..model.retry_requests import DELAY, TIMES, Copy, RetryRequest, origin_of
 from .send_frames import ProducerEnd

@@ -16,7 +16,8 @@ from ..engine.leftovers.audit import ALONE, BROKER_RESTING, RESTING
 from ..engine.profile import AUDIT
 from ..model.multi_topics_subscriptions import GroupRecord
 from ..model.positions.single_topic_position import TransientSubscription
-from ..model.records import ConsumerRecord, TopicRecord
+from ..model.records.consumer_record import ConsumerRecord
+from ..model.records.topic_record import TopicRecord
 from .client_side_state import PendingClose
 from .receive_frames import held_back
 

@@ -14,7 +14,9 @@ from pulsar_sansio.wire import Ack, Flow, MessageCommand, proto, unpack_payload
 from ..engine.clock import SECOND
 from ..engine.failures import ViolationError
 from ..engine.profile import FAR_LEDGERS
-from ..model.records import ConsumerRecord, Position, SubscriptionRecord
+from ..model.records.consumer_record import ConsumerRecord
+from ..model.records.message_position import Position
+from ..model.records.subscription_record import SubscriptionRecord
 
 
 class ConsumerEnd:

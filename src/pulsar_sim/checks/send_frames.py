@@ -12,7 +12,9 @@ from pulsar_sansio.wire import Send, decompress, split_batch, unpack_payload
 
 from ..engine.clock import SECOND
 from ..engine.failures import ViolationError
-from ..model.records import Chunk, Entry, Lane, ProducerRecord, Sent
+from ..model.records.entry import Chunk, Entry
+from ..model.records.producer_record import Lane, ProducerRecord
+from ..model.records.sent import Sent
 from ..model.redelivery_timing import LATEST
 from ..model.reference_model import ReferenceModel
 

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, TypeAlias
 from pulsar_sansio.wire import SingleMessageMetadata, decompress, split_batch, unpack_payload
 
 if TYPE_CHECKING:
-    from .records import Entry, MessagePosition, Position, Sent, TopicRecord
+    from .records.entry import Entry
+    from .records.message_position import MessagePosition, Position
+    from .records.sent import Sent
+    from .records.topic_record import TopicRecord
 
 KeyValue: TypeAlias = "tuple[MessagePosition, bytes | None]"
 """A message that has a key: its position, and the value that it gives the key."""

@@ -10,7 +10,8 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .records import MessagePosition, Position, SubscriptionRecord
+    from .records.message_position import MessagePosition, Position
+    from .records.subscription_record import SubscriptionRecord
 
 
 class KeyOrder:

@@ -14,7 +14,9 @@ from pulsar_sansio.model.config import ConsumerSpec, SubscriptionType, TopicsPat
 from ..engine.failures import ViolationError
 from ..engine.profile import GroupPlan
 from .partitioned_topics import PartitionedTopic
-from .records import ConsumerRecord, Position, TopicRecord
+from .records.consumer_record import ConsumerRecord
+from .records.message_position import Position
+from .records.topic_record import TopicRecord
 
 LONGEST_RUN = 64
 """Messages of one topic in a row, at most, for an application that takes them one at a time."""

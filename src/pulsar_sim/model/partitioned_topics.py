@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pulsar_sansio.model.config import HashingScheme, OutgoingMessage
 
 if TYPE_CHECKING:
-    from .records import TopicRecord
+    from .records.topic_record import TopicRecord
 
 
 class PartitionedTopic:

@@ -29,16 +29,11 @@ from ..engine.failures import ViolationError
 from ..engine.profile import AUDIT, FAR_LEDGERS
 from .multi_topics_subscriptions import GroupRecord
 from .partitioned_topics import PartitionedTopic, hash_of
-from .records import (
-    BEFORE_ALL,
-    ConsumerRecord,
-    MessagePosition,
-    Position,
-    ProducerRecord,
-    Sent,
-    TopicRecord,
-    identities,
-)
+from .records.consumer_record import ConsumerRecord
+from .records.message_position import BEFORE_ALL, MessagePosition, Position
+from .records.producer_record import ProducerRecord
+from .records.sent import Sent, identities
+from .records.topic_record import TopicRecord
 from .retry_requests import RetryRequests
 
 DELAY_TICK = 1000 + 1

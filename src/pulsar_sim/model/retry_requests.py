@@ -11,7 +11,9 @@ from typing import TypeAlias
 
 from pulsar_sansio.wire import MessageMetadata
 
-from .records import ConsumerRecord, MessagePosition, Sent
+from .records.consumer_record import ConsumerRecord
+from .records.message_position import MessagePosition
+from .records.sent import Sent
 
 TIMES = "RECONSUMETIMES"
 DELAY = "DELAY_TIME"

@@ -8,11 +8,11 @@ none is left. A sequence that is nowhere ahead of another allows all that the ot
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from .records import BEFORE_ALL, MessagePosition
+from .records.message_position import BEFORE_ALL, MessagePosition
 
 if TYPE_CHECKING:
     from .compaction import KeyValue
-    from .records import Position
+    from .records.message_position import Position
 
 Explanation: TypeAlias = Mapping[int, MessagePosition]
 """For one key, by partition: the last message that a change came from, or a position before it."""

@@ -20,7 +20,7 @@ from ..model.positions.multi_topics_position import MultiTopicsSoughtSubscriptio
 
 if TYPE_CHECKING:
     from ..engine.broker_node import BrokerNode
-    from ..model.records import MessagePosition, Position
+    from ..model.records.message_position import MessagePosition, Position
     from .world import World
 
 

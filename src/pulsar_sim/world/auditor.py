@@ -23,7 +23,8 @@ from ..engine.client_node import ClientNode
 from ..engine.clock import SECOND
 from ..engine.failures import ViolationError
 from ..engine.profile import AUDIT
-from ..model.records import ConsumerRecord, MessagePosition
+from ..model.records.consumer_record import ConsumerRecord
+from ..model.records.message_position import MessagePosition
 
 if TYPE_CHECKING:
     from .world import World

@@ -11,7 +11,8 @@ from ..engine.profile import AUDIT, GroupPlan, Profile
 from ..model.multi_topics_subscriptions import BEFORE_THE_NAME, GroupTopics, dead_topic, retry_topic
 from ..model.partitioned_topics import PartitionedTopic
 from ..model.positions.multi_topics_position import MultiTopicsSoughtSubscription
-from ..model.records import SubscriptionRecord, TopicRecord
+from ..model.records.subscription_record import SubscriptionRecord
+from ..model.records.topic_record import TopicRecord
 from ..model.reference_model import ReferenceModel
 
 

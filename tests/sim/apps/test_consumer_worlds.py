@@ -2,24 +2,17 @@
 
 import pytest
 
-from pulsar_sansio.model.config import (
-    ConsumerSpec,
-    DeadLetterPolicy,
-    ProducerSpec,
-    SubscriptionType,
-)
+from pulsar_sansio.model.config import ConsumerSpec, DeadLetterPolicy, ProducerSpec, SubscriptionType
 from pulsar_sansio.wire import MessageMetadata, Send, pack_payload
 from pulsar_sim import Streams, draw
 from pulsar_sim.checks.copy_frames import CopyProducerEnd, CopyWatch
 from pulsar_sim.engine.failures import ViolationError
-from pulsar_sim.model.records import (
-    ConsumerRecord,
-    Entry,
-    ProducerRecord,
-    Sent,
-    SubscriptionRecord,
-    TopicRecord,
-)
+from pulsar_sim.model.records.consumer_record import ConsumerRecord
+from pulsar_sim.model.records.entry import Entry
+from pulsar_sim.model.records.producer_record import ProducerRecord
+from pulsar_sim.model.records.sent import Sent
+from pulsar_sim.model.records.subscription_record import SubscriptionRecord
+from pulsar_sim.model.records.topic_record import TopicRecord
 from pulsar_sim.model.reference_model import ReferenceModel
 
 ORIGIN = {

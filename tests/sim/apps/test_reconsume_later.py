@@ -8,25 +8,18 @@ import pytest
 
 from pulsar_sansio.client.letter_topics import letter_topics as letters
 from pulsar_sansio.client.letter_topics.letter_topics import LetterTopics
-from pulsar_sansio.model.config import (
-    ConsumerSpec,
-    DeadLetterPolicy,
-    ProducerSpec,
-    SubscriptionType,
-)
+from pulsar_sansio.model.config import ConsumerSpec, DeadLetterPolicy, ProducerSpec, SubscriptionType
 from pulsar_sansio.wire import MessageMetadata
 from pulsar_sim.checks.copy_frames import CopyWatch
 from pulsar_sim.engine.failures import Outcome
 from pulsar_sim.engine.profile import Profile
 from pulsar_sim.engine.randomness import Streams
 from pulsar_sim.generate import draw
-from pulsar_sim.model.records import (
-    ConsumerRecord,
-    ProducerRecord,
-    Sent,
-    SubscriptionRecord,
-    TopicRecord,
-)
+from pulsar_sim.model.records.consumer_record import ConsumerRecord
+from pulsar_sim.model.records.producer_record import ProducerRecord
+from pulsar_sim.model.records.sent import Sent
+from pulsar_sim.model.records.subscription_record import SubscriptionRecord
+from pulsar_sim.model.records.topic_record import TopicRecord
 from pulsar_sim.model.reference_model import ReferenceModel
 from pulsar_sim.model.retry_requests import DELAY, TIMES, Copy, RetryRequest
 from pulsar_sim.world.world import World

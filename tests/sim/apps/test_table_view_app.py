@@ -13,7 +13,10 @@ from pulsar_sim.engine.profile import CompactionPlan, Profile
 from pulsar_sim.engine.randomness import Streams
 from pulsar_sim.generate import draw
 from pulsar_sim.model.compaction import Compacted
-from pulsar_sim.model.records import Entry, ProducerRecord, Sent, TopicRecord
+from pulsar_sim.model.records.entry import Entry
+from pulsar_sim.model.records.producer_record import ProducerRecord
+from pulsar_sim.model.records.sent import Sent
+from pulsar_sim.model.records.topic_record import TopicRecord
 from pulsar_sim.runs.case import Case
 from pulsar_sim.world.world import World
 

@@ -4,12 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pulsar_sansio.model.config import (
-    ConsumerSpec,
-    DeadLetterPolicy,
-    ProducerSpec,
-    SubscriptionType,
-)
+from pulsar_sansio.model.config import ConsumerSpec, DeadLetterPolicy, ProducerSpec, SubscriptionType
 from pulsar_sim import Streams, World, draw
 from pulsar_sim.engine.failures import Outcome, ViolationError
 from pulsar_sim.engine.profile import Profile
@@ -17,14 +12,12 @@ from pulsar_sim.model.multi_topics_subscriptions import GroupRecord, GroupTopics
 from pulsar_sim.model.partitioned_topics import PartitionedTopic
 from pulsar_sim.model.positions.expected_position import START, Base
 from pulsar_sim.model.positions.multi_topics_position import MultiTopicsSoughtSubscription
-from pulsar_sim.model.records import (
-    ConsumerRecord,
-    Entry,
-    ProducerRecord,
-    Sent,
-    SubscriptionRecord,
-    TopicRecord,
-)
+from pulsar_sim.model.records.consumer_record import ConsumerRecord
+from pulsar_sim.model.records.entry import Entry
+from pulsar_sim.model.records.producer_record import ProducerRecord
+from pulsar_sim.model.records.sent import Sent
+from pulsar_sim.model.records.subscription_record import SubscriptionRecord
+from pulsar_sim.model.records.topic_record import TopicRecord
 
 BASE = "persistent://public/default/"
 SHARED = SubscriptionType.SHARED

@@ -3,14 +3,11 @@
 import pytest
 
 from pulsar_sansio.model.config import ProducerSpec, SubscriptionType
-from pulsar_sim.model.records import (
-    Chunk,
-    Entry,
-    ProducerRecord,
-    Sent,
-    SubscriptionRecord,
-    TopicRecord,
-)
+from pulsar_sim.model.records.entry import Chunk, Entry
+from pulsar_sim.model.records.producer_record import ProducerRecord
+from pulsar_sim.model.records.sent import Sent
+from pulsar_sim.model.records.subscription_record import SubscriptionRecord
+from pulsar_sim.model.records.topic_record import TopicRecord
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ from ...engine.profile import MultiTopicsSeekerPlan
 from ...model.multi_topics_subscriptions import GroupRecord, asked_for
 from ...model.positions.expected_position import START, Base, after
 from ...model.positions.multi_topics_position import MultiTopicsSoughtSubscription
-from ...model.records import MessagePosition
+from ...model.records.message_position import MessagePosition
 from .seeking_app import MEMORY, Seeker, message_position_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pulsar_sansio.model.message_id import MessageId
 
 from ...engine.clock import SECOND
 from ...engine.failures import ViolationError
-from ...model.records import MessagePosition
+from ...model.records.message_position import MessagePosition
 from ..transient_app import RecordT, SteppingApp
 
 if TYPE_CHECKING:

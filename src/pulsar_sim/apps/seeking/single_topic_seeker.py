@@ -17,7 +17,8 @@ from ...engine.failures import ViolationError
 from ...engine.profile import SingleTopicSeekerPlan
 from ...model.positions.expected_position import START, Base, ExpectedPosition, after, whole
 from ...model.positions.single_topic_position import SoughtSubscription
-from ...model.records import BEFORE_ALL, ConsumerRecord, MessagePosition
+from ...model.records.consumer_record import ConsumerRecord
+from ...model.records.message_position import BEFORE_ALL, MessagePosition
 from ..transient_app import TransientTopicApp
 from .seeking_app import MEMORY, Seeker, message_position_of
 

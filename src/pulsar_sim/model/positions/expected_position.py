@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from pulsar_sansio.wire import unpack_payload
 
-from ..records import BEFORE_ALL, MessagePosition, Position, TopicRecord
+from ..records.message_position import BEFORE_ALL, MessagePosition, Position
+from ..records.topic_record import TopicRecord
 
 MOST_BASES = 12
 """Positions remembered, at most; with more of them any message may come."""

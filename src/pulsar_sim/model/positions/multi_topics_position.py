@@ -5,7 +5,9 @@ some moment between request and answer; the answer comes when it is done in all.
 from before or after the seek; from then on they are from after it.
 """
 
-from ..records import ConsumerRecord, MessagePosition, TopicRecord
+from ..records.consumer_record import ConsumerRecord
+from ..records.message_position import MessagePosition
+from ..records.topic_record import TopicRecord
 from .expected_position import START, Base, after
 from .single_topic_position import SoughtSubscription
 

@@ -7,7 +7,10 @@ message is the one sought, and none is left out after it (INV-C7).
 from pulsar_sansio.model.config import SubscriptionType
 
 from ...engine.failures import ViolationError
-from ..records import ConsumerRecord, MessagePosition, Position, SubscriptionRecord, TopicRecord
+from ..records.consumer_record import ConsumerRecord
+from ..records.message_position import MessagePosition, Position
+from ..records.subscription_record import SubscriptionRecord
+from ..records.topic_record import TopicRecord
 from .expected_position import START, ExpectedPosition, after
 
 

@@ -5,7 +5,10 @@ import pytest
 from pulsar_sansio.model.config import ProducerSpec
 from pulsar_sansio.wire import MessageMetadata, pack_payload
 from pulsar_sim.model.positions.expected_position import START, Base, ExpectedPosition, after, whole
-from pulsar_sim.model.records import Chunk, Entry, ProducerRecord, Sent, TopicRecord
+from pulsar_sim.model.records.entry import Chunk, Entry
+from pulsar_sim.model.records.producer_record import ProducerRecord
+from pulsar_sim.model.records.sent import Sent
+from pulsar_sim.model.records.topic_record import TopicRecord
 
 PUBLISHED = (1000, 1000, 2000, 3000)
 

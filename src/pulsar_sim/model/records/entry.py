@@ -1,0 +1,36 @@
+"""One SEND as a broker stores it, and the mark of a chunk."""
+
+from typing import NamedTuple
+
+from .message_position import Position
+from .sent import Sent
+
+
+class Chunk(NamedTuple):
+    """Marks a SEND as one chunk of a message."""
+
+    number: int
+    total: int
+    uuid: str
+    """The uuid of the message: a producer of that name that sends under that sequence id has it too."""
+
+
+class Entry:
+    """One SEND as a broker stores it: the bytes, and the messages they hold."""
+
+    __slots__ = ("chunk", "epochs", "key", "messages", "payload", "positions", "size", "source")
+
+    def __init__(self, payload: bytes, messages: tuple[Sent, ...], chunk: Chunk | None = None) -> None:
+        self.key = messages[0].key
+        """The key of the entry: a batch has the key of its first message (BATCH-11)."""
+        self.payload = payload
+        self.messages = messages
+        """The messages of the entry. A chunk in a log has the message when it completes it, otherwise
+        none."""
+        self.size = len(messages)
+        """The size of the entry, in permits."""
+        self.positions: list[Position] = []
+        self.chunk = chunk
+        self.epochs: tuple[int, ...] = ()
+        """Topic epochs under which producers with exclusive access wrote the entry, in order."""
+        self.source = messages[0]
