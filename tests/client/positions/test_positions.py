@@ -1,19 +1,10 @@
 """Where a consumer begins and goes on, and whether there is more (rules CONS-16, READER-03, SEEK-05)."""
 
-from typing import Any
-
 import pytest
 
-from pulsar_sansio.client.outputs import RequestDone, RequestFailed
-from pulsar_sansio.model.errors import (
-    LocalProtocolError,
-    MetadataError,
-    TimedOut,
-    UnsupportedVersion,
-)
+from pulsar_sansio.client.outputs import RequestDone
 from pulsar_sansio.model.message_id import EARLIEST, LATEST, MessageId
-from pulsar_sansio.wire import proto
-from tests.client.broker_script import SECOND, ConsumerScript
+from tests.client.broker_script import SECOND
 from tests.client.positions.positions_script import (
     NOTHING,
     answer,
@@ -24,98 +15,6 @@ from tests.client.positions.positions_script import (
     seek,
     started,
 )
-
-
-class TestTheLastMessage:
-    @pytest.mark.parametrize(
-        ("said", "expected"),
-        [
-            ((153, 0, 3), MessageId(153, 0, -1, 3, 4)),  # seen: java-last-message-id
-            ((49, 1, -1), MessageId(49, 1)),
-            (NOTHING, MessageId(-1, -1)),
-        ],
-    )
-    def test_is_an_id(self, said: tuple[int, int, int], expected: MessageId) -> None:
-        s = started()
-        request = s.client.last_message_id(s.now, s.consumer)
-        answer(s, asked(s), said, (153, -1))
-        assert s.outputs() == [RequestDone(request, expected)]
-
-    def test_of_a_partition(self) -> None:
-        s = started(topic="t-partition-2")
-        s.client.last_message_id(s.now, s.consumer)
-        answer(s, asked(s), (1, 2, -1))
-        (done,) = s.outputs()
-        assert isinstance(done, RequestDone)
-        assert done.result == MessageId(1, 2, 2)
-
-    def test_is_asked_for_again_on_the_next_connection(self) -> None:
-        s = started()
-        request = s.client.last_message_id(s.now, s.consumer)
-        asked(s)
-        s.lose()
-        s.pass_time(SECOND)
-        s.accept()
-        s.outputs()
-        answer(s, asked(s), (1, 2, -1))
-        assert s.outputs() == [RequestDone(request, MessageId(1, 2))]
-
-    def test_a_refusal_is_final(self) -> None:
-        """An application that asks in a loop does not spin."""
-        s = started()
-        request = s.client.last_message_id(s.now, s.consumer)
-        code: Any = proto.MetadataError
-        s.say("ERROR", proto.CommandError(request_id=asked(s), error=code, message="no"))
-        (failed,) = s.outputs()
-        assert isinstance(failed, RequestFailed)
-        assert failed.request == request
-        assert isinstance(failed.error, MetadataError)
-        assert s.frames() == []
-
-    def test_within_the_operation_timeout(self) -> None:
-        s = started()
-        s.lose()
-        s.answers_lookups = False
-        requests = [s.client.last_message_id(s.now, s.consumer)]
-        s.pass_time(10 * SECOND)
-        requests.append(s.client.last_message_id(s.now, s.consumer))
-        s.pass_time(19 * SECOND)
-        assert [each for each in s.outputs() if isinstance(each, RequestFailed)] == []
-        for request in requests:
-            s.pass_time(10 * SECOND)
-            (failed,) = [each for each in s.outputs() if isinstance(each, RequestFailed)]
-            assert failed.request == request
-            assert isinstance(failed.error, TimedOut)
-
-    def test_a_cancelled_request_is_not_answered(self) -> None:
-        s = started()
-        s.client.abandon(s.now, s.client.last_message_id(s.now, s.consumer))
-        answer(s, asked(s), (1, 2, -1))
-        assert s.outputs() == []
-
-    def test_old_brokers_do_not_know(self) -> None:
-        s = ConsumerScript(protocol_version=11)
-        s.accept()
-        s.outputs()
-        s.client.last_message_id(s.now, s.consumer)
-        (failed,) = s.outputs()
-        assert isinstance(failed, RequestFailed)
-        assert isinstance(failed.error, UnsupportedVersion)
-
-    def test_there_is_none_without_memory(self) -> None:
-        s = started(topic="non-persistent://public/default/t")
-        for ask in (s.client.last_message_id, s.client.has_message_available):
-            with pytest.raises(LocalProtocolError, match="not persistent"):
-                ask(s.now, s.consumer)
-
-    def test_a_closed_consumer_answers(self) -> None:
-        s = started()
-        s.client.last_message_id(s.now, s.consumer)
-        asked(s)
-        s.close()
-        (close,) = s.expect("CLOSE_CONSUMER")
-        s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
-        assert [each for each in s.outputs() if isinstance(each, RequestFailed)]
 
 
 class TestIsThereMore:

@@ -133,7 +133,7 @@ class LastMessage:
             mark_delete = signed_64(position.ledgerId), signed_64(position.entryId)
         ledger_id, entry_id = signed_64(last.ledgerId), signed_64(last.entryId)
         return LastPosition(
-            MessageId(ledger_id, entry_id, self._partition, index, index + 1 if index >= 0 else 0),
+            MessageId(ledger_id, entry_id, self._partition, index, index + 1),
             mark_delete,
         )
 
