@@ -10,7 +10,6 @@ from pulsar_sansio.client.outputs import (
 from pulsar_sansio.model.errors import (
     BrokerError,
     ClosedError,
-    ConnectionLost,
 )
 from pulsar_sansio.wire import proto
 from tests.client.broker_script import SECOND, ConsumerScript
@@ -49,17 +48,6 @@ class TestUnsubscribing:
         assert isinstance(failed.error, BrokerError)
         s.message(0)
         assert s.receive() is not None
-
-    def test_needs_a_connection(self) -> None:
-        s = started()
-        s.lose()
-        s.outputs()
-        self.unsubscribe(s)
-        (failed,) = s.outputs()
-        assert isinstance(failed, RequestFailed)
-        assert isinstance(failed.error, ConnectionLost)  # CONS-45
-        s.pass_time(SECOND)
-        s.accept()
 
     def test_closed_meanwhile(self) -> None:
         s = started()
