@@ -6,13 +6,20 @@ from typing import Any, cast
 import pytest
 
 from pulsar_sansio.client.client import Client
-from pulsar_sansio.client.outputs import Deliverable
-from pulsar_sansio.model.config import ConsumerSpec, DeadLetterPolicy, ProducerSpec, SubscriptionType
+from pulsar_sansio.client.outputs import Deliverable, RequestDone
+from pulsar_sansio.model.config import (
+    BatchReceivePolicy,
+    ConsumerSpec,
+    DeadLetterPolicy,
+    ProducerSpec,
+    SubscriptionType,
+)
 from pulsar_sansio.model.errors import ClosedError, InvalidConfiguration, LocalProtocolError
 from pulsar_sansio.model.message import Message
 from pulsar_sansio.model.message_id import MessageId
 from pulsar_sansio.wire import proto
-from tests.client.broker_script import ConsumerScript
+from tests.client.broker_script import SECOND, ConsumerScript
+from tests.client.letter_topics.letters_script import LettersScript
 from tests.client.script import WALL, Script
 
 ID = MessageId(1, 2)
@@ -158,3 +165,105 @@ def test_a_closed_client_subscribes_no_more() -> None:
     script.client.close(script.now)
     with pytest.raises(ClosedError, match="the client is closed"):
         script.client.subscribe(script.now, SPEC)
+
+
+class TestEachCommandReachesItsConsumer:
+    """The command's moment is the client's from then on."""
+
+    def script(self, **spec: Any) -> ConsumerScript:
+        spec.setdefault("subscription_type", SubscriptionType.EXCLUSIVE)
+        script = ConsumerScript(acknowledgement_group_time=0.0, negative_acknowledgement_delay=0.0, **spec)
+        script.accept()
+        script.frames()
+        return script
+
+    def test_a_cumulative_acknowledgement(self) -> None:
+        script = self.script()
+        script.message(0)
+        message = script.receive()
+        script.now += 5
+        script.client.acknowledge_cumulative(script.now, script.consumer, message)
+        assert script.client._context.now == script.now
+        (ack,) = script.expect("ACK")
+        assert ack.ack_type == proto.CommandAck.Cumulative
+
+    def test_a_negative_acknowledgement(self) -> None:
+        script = self.script(subscription_type=SubscriptionType.SHARED)
+        script.message(3)
+        script.negative_acknowledge(script.receive())
+        script.pass_time(SECOND)
+        (again,) = script.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES")
+        assert [each.entryId for each in again.message_ids] == [3]
+
+    def test_a_redelivery_of_everything(self) -> None:
+        script = self.script()
+        script.message(0)
+        script.receive()
+        script.redeliver()
+        assert script.frames()[0][0] == "REDELIVER_UNACKNOWLEDGED_MESSAGES"
+
+    def test_a_flush_of_acknowledgements(self) -> None:
+        script = self.script()
+        request = script.flush()
+        assert script.outputs()[-1] == RequestDone(request, None)
+
+    def test_a_batch_receive(self) -> None:
+        script = self.script(batch_receive=BatchReceivePolicy(max_messages=2))
+        request = script.client.batch_receive(script.now, script.consumer)
+        script.message(0)
+        assert RequestDone(request, None) not in script.outputs()
+        script.message(1)
+        assert RequestDone(request, None) in script.outputs()
+
+    def test_an_unsubscription(self) -> None:
+        script = self.script()
+        request = script.client.unsubscribe(script.now, script.consumer, force=True)
+        (command,) = script.expect("UNSUBSCRIBE")
+        assert command.force
+        script.say("SUCCESS", proto.CommandSuccess(request_id=command.request_id))
+        assert RequestDone(request, None) in script.outputs()
+
+    def test_a_dead_letter_whose_publish_time_is_the_wall_time(self) -> None:
+        script = self.script(subscription_type=SubscriptionType.SHARED, dead_letter=DeadLetterPolicy(2))
+        script.message(0)
+        wall = WALL + 60_000
+        request = script.client.dead_letter(script.now, script.consumer, script.receive(), wall)
+        assert request == script.consumer + 1
+        assert script.client._services.wall_time() == wall
+
+
+def test_a_copy_to_the_retry_topic_has_a_request_and_the_wall_time() -> None:
+    script = LettersScript(retry=True)
+    script.message(0)
+    wall = WALL + 60_000
+    request = script.client.reconsume_later(script.now, script.consumer, script.receive(), 1.0, wall)
+    assert script.client._services.wall_time() == wall
+    script.accept_producer()
+    ((metadata, _),) = script.sends()
+    assert metadata.publish_time == wall
+    script.confirm(0)
+    assert RequestDone(request, None) in script.outputs()
+
+
+def test_a_delay_that_is_refused_leaves_the_wall_time_alone() -> None:
+    script = ConsumerScript(subscription_type=SubscriptionType.SHARED, dead_letter=DeadLetterPolicy(2))
+    script.accept()
+    script.message(0)
+    message = script.receive()
+    before = script.client._services.wall_offset
+    for delay in (-1.0, float("nan")):
+        with pytest.raises(InvalidConfiguration, match="delay"):
+            script.client.reconsume_later(script.now, script.consumer, message, delay, WALL * 2)
+    assert script.client._services.wall_offset == before
+
+
+def test_the_counts_and_topics_of_an_open_consumer() -> None:
+    script = ConsumerScript()
+    script.accept()
+    script.message(0)
+    script.message(1)
+    script.receive()
+    assert script.client.available(script.consumer) == 1
+    assert script.client.subscribed_topics(script.consumer) == ["persistent://public/default/t"]
+    assert script.client.consumer_statistics(script.consumer).messages_received == 1
+    assert script.client.acknowledger(script.consumer)(script.receive()) is True
