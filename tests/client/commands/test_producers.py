@@ -95,9 +95,25 @@ def test_tickets_count_from_0_for_each_producer() -> None:
 
 
 def test_partition_statistics_exist_for_partitions_only() -> None:
+    """A producer whose topic turns out to have partitions is replaced under its number."""
     script = Script()
-    producer, _ = script.ready_producer()
-    assert script.client.partition_statistics(producer) == []
+    plain, link = script.ready_producer()
+    assert script.client.partition_statistics(plain) == []
+    several = script.client.open_producer(script.now, ProducerSpec(topic="parts"))
+    assert script.client.partition_statistics(several) == []
+    script.check_partitions(link, 2)
+    found = script.client.partition_statistics(several)
+    assert [each.topic.rpartition("/")[2] for each in found] == ["parts-partition-0", "parts-partition-1"]
+
+
+def test_push_sends_the_open_batch_now() -> None:
+    """An application that waits for a receipt does not wait for more messages."""
+    script = Script()
+    producer, link = script.ready_producer()
+    script.client.send(script.now, producer, b"x", WALL)
+    assert script.commands(link) == []
+    script.client.push(script.now, producer)
+    script.sent(link, Command.SEND)
 
 
 @pytest.mark.parametrize("spec", [None, "demo", ConsumerSpec("demo", "s", SubscriptionType.SHARED)])

@@ -67,6 +67,12 @@ class TestAnSniProxy:
         assert hosts.tls_name(hosts.service_url, broker, self.proxy) == "a"
         assert hosts.cluster_at("pulsar+ssl://a:6651") == broker
 
+    @pytest.mark.parametrize("proxied", [False, True])
+    def test_leads_to_a_named_broker_whatever_the_broker_says_of_proxies(self, proxied: bool) -> None:
+        connection = cast(Any, type("Connection", (), {"physical": Address("elsewhere", 1)}))
+        route = self.hosts().route_to("pulsar+ssl://b:6651", connection, proxied)
+        assert route == (Address("b", 6651), self.proxy)
+
     def test_failures_are_counted_for_the_host_behind_it(self) -> None:
         hosts = self.hosts()
         first = hosts.service_address
