@@ -19,6 +19,7 @@ The names below are the public ones; everything else may change.
 from .broker import (
     ACTIONS,
     BACKLOG_QUOTA_POLICIES,
+    SCHEMA_STRATEGIES,
     SCHEMA_TYPES,
     SUBSCRIPTION_TYPES,
     AlreadyExists,
@@ -158,6 +159,7 @@ __all__ = [
     # the broker
     "ACTIONS",
     "BACKLOG_QUOTA_POLICIES",
+    "SCHEMA_STRATEGIES",
     "SCHEMA_TYPES",
     "SUBSCRIPTION_TYPES",
     "AlreadyExists",

@@ -238,12 +238,6 @@ BY_ADMINISTRATOR: dict[str, Callable[[World], object]] = {
 """Recording -> the command of an administrator just before the real broker disconnected clients."""
 
 NOT_BUILT = {
-    "cpp-schema-avro": "struct schemas",
-    "cpp-schema-json": "struct schemas",
-    "java-schema-avro": "struct schemas",
-    "java-schema-json": "struct schemas",
-    "java-schema-keyvalue": "key/value schemas",
-    "java-schema-incompatible": "struct schemas",
     "java-compaction": "an administrator compacts in the middle",
     "java-transaction-abort": "transactions",
     "java-transaction-commit": "transactions",

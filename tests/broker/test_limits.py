@@ -118,15 +118,15 @@ def test_a_subscription_that_no_consumer_uses_expires() -> None:
 def test_schemas_of_topics_that_are_not_there_have_a_limit() -> None:
     world = World(BrokerConfig(max_topics=2))
     broker = world.broker
-    assert broker.administration.register_schema(0, TOPIC, "STRING") == 0
-    assert broker.administration.delete_schema(0, OTHER) == 0
+    assert broker.schema_administration.register_schema(0, TOPIC, "STRING") == 0
+    assert broker.schema_administration.delete_schema(0, OTHER) == 0
     for call in (
-        broker.administration.delete_schema,
-        lambda now, topic: broker.administration.register_schema(now, topic, "STRING"),
+        broker.schema_administration.delete_schema,
+        lambda now, topic: broker.schema_administration.register_schema(now, topic, "STRING"),
     ):
         with pytest.raises(LimitReached, match="delete some with force"):
             call(0, TOPIC + "3")
-    assert broker.administration.register_schema(0, OTHER, "STRING") == 1, "known topics go on"
-    assert broker.administration.delete_schema(0, TOPIC + "3", force=True) == -1
-    broker.administration.delete_schema(0, OTHER, force=True)
-    assert broker.administration.register_schema(0, TOPIC + "3", "STRING") == 0
+    assert broker.schema_administration.register_schema(0, OTHER, "STRING") == 1, "known topics go on"
+    assert broker.schema_administration.delete_schema(0, TOPIC + "3", force=True) == -1
+    broker.schema_administration.delete_schema(0, OTHER, force=True)
+    assert broker.schema_administration.register_schema(0, TOPIC + "3", "STRING") == 0

@@ -6,13 +6,14 @@ here imports the client.
 
 from . import outputs
 from .admin_errors import AlreadyExists, InUse, LimitReached, NotApplicable, NotFound
-from .administration.admin import ACTIONS, SCHEMA_TYPES
+from .administration.admin import ACTIONS
 from .administration.inspection import StatsOptions
+from .administration.schema_admin import SCHEMA_TYPES
 from .administration.stored_message import StoredMessage
 from .broker import Broker
 from .config import BrokerConfig
 from .owner import OtherBroker, Owner
-from .policies import BACKLOG_QUOTA_POLICIES, SUBSCRIPTION_TYPES, BacklogQuota, Policies
+from .policies import BACKLOG_QUOTA_POLICIES, SCHEMA_STRATEGIES, SUBSCRIPTION_TYPES, BacklogQuota, Policies
 from .security.basic import BasicProvider
 from .security.broker_authentication import BrokerAuthentication
 from .security.certificate import CertificateProvider
@@ -22,6 +23,7 @@ from .storage.store import MemoryStore, Store, StoredState
 __all__ = [
     "ACTIONS",
     "BACKLOG_QUOTA_POLICIES",
+    "SCHEMA_STRATEGIES",
     "SCHEMA_TYPES",
     "SUBSCRIPTION_TYPES",
     "AlreadyExists",

@@ -19,6 +19,7 @@ from .administration.admin import Administration
 from .administration.inspection import counted
 from .administration.ownership import Ownership
 from .administration.parts import Parts
+from .administration.schema_admin import SchemaAdministration
 from .administration.subscription_admin import SubscriptionAdministration
 from .administration.topic_admin import TopicAdministration
 from .config import BrokerConfig
@@ -26,6 +27,7 @@ from .metadata import Metadata
 from .outputs import CLIENT_LEFT, Output
 from .owner import Owner
 from .rates import Rates
+from .schemas.registry import Schemas
 from .security.authenticator import Authenticator
 from .security.authorization import Authorization
 from .services import LedgerIds, Services, wall_text
@@ -34,7 +36,6 @@ from .serving.connection import Connection, Handler
 from .serving.topic_list_watch import Watchers
 from .storage.store import StoredState
 from .topics.registry import TopicRegistry
-from .topics.schemas import Schemas
 from .topics.topic import Topic
 from .topics.topic_names import TopicNames
 
@@ -92,6 +93,7 @@ class Broker:
         parts = Parts(self.services, self.metadata, self.topics, self.schemas, self._settle)
         self.ownership = Ownership(parts, self.links)
         self.administration = Administration(parts)
+        self.schema_administration = SchemaAdministration(parts)
         self.topic_administration = TopicAdministration(parts, self._rates, self.ownership)
         self.subscription_administration = SubscriptionAdministration(parts)
         for name, stored in state.topics.items():

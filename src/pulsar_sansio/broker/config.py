@@ -150,6 +150,9 @@ class BrokerConfig:
                 delayed_delivery_tick=self.delayed_delivery_tick,
                 delayed_delivery_max=0,
                 compaction_threshold=0,
+                schema_compatibility="FULL",
+                schema_auto_update=True,
+                schema_validation_enforced=False,
             )
         )
 

@@ -13,6 +13,18 @@ from ..model.errors import InvalidConfiguration
 BACKLOG_QUOTA_POLICIES = ("producer_request_hold", "producer_exception", "consumer_backlog_eviction")
 """The broker's reactions when a backlog quota is exceeded (rules STORE-35, STORE-36, STORE-37)."""
 
+SCHEMA_STRATEGIES = (
+    "ALWAYS_INCOMPATIBLE",
+    "ALWAYS_COMPATIBLE",
+    "BACKWARD",
+    "FORWARD",
+    "FULL",
+    "BACKWARD_TRANSITIVE",
+    "FORWARD_TRANSITIVE",
+    "FULL_TRANSITIVE",
+)
+"""The strategies for new versions of a schema, by Pulsar's names; `schemas.strategies` carries them out."""
+
 SUBSCRIPTION_TYPES = ("Exclusive", "Shared", "Failover", "Key_Shared")
 """The types of subscriptions, by the protocol's names."""
 
@@ -58,6 +70,8 @@ class Policies:
     `max_topics`: topics of a namespace, each partition counted; only a namespace has it. `max_subscriptions`:
     subscriptions of a topic. For both, 0 is no limit.
     `subscription_types`: some of `SUBSCRIPTION_TYPES`; a SUBSCRIBE of another type is refused. Empty is all.
+    `schema_compatibility`: one of `SCHEMA_STRATEGIES`. `schema_auto_update`: whether clients may register new
+    versions. `schema_validation_enforced`: producers without a schema are refused where the topic has one.
     `subscription_expiration` (seconds): a durable subscription without consumers for so long is deleted;
     0 is never.
     """
@@ -86,6 +100,9 @@ class Policies:
     max_subscriptions: int | None = None
     subscription_types: tuple[str, ...] | None = None
     subscription_expiration: float | None = None
+    schema_compatibility: str | None = None
+    schema_auto_update: bool | None = None
+    schema_validation_enforced: bool | None = None
 
     def with_policy(self, name: str, value: object) -> "Policies":
         """Return a copy with one policy changed; None removes it. Raises `InvalidConfiguration`."""
@@ -95,6 +112,11 @@ class Policies:
         if kind is BacklogQuota:
             if value is not None and not isinstance(value, BacklogQuota):
                 raise InvalidConfiguration(f"policy {name}: a BacklogQuota, not {value!r:.200}")
+        elif kind is str:
+            if value is not None and value not in SCHEMA_STRATEGIES:
+                raise InvalidConfiguration(
+                    f"policy {name}: one of {', '.join(SCHEMA_STRATEGIES)}; not {value!r:.200}"
+                )
         elif kind is tuple:
             if value is not None and not (
                 isinstance(value, tuple) and all(each in SUBSCRIPTION_TYPES for each in value)
@@ -150,6 +172,8 @@ def _kind(annotation: object) -> type:
         return BacklogQuota
     if "tuple" in text:
         return tuple
+    if "str" in text:
+        return str
     return bool if "bool" in text else float if "float" in text else int
 
 

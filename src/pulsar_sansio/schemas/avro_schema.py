@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 from ..model.errors import InvalidConfiguration, InvalidMessage, NotSupported, SchemaDecodingError
 from ..model.schema import Schema, SchemaInfo, SchemaType
 from .annotations import Annotations
-from .definitions import AvroDefinition, DefinitionError, definition_shape
+from .definitions import AvroDefinition, DefinitionError, definition_shape, named_as
 from .models import is_model
 from .shape import ABSENT, Form, Shape, WrongValueError, avro_text
 
@@ -123,7 +123,7 @@ class AvroCodec:
         self._definition = AvroDefinition(self.text)
         library = _library(self._definition.recursive)
         self._write = library.schemaless_writer
-        self._schema = _parsed(self._definition)
+        self._schema = _parsed(self._definition.avro)
 
     def encode(self, value: Any) -> bytes:
         """Return the Avro of a value. Raises `InvalidMessage`."""
@@ -145,7 +145,8 @@ class AvroCodec:
         if writer.avro == self._definition.avro:
             schema, reader = self._schema, None
         else:
-            schema, reader = _parsed(writer), _with_absent_defaults(_parsed(self._definition, defaults=True))
+            wanted = named_as(self._definition.avro, writer.avro)
+            schema, reader = _parsed(writer.avro), _with_absent_defaults(_parsed(wanted, defaults=True))
         read = _library(writer.recursive or self._definition.recursive).schemaless_reader
         convert = None if self._values_are_plain and reader is None else self._shape.decode
 
@@ -196,12 +197,12 @@ def _library(recursive: bool) -> "_Fastavro":
     return Recursive
 
 
-def _parsed(definition: AvroDefinition, defaults: bool = False) -> Any:
+def _parsed(definition: Any, defaults: bool = False) -> Any:
     """Return a definition as fastavro wants it. A writer's defaults have no use, and fastavro is stricter
     with them than Java."""
     import fastavro
 
-    avro = json.loads(avro_text(definition.avro))
+    avro = json.loads(avro_text(definition))
     return fastavro.parse_schema(avro if defaults else _without_defaults(avro))
 
 

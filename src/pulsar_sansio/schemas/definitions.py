@@ -211,6 +211,39 @@ class AvroDefinition:
         return avro, self._empty[full]
 
 
+def named_as(reader: Any, writer: Any) -> Any:
+    """Return the type `reader` under the name of the type `writer`, where both are records.
+
+    The Java client and broker do not compare the names of the outermost records, and libraries for Avro do.
+    """
+    if not (_is_record(reader) and _is_record(writer)) or full_name(reader) == full_name(writer):
+        return reader
+    old, new = full_name(reader), full_name(writer)
+    renamed = _with_reference(reader, old, new)
+    del renamed["name"]
+    renamed.pop("namespace", None)
+    namespace, _, name = new.rpartition(".")
+    return {"type": renamed.pop("type"), "name": name, "namespace": namespace, **renamed}
+
+
+def _is_record(avro: Any) -> bool:
+    return isinstance(avro, dict) and avro["type"] in ("record", "error")
+
+
+def _with_reference(avro: Any, old: str, new: str) -> Any:
+    if isinstance(avro, list):
+        return [_with_reference(each, old, new) for each in avro]
+    if isinstance(avro, dict):
+        inner = ("type", "fields", "items", "values")
+        named = {
+            key: _with_reference(value, old, new) if key in inner else value for key, value in avro.items()
+        }
+        if "name" in avro and avro["type"] in ("record", "error", "enum", "fixed"):
+            named.setdefault("namespace", "")  # a type within keeps its full name
+        return named
+    return new if avro == old else avro
+
+
 def _loaded(given: bytes | str | Mapping[str, Any]) -> Any:
     """Return the JSON of a definition. A bare name is that of a type."""
     if isinstance(given, Mapping) or (isinstance(given, str) and _NAME.fullmatch(given)):

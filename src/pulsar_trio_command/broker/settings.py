@@ -11,6 +11,7 @@ from typing import Any
 
 from pulsar_sansio import (
     BACKLOG_QUOTA_POLICIES,
+    SCHEMA_STRATEGIES,
     SUBSCRIPTION_TYPES,
     BacklogQuota,
     InvalidConfiguration,
@@ -245,6 +246,9 @@ SETTINGS: dict[str, Setting] = {
     "maxUnackedMessagesPerSubscription": _number(
         "max_unacked_messages_per_subscription", 0, MANY, "0 is no limit"
     ),
+    "schemaCompatibilityStrategy": _one_of("policy schema_compatibility", SCHEMA_STRATEGIES),
+    "isAllowAutoUpdateSchemaEnabled": _flag("policy schema_auto_update"),
+    "isSchemaValidationEnforced": _flag("policy schema_validation_enforced"),
     "subscriptionTypesEnabled": _several_of("policy subscription_types", SUBSCRIPTION_TYPES),
     "subscriptionExpirationTimeMinutes": _number(
         "policy subscription_expiration", 0, TEN_YEARS // 60, "minutes; 0 is never", factor=60

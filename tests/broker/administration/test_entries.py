@@ -124,15 +124,15 @@ def test_permissions_are_kept_and_go_with_what_they_are_for() -> None:
 def test_a_schema_is_registered_deleted_and_counted_on() -> None:
     world = World()
     broker = world.broker
-    assert broker.administration.register_schema(0, TOPIC, "STRING", properties={"a": "b"}) == 0
-    assert broker.administration.register_schema(0, TOPIC, "STRING") == 0
+    assert broker.schema_administration.register_schema(0, TOPIC, "STRING", properties={"a": "b"}) == 0
+    assert broker.schema_administration.register_schema(0, TOPIC, "STRING") == 0
     with pytest.raises(NotApplicable, match="Incompatible schema"):
-        broker.administration.register_schema(0, TOPIC, "INT32")
+        broker.schema_administration.register_schema(0, TOPIC, "INT32")
     with pytest.raises(InvalidConfiguration):
-        broker.administration.register_schema(0, TOPIC, "AVRO")
+        broker.schema_administration.register_schema(0, TOPIC, "AVRO")
     with pytest.raises(NotFound):
-        broker.administration.register_schema(0, "persistent://public/no/t", "STRING")
-    found = broker.administration.schema(TOPIC)
+        broker.schema_administration.register_schema(0, "persistent://public/no/t", "STRING")
+    found = broker.schema_administration.schema(TOPIC)
     assert found == {
         "version": 0,
         "type": "STRING",
@@ -142,16 +142,16 @@ def test_a_schema_is_registered_deleted_and_counted_on() -> None:
     }
     for half in ({"\ud800": "b"}, {"a": "\ud800"}):
         with pytest.raises(InvalidConfiguration, match="surrogate"):
-            broker.administration.register_schema(0, TOPIC + "2", "STRING", properties=half)
-    assert broker.administration.delete_schema(0, TOPIC) == 1
-    assert broker.administration.delete_schema(0, TOPIC) == 1
+            broker.schema_administration.register_schema(0, TOPIC + "2", "STRING", properties=half)
+    assert broker.schema_administration.delete_schema(0, TOPIC) == 1
+    assert broker.schema_administration.delete_schema(0, TOPIC) == 1
     world.pump()
     world.start()
     with pytest.raises(NotFound):
-        world.broker.administration.schema(TOPIC)
-    assert world.broker.administration.register_schema(0, TOPIC, "LOCAL_DATE_TIME") == 2
-    assert world.broker.administration.schema(TOPIC, 2)["type"] == "LOCAL_DATE_TIME"
+        world.broker.schema_administration.schema(TOPIC)
+    assert world.broker.schema_administration.register_schema(0, TOPIC, "LOCAL_DATE_TIME") == 2
+    assert world.broker.schema_administration.schema(TOPIC, 2)["type"] == "LOCAL_DATE_TIME"
     with pytest.raises(NotFound):
-        world.broker.administration.schema(TOPIC, 0)
-    assert world.broker.administration.delete_schema(0, TOPIC, force=True) == -1
-    assert world.broker.administration.register_schema(0, TOPIC, "BOOLEAN") == 0
+        world.broker.schema_administration.schema(TOPIC, 0)
+    assert world.broker.schema_administration.delete_schema(0, TOPIC, force=True) == -1
+    assert world.broker.schema_administration.register_schema(0, TOPIC, "BOOLEAN") == 0

@@ -94,6 +94,9 @@ POLICIES: list[tuple[str, str, str, object]] = [
     ("maxConsumersPerTopic", "3", "max_consumers", 3),
     ("maxConsumersPerSubscription", "4", "max_consumers_per_subscription", 4),
     ("encryptionRequireOnProducer", "true", "encryption_required", True),
+    ("schemaCompatibilityStrategy", "BACKWARD", "schema_compatibility", "BACKWARD"),
+    ("isAllowAutoUpdateSchemaEnabled", "false", "schema_auto_update", False),
+    ("isSchemaValidationEnforced", "true", "schema_validation_enforced", True),
     ("defaultRetentionTimeInMinutes", "5", "retention_time", 300),
     ("defaultRetentionTimeInMinutes", "-1", "retention_time", -1),
     ("defaultRetentionSizeInMB", "6", "retention_size", 6 * 1024 * 1024),
@@ -169,7 +172,14 @@ async def test_a_policy_is_obeyed(name: str, value: str, policy: str, expected: 
     async with open_broker(**options) as broker:
         machine = broker._driver.machine
         assert getattr(machine.metadata.effective_policies(TopicName.parse("t")), policy) == expected
-        other: Any = {"encryption_required": False, "subscription_types": ("Failover",)}.get(policy, 1)
+        others = {
+            "encryption_required": False,
+            "subscription_types": ("Failover",),
+            "schema_compatibility": "FORWARD",
+            "schema_auto_update": True,
+            "schema_validation_enforced": False,
+        }
+        other: Any = others.get(policy, 1)
         if "quota" in policy:
             other = BacklogQuota("producer_exception", 1, 1)
         broker.set_policy("public/default", policy, other)

@@ -1,5 +1,6 @@
 """Entries, permissions, schemas and limits over HTTP: answered as a real Pulsar does it."""
 
+import json
 from http.client import HTTPConnection
 from urllib.parse import quote
 
@@ -252,6 +253,95 @@ async def test_limits_that_cannot_be(
     assert await broker.request("GET", path) == (200, 7)
 
 
+ORDER = {
+    "type": "record",
+    "name": "Order",
+    "fields": [{"name": "id", "type": "string"}, {"name": "amount", "type": "int"}],
+}
+
+
+def changed(*fields: dict[str, object], **others: object) -> dict[str, object]:
+    """Return an Avro schema with these fields in place of the amount."""
+    definition = {**ORDER, "fields": [{"name": "id", "type": "string"}, *fields], **others}
+    return {"type": "AVRO", "schema": json.dumps(definition), "properties": {}}
+
+
+AMOUNT: dict[str, object] = {"name": "amount", "type": "int"}
+LONG: dict[str, object] = {"name": "amount", "type": "long"}
+NOTE: dict[str, object] = {"name": "note", "type": "string", "default": ""}
+MUST: dict[str, object] = {"name": "note", "type": "string"}
+
+CHANGES = {
+    "none": changed(AMOUNT),
+    "a field with a default": changed(AMOUNT, NOTE),
+    "a field without one": changed(AMOUNT, MUST),
+    "a field less": changed(),
+    "a wider number": changed(LONG),
+    "another name": changed(AMOUNT, name="Purchase"),
+}
+
+STRATEGIES = (
+    "ALWAYS_INCOMPATIBLE",
+    "ALWAYS_COMPATIBLE",
+    "BACKWARD",
+    "FORWARD",
+    "FULL",
+    "BACKWARD_TRANSITIVE",
+    "FORWARD_TRANSITIVE",
+    "FULL_TRANSITIVE",
+)
+
+COMPATIBLE: dict[str, set[str]] = {
+    "ALWAYS_INCOMPATIBLE": {"none"},
+    "ALWAYS_COMPATIBLE": set(CHANGES),
+    "BACKWARD": {"none", "another name", "a field with a default", "a field less", "a wider number"},
+    "FORWARD": {"none", "another name", "a field with a default", "a field without one"},
+    "FULL": {"none", "another name", "a field with a default"},
+}
+"""Strategy -> the changes that it allows; the transitive ones as the others, with one version."""
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_compatibility_of_avro_schemas(broker: BrokerUnderTest, local_name: str, strategy: str) -> None:
+    namespace = f"public/{quote(local_name)}"
+    assert (await broker.request("PUT", f"/admin/v2/namespaces/{namespace}"))[0] == 204
+    policy = f"/admin/v2/namespaces/{namespace}/schemaCompatibilityStrategy"
+    assert (await broker.request("PUT", policy, strategy))[0] == 204
+    assert await broker.request("GET", policy) == (200, strategy)
+    path = f"/admin/v2/schemas/{namespace}/t"
+    first = await broker.request("POST", f"{path}/schema", changed(AMOUNT))
+    assert first == (200, {"version": {"version": 0}})
+    found = {}
+    for name, change in CHANGES.items():
+        status, answer = await broker.request("POST", f"{path}/compatibility", change)
+        if status == 500 and broker.name == "real":  # it says so of an incompatible schema
+            assert "Error during schema compatibility check" in answer
+            found[name] = False
+            continue
+        assert status == 202
+        assert answer["schemaCompatibilityStrategy"] == strategy
+        found[name] = answer["compatibility"]
+    allowed = COMPATIBLE[strategy.removesuffix("_TRANSITIVE")]
+    assert {name for name, compatible in found.items() if compatible} == allowed
+    assert await broker.request("POST", f"{path}/schema", changed(AMOUNT)) == first, "it is there"
+    other = {"type": "JSON", "schema": json.dumps(ORDER), "properties": {}}
+    status, _ = await broker.request("POST", f"{path}/schema", other)
+    assert status == (200 if strategy == "ALWAYS_COMPATIBLE" else 409), "another type"
+
+
+async def test_definitions_that_are_none(broker: BrokerUnderTest, local_name: str) -> None:
+    path = f"/admin/v2/schemas/public/default/{quote(local_name)}"
+    for kind, definition in (
+        ("AVRO", "{"),
+        ("AVRO", '{"type": "record", "name": "A"}'),
+        ("JSON", "x"),
+        ("PROTOBUF_NATIVE", "{}"),
+    ):
+        body = {"type": kind, "schema": definition, "properties": {}}
+        status, _ = await broker.request("POST", f"{path}/schema", body)
+        assert status == 422, (kind, definition)
+
+
 async def test_a_schema_over_http(broker: BrokerUnderTest, local_name: str) -> None:
     path = f"/admin/v2/schemas/public/default/{quote(local_name)}"
     text = {"type": "STRING", "schema": "", "properties": {"a": "b"}}
@@ -277,6 +367,9 @@ async def test_a_schema_over_http(broker: BrokerUnderTest, local_name: str) -> N
     assert await broker.request("DELETE", f"{path}/schema") == (200, {"version": 1})
     assert await broker.request("GET", f"{path}/schema") == absent
     assert await broker.request("POST", f"{path}/schema", number) == (200, {"version": {"version": 2}})
+    for before in (0, 1):
+        assert await broker.request("GET", f"{path}/schema/{before}") == absent, "from before the deletion"
+    assert len((await broker.request("GET", f"{path}/schemas"))[1]["getSchemaResponses"]) == 1
     assert await broker.request("DELETE", f"{path}/schema?force=true") == (200, {"version": -1})
     assert await broker.request("POST", f"{path}/schema", text) == (200, {"version": {"version": 0}})
     nowhere = await broker.request("POST", "/admin/v2/schemas/public/nowhere/t/schema", text)

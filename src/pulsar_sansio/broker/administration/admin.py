@@ -1,36 +1,25 @@
-"""`Administration`: an administrator's commands for tenants, namespaces, policies, permissions, properties
-and schemas.
+"""`Administration`: an administrator's commands for tenants, namespaces, policies, permissions
+and properties.
 
 Tests, the simulator and an HTTP front end call them. Each command raises `LocalProtocolError` (or a subclass,
 see `admin_errors`) for a mistake and then changes nothing. Notices to clients (CLOSE_PRODUCER,
 CLOSE_CONSUMER) leave as outputs.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
-from ...model.errors import IncompatibleSchema, InvalidConfiguration, TopicNotFound
+from ...model.errors import InvalidConfiguration
 from ...model.topic_name import TopicName
-from ...wire import proto
-from ..admin_errors import AlreadyExists, InUse, LimitReached, NotApplicable, NotFound
+from ..admin_errors import AlreadyExists, InUse, NotFound
 from ..policies import Policies
 from ..records import GrantsSaved, NamespaceDeleted, PoliciesSaved, TenantDeleted, TenantSaved
 from ..serving.lookups import text_pairs
-from ..topics.schemas import PRIMITIVES
 from .parts import Parts
 
 MAX_TENANT_ROLES = 1000
 """The number of administrator roles that one tenant may have; a longer list is taken for a mistake."""
 
-
-SCHEMA_TYPES: dict[int, str] = {
-    int(number): re.sub("(?<=[a-z])(?=[A-Z])", "_", proto.Schema.Type.Name(number)).upper()
-    for number in sorted(PRIMITIVES)
-}
-SCHEMA_TYPES[proto.Schema.Bool] = "BOOLEAN"
-"""Number of a schema type that can be registered -> its name in Pulsar's HTTP interface."""
 
 MAX_GRANTS = 1000
 """The number of roles and subscriptions that may have permissions in one scope."""
@@ -198,82 +187,6 @@ class Administration:
             del self._metadata.grants[grants.scope]
         self._journal.records.append(grants)
         self._settle()
-
-    # --- schemas --------------------------------------------------------------------------------------
-
-    def schema(self, topic: str, version: int | None = None) -> dict[str, Any]:
-        """Return the answer to `GET …/schema`; None is the latest version. Raises `NotFound`."""
-        try:
-            wanted = None if version is None else version.to_bytes(8, "big")
-            saved = self._parts.schemas.get(TopicName.parse(topic), wanted)
-        except (TopicNotFound, OverflowError):
-            raise NotFound(f"no schema of {topic}") from None
-        return {
-            "version": saved.version,
-            "type": SCHEMA_TYPES[saved.type],
-            "timestamp": saved.timestamp,
-            "data": saved.data.decode(),
-            "properties": dict(saved.properties),
-        }
-
-    def register_schema(
-        self, now: int, topic: str, kind: str, data: str = "", properties: Mapping[str, str] | None = None
-    ) -> int:
-        """Return the version of this schema, which is registered where the topic has none.
-
-        The topic need not exist. `kind`: a name of `SCHEMA_TYPES`. Raises `NotFound` where the namespace does
-        not exist, `InvalidConfiguration`, `LimitReached`, or `NotApplicable` where the present schema is of
-        another type.
-        """
-        self._context.now = now
-        name = self._name_for_schema(topic)
-        if kind not in SCHEMA_TYPES.values():
-            raise InvalidConfiguration(
-                f"type of a schema: {', '.join(SCHEMA_TYPES.values())}; not {kind!r:.100}"
-            )
-        number = next(number for number, each in SCHEMA_TYPES.items() if each == kind)
-        schema = proto.Schema(
-            name="", type=proto.Schema.Type.Name(number), schema_data=data.encode(errors="replace")
-        )
-        for key, value in text_pairs(properties):
-            schema.properties.add(key=key, value=value)
-        try:
-            version = self._parts.schemas.register(name, schema, self._parts.services.wall_time)
-        except IncompatibleSchema as error:
-            raise NotApplicable(error.text) from None
-        self._settle()
-        return int.from_bytes(version, "big")
-
-    def delete_schema(self, now: int, topic: str, force: bool = False) -> int:
-        """Save a version without a schema, and return its number. With `force`, discard all versions and
-        return -1.
-
-        Raises `NotFound` where the namespace does not exist, `LimitReached`.
-        """
-        self._context.now = now
-        version = -1
-        if force:
-            name = TopicName.parse(topic)
-            self._metadata.require_namespace(name.namespace_name)
-            self._parts.schemas.discard(name)
-        else:
-            name = self._name_for_schema(topic)
-            version = self._parts.schemas.delete(name, self._parts.services.wall_time)
-        self._settle()
-        return version
-
-    def _name_for_schema(self, topic: str) -> TopicName:
-        """Parse the name of a topic that need not exist. Only `BrokerConfig.max_topics` bounds the number of
-        schemas.
-
-        Raises `NotFound` where the namespace does not exist, `LimitReached`.
-        """
-        name = TopicName.parse(topic)
-        self._metadata.require_namespace(name.namespace_name)
-        most = self._parts.services.config.max_topics
-        if not self._parts.schemas.has_room(name, most):
-            raise LimitReached(f"schemas: {most} topics have one; delete some with force")
-        return name
 
     # --- policies -------------------------------------------------------------------------------------
 

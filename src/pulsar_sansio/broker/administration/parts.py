@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from ...model.topic_name import TopicName
 from ..admin_errors import NotApplicable, NotFound
 from ..metadata import Metadata
+from ..schemas.registry import Schemas
 from ..services import Services
 from ..topics.registry import AnyTopic, TopicRegistry
-from ..topics.schemas import Schemas
 from ..topics.topic import Topic
 
 

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from ..metadata import Metadata
+    from ..schemas.registry import Schemas
     from ..security.authenticator import Authenticator
     from ..security.authorization import Authorization
     from ..services import Services
     from ..topics.registry import TopicRegistry
-    from ..topics.schemas import Schemas
     from .connection import Connection
     from .topic_list_watch import Watchers
 

@@ -22,7 +22,7 @@ from ...model.errors import (
 )
 from ...model.topic_name import TopicName
 from ...wire import encode_pong, proto
-from ..topics.schemas import schema_message
+from ..schemas.registry import schema_message
 
 if TYPE_CHECKING:
     from ..config import BrokerConfig
@@ -212,7 +212,10 @@ def on_get_or_create_schema(connection: "Connection", command: proto.CommandGetO
             raise AuthorizationError("Client is not authorized to GetOrCreateSchema")
         if str(topic) not in broker.topics.by_name:
             raise TopicNotFound(f"Topic {topic} does not exist")
-        answer.schema_version = broker.schemas.register(topic, command.schema, connection.services.wall_time)
+        policies = broker.topics.by_name[str(topic)].policies
+        answer.schema_version = broker.schemas.register(
+            topic, command.schema, policies, connection.services.wall_time
+        )
     except BrokerError as error:
         answer.error_code = code(error)
         answer.error_message = error.text

@@ -93,10 +93,12 @@ def _create(connection: Connection, command: proto.CommandProducer, topic: "AnyT
     if policies.encryption_required and not command.encrypted:
         raise MetadataError(f"Encryption is required in {topic.name}")
     schema_version = b""
-    if command.HasField("schema"):
+    if command.HasField("schema") and command.schema.type != proto.Schema.Type.Value("None"):
         schema_version = broker.schemas.register(
-            topic.topic_name, command.schema, connection.services.wall_time
+            topic.topic_name, command.schema, policies, connection.services.wall_time
         )
+    else:
+        broker.schemas.check_producer(topic.topic_name, policies)
     if topic.terminated_at is not None:
         raise TopicTerminated("Topic was already terminated")
     initial = command.initial_subscription_name

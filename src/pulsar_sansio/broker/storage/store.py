@@ -70,7 +70,8 @@ class StoredState:
     policies: dict[str, Policies] = field(default_factory=dict)
     partitions: dict[str, int] = field(default_factory=dict)
     topics: dict[str, StoredTopic] = field(default_factory=dict)
-    schemas: dict[str, SchemaSaved] = field(default_factory=dict)
+    schemas: dict[str, list[SchemaSaved]] = field(default_factory=dict)
+    """Base name of a topic -> all versions of its schema."""
     properties: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     grants: dict[str, GrantsSaved] = field(default_factory=dict)
 
@@ -129,7 +130,7 @@ class StoredState:
             case NamespaceDeleted():
                 self._discard(record.namespace)
             case SchemaSaved():
-                self.schemas[record.topic] = record
+                self.schemas.setdefault(record.topic, []).append(record)
             case SchemaDeleted():
                 self.schemas.pop(record.topic, None)
             case BrokerStarted():
@@ -166,7 +167,7 @@ class StoredState:
                 )
                 for name, topic in self.topics.items()
             },
-            dict(self.schemas),
+            {topic: list(versions) for topic, versions in self.schemas.items()},
             dict(self.properties),
             dict(self.grants),
         )

@@ -241,9 +241,6 @@ _NOT_KEPT: dict[str, Any] = {
     "subscription_auth_mode": "None",
     "offload_threshold": -1,
     "offload_threshold_in_seconds": -1,
-    "schema_compatibility_strategy": "UNDEFINED",
-    "is_allow_auto_update_schema": True,
-    "schema_validation_enforced": False,
     "migrated": False,
 }
 """Policies with a fixed value, because this broker implements no other. It refuses other values."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from pulsar_sansio import (
     BACKLOG_QUOTA_POLICIES,
+    SCHEMA_STRATEGIES,
     SUBSCRIPTION_TYPES,
     BacklogQuota,
     NotFound,
@@ -251,6 +252,35 @@ ENCRYPTION = Resource(
 )
 """Always there, and never removed."""
 
+UNDEFINED = "UNDEFINED"
+"""The strategy of a namespace or topic that inherits it."""
+
+
+def _write_strategy(value: Any) -> dict[str, object]:
+    if value == UNDEFINED:
+        return {"schema_compatibility": None}
+    if value not in SCHEMA_STRATEGIES:
+        raise Refused(400, f"strategy: {UNDEFINED}, {', '.join(SCHEMA_STRATEGIES)}; not {value!r:.200}")
+    return {"schema_compatibility": value}
+
+
+SCHEMA_STRATEGY = Resource(
+    ("schema_compatibility",), lambda policies: policies.schema_compatibility or UNDEFINED, _write_strategy
+)
+TOPIC_SCHEMA_STRATEGY = Resource(
+    ("schema_compatibility",), lambda policies: policies.schema_compatibility, _write_strategy
+)
+SCHEMA_AUTO_UPDATE = Resource(
+    ("schema_auto_update",),
+    lambda policies: policies.schema_auto_update is not False,
+    lambda value: {"schema_auto_update": truth(value)},
+)
+SCHEMA_VALIDATION = Resource(
+    ("schema_validation_enforced",),
+    lambda policies: bool(policies.schema_validation_enforced),
+    lambda value: {"schema_validation_enforced": truth(value)},
+)
+
 OF_TOPICS: dict[str, Resource] = {
     "deduplicationEnabled": _boolean("deduplication"),
     "retention": RETENTION,
@@ -323,6 +353,9 @@ NAMES_IN_POLICIES = {
     "subscription_expiration_time_minutes": OF_NAMESPACES["subscriptionExpirationTime"],
     "max_topics_per_namespace": _limit("maxTopicsPerNamespace", "max_topics"),
     "max_subscriptions_per_topic": OF_NAMESPACES["maxSubscriptionsPerTopic"],
+    "schema_compatibility_strategy": SCHEMA_STRATEGY,
+    "is_allow_auto_update_schema": SCHEMA_AUTO_UPDATE,
+    "schema_validation_enforced": SCHEMA_VALIDATION,
 }
 """The same in the whole record of a namespace."""
 
@@ -430,6 +463,12 @@ def _routes() -> list[Route]:
         add("DELETE", path, _delete, _namespace_scope, resource)
     add("GET", f"{NAMESPACE}/encryptionRequired", _get, _namespace_scope, ENCRYPTION)
     add("POST", f"{NAMESPACE}/encryptionRequired", _post, _namespace_scope, ENCRYPTION)
+    add("GET", f"{NAMESPACE}/schemaCompatibilityStrategy", _get, _namespace_scope, SCHEMA_STRATEGY)
+    add("PUT", f"{NAMESPACE}/schemaCompatibilityStrategy", _post, _namespace_scope, SCHEMA_STRATEGY)
+    add("GET", f"{NAMESPACE}/isAllowAutoUpdateSchema", _get, _namespace_scope, SCHEMA_AUTO_UPDATE)
+    add("POST", f"{NAMESPACE}/isAllowAutoUpdateSchema", _post, _namespace_scope, SCHEMA_AUTO_UPDATE)
+    add("GET", f"{NAMESPACE}/schemaValidationEnforced", _get, _namespace_scope, SCHEMA_VALIDATION)
+    add("POST", f"{NAMESPACE}/schemaValidationEnforced", _post, _namespace_scope, SCHEMA_VALIDATION)
     add("GET", f"{NAMESPACE}/compactionThreshold", _get, _namespace_scope, COMPACTION_THRESHOLD)
     add("PUT", f"{NAMESPACE}/compactionThreshold", _post, _namespace_scope, COMPACTION_THRESHOLD)
     add("DELETE", f"{NAMESPACE}/compactionThreshold", _delete, _namespace_scope, COMPACTION_THRESHOLD)
@@ -439,6 +478,12 @@ def _routes() -> list[Route]:
         add("GET", path, _get, _topic_scope, resource)
         add("POST", path, _post, _topic_scope, resource)
         add("DELETE", path, _delete, _topic_scope, resource)
+    strategy = f"{topic}/schemaCompatibilityStrategy"
+    add("GET", strategy, _get, _topic_scope, TOPIC_SCHEMA_STRATEGY)
+    add("PUT", strategy, _post, _topic_scope, TOPIC_SCHEMA_STRATEGY)
+    add("DELETE", strategy, _delete, _topic_scope, TOPIC_SCHEMA_STRATEGY)
+    add("GET", f"{topic}/schemaValidationEnforced", _get, _topic_scope, SCHEMA_VALIDATION)
+    add("POST", f"{topic}/schemaValidationEnforced", _post, _topic_scope, SCHEMA_VALIDATION)
     add("GET", f"{topic}/messageTTL", _get, _topic_scope, MESSAGE_TTL)
     add("DELETE", f"{topic}/messageTTL", _delete, _topic_scope, MESSAGE_TTL)
     routes.append(("POST", f"{topic}/messageTTL", _post_ttl))

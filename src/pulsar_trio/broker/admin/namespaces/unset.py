@@ -32,9 +32,6 @@ class Unset:
 
 
 OF_NAMESPACES: dict[str, Unset] = {
-    "schemaCompatibilityStrategy": Unset("UNDEFINED", set_by="PUT", removable=False),
-    "isAllowAutoUpdateSchema": Unset(True, removable=False),
-    "schemaValidationEnforced": Unset(False, removable=False),
     "publishRate": Unset(),
     "dispatchRate": Unset(),
     "subscriptionDispatchRate": Unset(),
@@ -62,8 +59,6 @@ OF_TOPICS: dict[str, Unset] = {
     "inactiveTopicPolicies": Unset(),
     "offloadPolicies": Unset(),
     "deduplicationSnapshotInterval": Unset(),
-    "schemaCompatibilityStrategy": Unset(set_by="PUT"),
-    "schemaValidationEnforced": Unset(False, removable=False),
     "entryFilters": Unset(),
 }
 

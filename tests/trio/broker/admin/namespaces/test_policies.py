@@ -39,7 +39,13 @@ def ask(broker: EmbeddedBroker, method: str, target: str, body: object = None) -
 )
 def test_what_is_written_is_read(resource: Any) -> None:
     """Rule TENANT-04."""
-    values = [True, 7, ["Shared", "Failover"], {"retentionTimeInMinutes": 3, "retentionSizeInMB": 4}]
+    values = [
+        True,
+        7,
+        "BACKWARD",
+        ["Shared", "Failover"],
+        {"retentionTimeInMinutes": 3, "retentionSizeInMB": 4},
+    ]
     values += [
         {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 2},
         {"allowAutoTopicCreation": True, "topicType": "non-partitioned"},
@@ -193,11 +199,7 @@ async def test_half_a_surrogate_pair_is_refused_and_the_broker_lives(broker: Emb
 async def test_a_namespace_made_with_what_cannot_be_kept(broker: EmbeddedBroker) -> None:
     """The broker accepts a policy that has its fixed value here; it names and refuses any other."""
     path = f"{NAMESPACES}/n"
-    for policies in (
-        {"schema_compatibility_strategy": "FULL"},
-        {"is_allow_auto_update_schema": False},
-        {"auth_policies": {"subscription_auth_roles": {"s": ["role"]}}},
-    ):
+    for policies in ({"auth_policies": {"subscription_auth_roles": {"s": ["role"]}}},):
         status, reason = ask(broker, "PUT", path, policies)
         assert status == 501
         assert next(iter(policies)) in reason

@@ -1,0 +1,1 @@
+"""The schemas of topics: registration, versions and compatibility."""

@@ -1,0 +1,1 @@
+"""Tests of `pulsar_sansio.broker.schemas`."""
