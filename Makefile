@@ -29,7 +29,7 @@ test-real: $(VENV)/installed-test
 	$(BIN)/python -m tests.real_pulsar fetch
 	$(BIN)/python -m pytest -m 'real$(if $(LONG),, and not long)' --numprocesses 2
 
-# ZooKeeper, a bookie and two brokers, plain and with TLS and tokens: about fifteen minutes. SHORT=1: three of
+# ZooKeeper, a bookie and two brokers, plain and with TLS and tokens: about twenty minutes. SHORT=1: three of
 # its scenarios, about two minutes.
 test-cluster: $(VENV)/installed-test
 	$(BIN)/python -m tests.real_pulsar fetch
