@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.client.outputs import ServiceUrlSwitched
-from pulsar_sansio.model.config import AutoFailover, ClientConfig
+from pulsar_sansio.client.outputs import RequestDone, ServiceUrlSwitched
+from pulsar_sansio.model.config import AutoFailover, ClientConfig, ProducerSpec
 from pulsar_sansio.model.errors import (
     ConnectionLost,
     InvalidConfiguration,
@@ -14,6 +14,7 @@ from pulsar_sansio.model.errors import (
 )
 from pulsar_sansio.model.service_url import Address
 from tests.client.failover.failover_script import FIRST, SECOND, THIRD, URLS, script
+from tests.client.script import Command, frame_producer_success
 
 
 def test_a_cluster_that_is_available_stays() -> None:
@@ -125,6 +126,23 @@ def test_the_application_does_not_change_the_url_too() -> None:
     with pytest.raises(LocalProtocolError, match="failover"):
         world.client.update_service_url(world.now, URLS[SECOND])
     assert world.said() == []
+
+
+def test_a_client_that_is_closed_by_a_change_is_quiet() -> None:
+    """The broker in use does not answer the close of a producer, so the change ends the last link."""
+    world = script(FIRST)
+    world.client.open_producer(world.now, ProducerSpec("t"))
+    world.drain()
+    (link,) = world.client.links
+    world.check_partitions(link)
+    world.find_topic(link, URLS[FIRST])
+    world.feed(link, frame_producer_success(world.sent(link, Command.PRODUCER).request_id))
+    closing = world.client.close(world.now)
+    world.up = {SECOND}
+    world.pass_time(8.1)
+    assert len(world.switched()) == 1
+    assert RequestDone(closing, None) in world.outputs
+    assert world.client.next_deadline() is None
 
 
 # --- options -----------------------------------------------------------------------------------------

@@ -106,5 +106,5 @@ class AutoSwitch:
 
     def _use(self, url: ServiceUrl, reason: str) -> None:
         self._failing_since = self._back_since = None
+        self._wait()  # a client that is closing may be closed by the change
         self._switch(url, reason)
-        self._wait()
