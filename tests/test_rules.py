@@ -28,7 +28,19 @@ _NAMES = """
     REDEL NACK DLQ RETRY SEEK MULTI PATTERN READER SCHEMA CRYPTO STATS TIMER SUBT BROKER STORE LB TENANT
     GEO TIER PROXY DELAY COMPACT META ADMIN FUNC PROTO TXN ERR CFG GAP CHECK
 """
-FAMILIES = (*_NAMES.split(), "INV-P", "INV-C", "INV-N", "INV-T", "INV-S", "INV-X", "INV-D", "INV-L", "INV-A")
+FAMILIES = (
+    *_NAMES.split(),
+    "INV-P",
+    "INV-C",
+    "INV-N",
+    "INV-T",
+    "INV-S",
+    "INV-X",
+    "INV-F",
+    "INV-D",
+    "INV-L",
+    "INV-A",
+)
 
 # Invariants of a letter that has no table (INV-Q1) are recognised too, so that they are reported.
 _CITED = re.compile(rf"(?<![\w-])(?:(?:{'|'.join(_NAMES.split())})-[0-9]+|INV-[A-Z][0-9]+)(?!\w)")

@@ -91,9 +91,10 @@ class ClientProcess:
         self.routes.clear()
         self.closing = None
         self.abandoned_bytes = 0
-        self.node = ClientNode(
-            self.world, f"client-{self.index}.{self.incarnation}", self.world.client_config, self
-        )
+        self.node = self._make_node(f"client-{self.index}.{self.incarnation}")
+
+    def _make_node(self, name: str) -> ClientNode:
+        return ClientNode(self.world, name, self.world.client_config, self)
 
     @property
     def apps(self) -> "list[User]":

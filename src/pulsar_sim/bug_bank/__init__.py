@@ -4,7 +4,18 @@ Each planted bug has a name and replaces a few methods of a machine while its co
 notices a planted bug, a fault or a check is missing: that is a bug of the simulator.
 """
 
-from . import access, brokers, chunks, connections, credentials, endings, interceptors, partitions, producers
+from . import (
+    access,
+    brokers,
+    chunks,
+    connections,
+    credentials,
+    endings,
+    failover,
+    interceptors,
+    partitions,
+    producers,
+)
 from .consuming import (
     acknowledgements,
     consumers,
@@ -36,6 +47,7 @@ __all__ = [
     "consumers",
     "credentials",
     "endings",
+    "failover",
     "interceptors",
     "flow",
     "groups",

@@ -40,6 +40,11 @@ def all_sent(world: "Surroundings") -> bool:
     return all(app.done for app in world.apps.producers)
 
 
+def all_roamed(world: "Surroundings") -> bool:
+    """True when the outages of the roaming client are over."""
+    return all(app.outages_are_over for app in world.apps.roaming)
+
+
 def drained(world: "Surroundings") -> bool:
     if world.reset_due or not all_sent(world):
         return False
@@ -285,9 +290,14 @@ def check_leftovers(world: "Surroundings") -> None:
             client = host.node.client
             RESTING.check_root(host.node.name, client, client._context.deadlines)
     for node in world.brokers:
-        # A handle that has migrated may have left something in this cluster.
-        if node.broker is not None and not world.administrator.migrated:
+        if node.broker is not None and not _is_left_untold(world):
             BROKER_RESTING.check_root(node.name, node.broker, node.broker.context.deadlines)
+
+
+def _is_left_untold(world: "Surroundings") -> bool:
+    """True when a cluster may still hold something of a handle that went to another one and could not say so:
+    its topic has migrated, or the cluster was away when the client changed."""
+    return world.profile.failover is not None or bool(world.administrator.migrated)
 
 
 def check_no_clients(world: "Surroundings") -> None:

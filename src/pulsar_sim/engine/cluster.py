@@ -29,6 +29,10 @@ RECEIPT_VERSION = 17
 """The protocol version from which a broker answers an ACK."""
 
 
+ROAMING_TOPIC = "persistent://public/default/roaming"
+"""The topic of the client that changes between clusters; each cluster has one of its own."""
+
+
 def address(name: str) -> str:
     return f"pulsar://{name}:6650"
 
@@ -69,7 +73,8 @@ class Cluster:
         return [self._node(f"broker-{index}", plan) for index, plan in enumerate(plans)]
 
     def _own_topics(self) -> list[str]:
-        return self.world.topics.names
+        names = self.world.topics.names
+        return names if self.world.profile.failover is None else [*names, ROAMING_TOPIC]
 
     def _node(self, name: str, plan: BrokerPlan) -> BrokerNode:
         config = replace(

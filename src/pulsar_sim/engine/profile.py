@@ -29,6 +29,9 @@ CHUNK_PATIENCE = 100.0
 AUDIT = "audit"
 """The subscription without a consumer until the end: it keeps the whole log for the final audit."""
 
+PROBE_TIMEOUT = 1.0
+"""Seconds that a client with a failover waits for a connection."""
+
 FAR_LEDGERS = 1_000_000
 """Ledger ids from this number on belong to the cluster that topics migrate to: its entries lie behind those
 of the first cluster."""
@@ -366,6 +369,45 @@ class CredentialsPlan:
 
 
 @dataclass(slots=True)
+class OutagePlan:
+    """Every broker of the primary cluster is away for one client, `length` nanoseconds long."""
+
+    after: int
+    """Nanoseconds from the start of the applications."""
+    length: int
+    silent: bool = False
+    """Nothing is refused or reset: bytes and attempts to connect are lost."""
+
+
+@dataclass(slots=True)
+class FailoverPlan:
+    """A client that changes between two clusters by probes, and its application."""
+
+    failover_delay: float
+    switch_back_delay: float
+    check_interval: float
+    outages: list[OutagePlan]
+    pause: int
+    """Nanoseconds between steps of the application, at most."""
+
+    @property
+    def slowest_change(self) -> float:
+        """Seconds from the return of the primary cluster until the client uses it again, at most."""
+        return self.failover_delay + self.switch_back_delay + 4 * (self.check_interval + PROBE_TIMEOUT)
+
+    def longest_stay(self, hosts: int) -> int:
+        """Nanoseconds that the client stays in a cluster that is away, at most: one check may have begun
+        before, attempts at each of `hosts` take their whole time, and the secondary is probed."""
+        attempts = (3 * hosts + 2) * PROBE_TIMEOUT
+        return round((self.failover_delay + 2 * self.check_interval + attempts) * SECOND)
+
+    @property
+    def over(self) -> int:
+        """Nanoseconds from the start of the applications until the last outage is over."""
+        return max(outage.after + outage.length for outage in self.outages)
+
+
+@dataclass(slots=True)
 class Profile:
     """Everything drawn for one seed."""
 
@@ -428,6 +470,13 @@ class Profile:
     """Seconds until a consumer discards a message whose chunks have not all arrived."""
     credentials: CredentialsPlan | None = None
     """None means that brokers accept every client."""
+    failover: FailoverPlan | None = None
+    """None means that every client stays in its cluster."""
+
+    @property
+    def named_hosts(self) -> int:
+        """The number of hosts that the service URL names."""
+        return max(1, len(self.brokers)) if self.all_addresses else 1
 
     @property
     def messages(self) -> int:
@@ -461,6 +510,8 @@ class Profile:
         slowest += max((LONGEST_RECONSUME_DELAY * group.retry for group in self.groups), default=0.0)
         if self.credentials is not None:  # a question that was asked before healing may take its whole time
             slowest += self.operation_timeout + self.credentials.refresh_interval
+        if self.failover is not None:
+            slowest += self.failover.slowest_change
         if any(plan.chunk_size for plan in self.producers):
             slowest += self.chunk_patience
         if self.partitioned:

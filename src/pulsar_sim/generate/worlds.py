@@ -26,6 +26,7 @@ from .consumer_features import (
 )
 from .consumers import draw_consumers, draw_subscriptions, draw_transient_subscribers
 from .credentials import draw_credentials
+from .failover import draw_failover
 from .faults import draw_faults
 from .features import (
     draw_access,
@@ -100,6 +101,8 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     if faults:
         draw_combined_faults(streams, profile)
     draw_credentials(streams.stream("credentials"), profile, faults)
+    if faults:
+        draw_failover(streams.stream("failover"), profile)
     return profile
 
 

@@ -10,6 +10,8 @@ from ..apps.consumer_app import ConsumerApp
 from ..apps.multi_topics_app import MultiTopicsApp
 from ..apps.nonpersistent_app import NonPersistentApp
 from ..apps.producer_app import ProducerApp
+from ..apps.roaming.roaming_app import RoamingApp
+from ..apps.roaming.roaming_process import RoamingProcess
 from ..apps.seeking.multi_topics_seeker import MultiTopicsSeeker
 from ..apps.seeking.single_topic_seeker import SingleTopicSeeker
 from ..apps.table_view_app import TableViewApp
@@ -32,6 +34,8 @@ class Applications:
         self.tables: list[TableViewApp] = []
         self.nonpersistent: list[NonPersistentApp] = []
         self.multi_topics_seekers: list[MultiTopicsSeeker] = []
+        self.roaming: list[RoamingApp] = []
+        """At most one application, whose client changes between clusters."""
 
     def start(self, world: "World") -> None:
         """Make and start the applications of the world's profile. The world has its clients already."""
@@ -57,6 +61,8 @@ class Applications:
         self.multi_topics_seekers = [
             MultiTopicsSeeker(world, index, plan) for index, plan in enumerate(profile.multi_topics_seekers)
         ]
+        if isinstance(host := world.hosts[-1], RoamingProcess):
+            self.roaming = [RoamingApp(world, host)]
         for user in self.users:
             user.start()
 
@@ -79,6 +85,7 @@ class Applications:
             *self.tables,
             *self.multi_topics_seekers,
             *self.nonpersistent,
+            *self.roaming,
         ]
 
     @property

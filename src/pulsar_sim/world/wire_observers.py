@@ -5,6 +5,10 @@ Owns the order of the two, and the name of the process at each end.
 
 from typing import TYPE_CHECKING, Any
 
+from pulsar_sansio.model.config import ClientConfig
+from pulsar_sansio.wire import proto
+
+from ..apps.roaming.roaming_watch import is_roaming
 from ..checks.broker_frames import BrokerWatch
 from ..checks.client_frames import ClientWatch
 from ..checks.credentials import CredentialWatch
@@ -14,6 +18,25 @@ from ..engine.network import Wire
 if TYPE_CHECKING:
     from .world import World
 
+T = proto.BaseCommand
+
+OF_HANDLES = frozenset(
+    (
+        T.PRODUCER,
+        T.SEND,
+        T.SEND_RECEIPT,
+        T.SEND_ERROR,
+        T.CLOSE_PRODUCER,
+        T.SUBSCRIBE,
+        T.FLOW,
+        T.MESSAGE,
+        T.ACK,
+        T.REDELIVER_UNACKNOWLEDGED_MESSAGES,
+        T.CLOSE_CONSUMER,
+    )
+)
+"""Commands of a producer or consumer. Those of a roaming client belong to its own account, with two logs."""
+
 
 class ClientWireObserver(ClientWatch):
     """Passes frames that arrive at clients to the checker of rules too."""
@@ -21,10 +44,26 @@ class ClientWireObserver(ClientWatch):
     def __init__(self, world: "World") -> None:
         super().__init__(world.model, CredentialWatch(world.allowed_hosts))
         self._rules = world.rules.clients
+        self._roaming = world.roaming
+
+    def wrote(self, wire: Wire, kind: int, command: Any) -> None:
+        if self._roaming is not None and is_roaming(wire):
+            self._roaming.wrote(wire, kind, wire.network.clock.now)
+            if kind in OF_HANDLES:
+                return
+        super().wrote(wire, kind, command)
 
     def got(self, wire: Wire, kind: int, command: Any) -> None:
+        if self._roaming is not None and kind == T.CONNECTED and is_roaming(wire):
+            self._roaming.got_connected(wire, wire.network.clock.now)
         self._rules.received(wire, kind, command)
         super().got(wire, kind, command)
+
+    def ends_link(self, wire: Wire, reason: str, config: ClientConfig) -> None:
+        """A client with a failover may end working links: those of probes, and all when it changes."""
+        now = wire.network.clock.now
+        if self._roaming is None or not is_roaming(wire) or not self._roaming.excuses_end(wire, now):
+            super().ends_link(wire, reason, config)
 
     def forget(self, wire: Wire) -> None:
         self._rules.wire_closed(wire)
@@ -37,10 +76,16 @@ class BrokerWireObserver(BrokerWatch):
     def __init__(self, world: "World") -> None:
         super().__init__(world.model, world.profile.broker.batch_index_acknowledgement)
         self._rules = world.rules.brokers
+        self._roams = world.roaming is not None
+
+    def wrote(self, wire: Wire, kind: int, command: Any) -> None:
+        if not (self._roams and kind in OF_HANDLES and is_roaming(wire)):
+            super().wrote(wire, kind, command)
 
     def got(self, wire: Wire, kind: int, command: Any) -> None:
         self._rules.received(wire, kind, command)
-        super().got(wire, kind, command)
+        if not (self._roams and kind in OF_HANDLES and is_roaming(wire)):
+            super().got(wire, kind, command)
 
     def wire_closed(self, wire: Wire) -> None:
         self._rules.wire_closed(wire)

@@ -18,8 +18,11 @@ from pulsar_sansio.model.config import ClientConfig
 
 from ..apps.client_process import CLOSED, ClientProcess, check_quiet
 from ..apps.nonpersistent_app import nonpersistent_topic
+from ..apps.roaming.roaming_process import RoamingProcess
+from ..apps.roaming.roaming_watch import RoamingWatch, is_roaming
 from ..checks.conformance import RuleWatch
 from ..checks.quiescence import (
+    all_roamed,
     all_sent,
     brokers_are_deserted,
     check_attachments,
@@ -41,6 +44,7 @@ from ..engine.far_cluster import FAR_BROKER, FarCluster
 from ..engine.network import Conditions, Network, Pipe, Wire
 from ..engine.profile import Profile
 from ..engine.randomness import Streams
+from ..engine.secondary_cluster import SECONDARY_BROKER, SecondaryCluster
 from ..engine.security.issuer import METHOD, Issuer
 from ..engine.trace import Trace
 from ..engine.transcript import describe
@@ -109,6 +113,7 @@ class World:
         plan = self.profile.credentials
         self.issuer: Issuer | None = None if plan is None else Issuer(self, plan)
         self.rules: RuleWatch = RuleWatch(client_process, broker_process)
+        self.roaming: RoamingWatch | None = self._roaming_watch()
         self.client_watch: ClientWireObserver = ClientWireObserver(self)
         self.broker_watch = BrokerWireObserver(self)
         self.timing = Timing(self, self.streams.stream("weather"), self.profile.store_delay)
@@ -133,6 +138,8 @@ class World:
         for index in range(len(self.profile.nonpersistent_apps)):
             self.cluster.own(nonpersistent_topic(index))
         self.clusters = [self.cluster, FarCluster(self)] if self.profile.migrations else [self.cluster]
+        if self.profile.failover is not None:
+            self.clusters.append(SecondaryCluster(self))
         self.hosts: list[ClientProcess] = []
         self.apps = Applications()
         self.administrator = Administrator(self)
@@ -152,6 +159,11 @@ class World:
         """Return the brokers that own a topic: at most one of each cluster, in the order of the clusters."""
         serving = [cluster.serving(topic) for cluster in self.clusters if topic in cluster.owners]
         return [broker for broker in serving if broker is not None]
+
+    def _roaming_watch(self) -> RoamingWatch | None:
+        """Return the watch of the client that changes between clusters, if there is one."""
+        plan = self.profile.failover
+        return None if plan is None else RoamingWatch(plan, self.profile.named_hosts, SECONDARY_BROKER)
 
     def _client_config(self) -> ClientConfig:
         """Return the configuration of all clients."""
@@ -186,10 +198,9 @@ class World:
 
     def _service_url(self) -> str:
         """Return the address of one broker, or of all."""
-        count = self._broker_count if self.profile.all_addresses else 1
         plan = self.profile.credentials
         scheme = "pulsar+ssl" if plan is not None and plan.tls else "pulsar"
-        return f"{scheme}://" + ",".join(f"broker-{index}:6650" for index in range(count))
+        return f"{scheme}://" + ",".join(f"broker-{index}:6650" for index in range(self.profile.named_hosts))
 
     def wall_time(self) -> int:
         """Return milliseconds since 1970, as the machines' hosts believe."""
@@ -208,10 +219,14 @@ class World:
         if to_broker:
             self.rules.clients.wrote(wire, kind, command)
             self.client_watch.wrote(wire, kind, command)
-            return self.misbehaviour.to_broker(wire, kind, command) if self.misbehaviour.active else None
+            return self.misbehaviour.to_broker(wire, kind, command) if self._misbehaves(wire) else None
         self.rules.brokers.wrote(wire, kind, command)
         self.broker_watch.wrote(wire, kind, command)
-        return self.misbehaviour.to_client(wire, kind, command) if self.misbehaviour.active else None
+        return self.misbehaviour.to_client(wire, kind, command) if self._misbehaves(wire) else None
+
+    def _misbehaves(self, wire: Wire) -> bool:
+        """True when frames of the wire may be changed. Those of a roaming client are left as they are."""
+        return self.misbehaviour.active and not is_roaming(wire)
 
     def _garbage(self, pipe: Pipe) -> None:
         who = pipe.wire.client.name if pipe.to_broker else pipe.wire.broker.name
@@ -279,8 +294,12 @@ class World:
         self._set_phase("boot")
         for cluster in self.clusters:
             cluster.boot()
-        self.cluster.keep_logs()
-        self._until(lambda: self.cluster.keeps_logs, 60 * SECOND, "the topics cannot be created")
+        keepers = [cluster for cluster in self.clusters if type(cluster) is not FarCluster]
+        for cluster in keepers:
+            cluster.keep_logs()
+        self._until(
+            lambda: all(each.keeps_logs for each in keepers), 60 * SECOND, "the topics cannot be created"
+        )
 
         self._set_phase("run")
         profile = self.profile
@@ -288,12 +307,14 @@ class World:
         self.timing.timers_early_permille = profile.timers_early_permille
         self.timing.stale_permille = profile.stale_permille
         self.hosts = [ClientProcess(self, index) for index in range(profile.clients)]
+        if profile.failover is not None and self.roaming is not None:
+            self.hosts.append(RoamingProcess(self, profile.clients, profile.failover, self.roaming))
         self.apps.start(self)
         self.administrator.start()
         self.fault_schedule.start()
         end = self.clock.now + profile.run_time
         self._until(
-            lambda: self.clock.now >= end or (not profile.lingers and all_sent(self)),
+            lambda: self.clock.now >= end or (not profile.lingers and all_sent(self) and all_roamed(self)),
             profile.run_time + POLL,
             "the clock stands still",
             timed=True,
@@ -307,6 +328,8 @@ class World:
         check_attachments(self)
         check_memory(self)
         check_tallies(self)
+        if self.roaming is not None:
+            self.apps.roaming[0].check_rest(self.cluster, self.clusters[-1])
         check_closes(self)
         check_leftovers(self)
 
@@ -368,6 +391,8 @@ class World:
         self.healed = True
         for cluster in self.clusters:
             cluster.heal()
+        if self.roaming is not None:
+            self.roaming.outages.heal()
         for consumer in self.apps.receivers:
             consumer.wake()
         for app in self.apps.transient:

@@ -1,0 +1,1 @@
+"""The client that changes between two clusters, and its application."""

@@ -1,0 +1,96 @@
+"""`RoamingProcess`: a client process with a failover, for which a whole cluster may be away."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pulsar_sansio.client.outputs import Connect, Disconnect, Output, ServiceUrlSwitched
+from pulsar_sansio.model.config import AutoFailover
+
+from ...engine.client_node import ClientNode
+from ...engine.clock import MILLISECOND
+from ...engine.cluster import address
+from ...engine.network import Attempt, Wire
+from ...engine.profile import PROBE_TIMEOUT, FailoverPlan
+from ...engine.secondary_cluster import SECONDARY_BROKER
+from ..client_process import ClientProcess
+from .roaming_watch import RoamingWatch
+
+if TYPE_CHECKING:
+    from ...engine.surroundings import Surroundings
+
+
+class RoamingNode(ClientNode):
+    """The client machine: the watch sees each link, and an outage takes the primary cluster away."""
+
+    watch: RoamingWatch
+
+    def cut(self, silent: bool) -> None:
+        """Take the primary cluster away: end the links that lead there."""
+        for wire in list(self.wires.values()):
+            if self.watch.is_primary(wire.broker.name):
+                if silent:
+                    wire.half_open(to_broker=True, to_client=True)
+                else:
+                    wire.reset()
+
+    def link_lost(self, link: int, reason: str) -> None:
+        self.watch.link_ends(link, self.world.clock.now)
+        super().link_lost(link, reason)
+
+    def _connect(self, output: Connect) -> None:
+        host = output.address.host
+        self.watch.connects(output.link, host)
+        outage = self.watch.outages.current
+        if outage is None or not self.watch.is_primary(host):
+            super()._connect(output)
+            return
+        self._count_attempt()
+        attempt = self.attempts[output.link] = Attempt(self, output.link)
+        if not outage.silent:
+            self.world.clock.after(MILLISECOND, self._refused, attempt)
+
+    def _refused(self, attempt: Attempt) -> None:
+        if not attempt.cancelled:
+            self.link_lost(attempt.link, "connection refused")
+
+    def link_connected(self, link: int, wire: Wire) -> None:
+        """An attempt from before an outage ends within it."""
+        outage = self.watch.outages.current
+        super().link_connected(link, wire)
+        if outage is not None and self.watch.is_primary(wire.broker.name):
+            self.cut(outage.silent)
+
+    def _disconnect(self, output: Disconnect) -> None:
+        super()._disconnect(output)
+        self.watch.link_ends(output.link, self.world.clock.now)
+
+    def _notice(self, output: Output) -> None:
+        if isinstance(output, ServiceUrlSwitched):
+            self.watch.switched(output.new, self.world.clock.now)
+        super()._notice(output)
+
+
+class RoamingProcess(ClientProcess):
+    """The process. A new one begins in the primary cluster."""
+
+    def __init__(self, world: "Surroundings", index: int, plan: FailoverPlan, watch: RoamingWatch) -> None:
+        self.plan = plan
+        self.watch = watch
+        super().__init__(world, index)
+
+    def _make_node(self, name: str) -> ClientNode:
+        plan = self.plan
+        config = replace(
+            self.world.client_config,
+            connect_timeout=PROBE_TIMEOUT,
+            failover=AutoFailover(
+                (address(SECONDARY_BROKER),),
+                failover_delay=plan.failover_delay,
+                switch_back_delay=plan.switch_back_delay,
+                check_interval=plan.check_interval,
+            ),
+        )
+        node = RoamingNode(self.world, name, config, self)
+        node.watch = self.watch
+        self.watch.begins(self.world.clock.now)
+        return node
