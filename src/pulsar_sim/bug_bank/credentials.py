@@ -2,11 +2,14 @@
 
 from typing import Any
 
+from pulsar_sansio.broker.security.authentication import Authentication
+from pulsar_sansio.client.client import Client
 from pulsar_sansio.client.connecting import broker_addresses
 from pulsar_sansio.client.connecting import connection as connection_module
 from pulsar_sansio.client.connecting.broker_addresses import BrokerAddresses
 from pulsar_sansio.client.connecting.connection import Connection
 from pulsar_sansio.client.security.credential_exchange import CredentialExchange
+from pulsar_sansio.model.config import nanoseconds_of
 from pulsar_sansio.model.secret import Secret
 from pulsar_sansio.wire import proto
 
@@ -103,3 +106,45 @@ def an_answer_is_kept_for_the_next_challenge(patches: Patches) -> None:
             original(self, credentials)
 
     patches.around(CredentialExchange, "provided", provided)
+
+
+@bug("own", caught_by=("INV-N14",), needs=[needs.renewals])
+def a_renewed_connection_is_cut(patches: Patches) -> None:
+    """A broker takes renewed credentials, and does not stop the timer that waits for them."""
+
+    def judge(original: Any, self: Any, judge: Any, data: bytes) -> None:
+        before = self._expiring
+        original(self, judge, data)
+        if before is not None and self._expiring is not before:
+            self._then = self._begin_again
+            interval = nanoseconds_of(self._authenticator.settings.refresh_interval)
+            self._timer.set(self._context.now + interval)
+
+    patches.around(Authentication, "_judge", judge)
+
+
+@bug("own", caught_by=("INV-N15", "INV-N10"), needs=[needs.slow_provider])
+def one_question_at_a_time(patches: Patches) -> None:
+    """A client asks for no credentials while another link of its own waits for some."""
+    asking: list[CredentialExchange] = []
+
+    def ask(original: Any, self: Any, challenge: bytes | None, then: Any) -> None:
+        asking[:] = [each for each in asking if each.waiting]
+        if not any(each._context is self._context for each in asking):
+            original(self, challenge, then)
+            asking.append(self)
+
+    patches.around(CredentialExchange, "_ask", ask)
+
+
+@bug("own", caught_by=("INV-N15",), needs=[needs.failing_provider])
+def a_failed_provider_ends_every_handshake(patches: Patches) -> None:
+    """A provider that fails for one link ends all links that wait for CONNECTED."""
+
+    def refuse(original: Any, self: Any, now: int, link: int, error: Any) -> None:
+        original(self, now, link, error)
+        for connection in list(self._links.open.values()):
+            if not connection.ready:
+                connection.close(error)
+
+    patches.around(Client, "refuse_credentials", refuse)

@@ -95,8 +95,11 @@ class BrokerWatch:
             for handler, wire, end, command in later:
                 handler(wire, end, command)
 
-    def wire_closing(self, wire: Wire) -> None:
-        """The broker is about to close the wire: its consumers may lose their entries at any moment."""
+    def wire_closing(self, wire: Wire, reason: str) -> None:
+        """The broker is about to close the wire: its consumers may lose their entries at any moment.
+
+        `reason` is for people, and for the checks of those reasons that have rules.
+        """
         end = self.ends.get(wire.number)
         if end is not None:
             for consumer in end.consumers.values():

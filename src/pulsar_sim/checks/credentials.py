@@ -1,11 +1,12 @@
 """`CredentialWatch`: the credentials of every link, from the question to the frame that carries them.
 
 Owns INV-N10 and INV-X2: each AUTH_CHALLENGE leads to one question, each answer of the provider to one frame
-with exactly those credentials, and nothing is asked for a host that the client may not connect to.
+with exactly those credentials, and nothing is asked for a host that the client may not connect to. Owns
+INV-N15, too: a provider that is slow or fails holds up the link of its question and no other.
 """
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, TypeAlias
 
 from ..engine.clock import SECOND
@@ -68,6 +69,23 @@ class CredentialWatch:
         account.asked = True
         if account.challenges:
             account.challenges -= 1
+
+    def check_asked(self, wire: Wire) -> None:
+        """INV-N15: a link that opens leads to its question at once, whatever other links wait for."""
+        if self.active and wire.client_open and self._account(wire) is None:
+            raise ViolationError("INV-N15", f"wire {wire.number} is open and leads to no question")
+
+    @staticmethod
+    def check_alone(failed: int, before: Iterable[Wire]) -> None:
+        """INV-N15: the provider has failed for one link, so the client ended no other one.
+
+        `before`: the wires that the client had open.
+        """
+        for wire in before:
+            if wire.client_link != failed and not wire.client_open:
+                raise ViolationError(
+                    "INV-N15", f"wire {wire.number} ends because the provider failed for link {failed}"
+                )
 
     def answered(self, client: str, link: int, credentials: bytes) -> None:
         """The provider has credentials; the link may be gone."""

@@ -204,7 +204,7 @@ class BrokerNode:
         outputs = []
         while (output := broker.next_output()) is not None:
             if type(output) is BrokerDisconnect and output.link in self.wires:
-                self.world.broker_watch.wire_closing(self.wires[output.link])
+                self.world.broker_watch.wire_closing(self.wires[output.link], output.reason)
             outputs.append(output)
         return outputs
 

@@ -224,6 +224,7 @@ class ClientNode:
         self.wires[link] = wire
         self.client.connected(self.world.clock.now, link)
         self.pump()
+        self.world.client_watch.credentials.check_asked(wire)
 
     def link_data(self, link: int, data: bytes, frames: list[tuple[int, int, Any]]) -> None:
         wire = self.wires.get(link)

@@ -12,7 +12,9 @@ from ..apps.roaming.roaming_watch import is_roaming
 from ..checks.broker_frames import BrokerWatch
 from ..checks.client_frames import ClientWatch
 from ..checks.credentials import CredentialWatch
+from ..checks.renewals import RenewalWatch
 from ..engine.broker_node import BrokerNode
+from ..engine.clock import SECOND
 from ..engine.network import Wire
 
 if TYPE_CHECKING:
@@ -77,18 +79,28 @@ class BrokerWireObserver(BrokerWatch):
         super().__init__(world.model, world.profile.broker.batch_index_acknowledgement)
         self._rules = world.rules.brokers
         self._roams = world.roaming is not None
+        plan = world.profile.credentials
+        interval = 0 if plan is None else round(plan.refresh_interval * SECOND)
+        self._renewals = RenewalWatch(interval)
 
     def wrote(self, wire: Wire, kind: int, command: Any) -> None:
+        self._renewals.wrote(wire, kind, command)
         if not (self._roams and kind in OF_HANDLES and is_roaming(wire)):
             super().wrote(wire, kind, command)
 
     def got(self, wire: Wire, kind: int, command: Any) -> None:
         self._rules.received(wire, kind, command)
+        self._renewals.got(wire, kind)
         if not (self._roams and kind in OF_HANDLES and is_roaming(wire)):
             super().got(wire, kind, command)
 
+    def wire_closing(self, wire: Wire, reason: str) -> None:
+        self._renewals.closes(wire, reason)
+        super().wire_closing(wire, reason)
+
     def wire_closed(self, wire: Wire) -> None:
         self._rules.wire_closed(wire)
+        self._renewals.forget(wire)
         super().wire_closed(wire)
 
 

@@ -174,3 +174,22 @@ def test_without_credentials_every_host_is_allowed() -> None:
     watch = CredentialWatch(None)
     watch.connects("client", "stranger", None, tls=False)
     watch.wrote_connect(Link().wire, proto.CommandConnect(client_version="test"))
+
+
+def test_a_link_that_opens_leads_to_a_question_at_once() -> None:
+    link = Link()
+    with broken("INV-N15", "leads to no question"):
+        link.watch.check_asked(link.wire)
+    link.ask()
+    link.watch.check_asked(link.wire)
+    CredentialWatch(None).check_asked(Link().wire)
+
+
+def test_a_provider_that_fails_ends_the_link_of_its_question_alone() -> None:
+    failed, other = Link(), Link()
+    failed.wire.client_open = False
+    other.wire.client_link = 8
+    CredentialWatch.check_alone(7, [failed.wire, other.wire])
+    other.wire.client_open = False
+    with broken("INV-N15", "the provider failed for link 7"):
+        CredentialWatch.check_alone(7, [failed.wire, other.wire])

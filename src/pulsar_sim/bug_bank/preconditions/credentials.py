@@ -29,3 +29,18 @@ def sni_proxy(profile: Profile) -> bool:
 def misleading(profile: Profile) -> bool:
     """Brokers may name hosts to which clients with credentials may not connect."""
     return credentials(profile) and fault("lookup_to_a_stranger")(profile)
+
+
+def renewals(profile: Profile) -> bool:
+    """Credentials expire while connections use them."""
+    return credentials(profile) and (
+        bool(profile.credentials and profile.credentials.lifetime) or fault("credentials_expire")(profile)
+    )
+
+
+def slow_provider(profile: Profile) -> bool:
+    return profile.credentials is not None and bool(profile.credentials.slow_permille)
+
+
+def failing_provider(profile: Profile) -> bool:
+    return profile.credentials is not None and bool(profile.credentials.failing_permille)

@@ -70,6 +70,7 @@ class CredentialSource:
             world.count_fault("credentials_late")
         world.trace.add(now, node.name, f"credentials for link {link}: {fate}")
         watch = world.client_watch.credentials
+        before = list(node.wires.values())
         if fate is FAILING:
             watch.failed(node.name, link)
             node.client.refuse_credentials(now, link, CredentialsFailed("the provider failed"))
@@ -81,5 +82,7 @@ class CredentialSource:
             watch.answered(node.name, link, credentials.reveal())
             node.client.provide_credentials(now, link, credentials)
         node.pump()
+        if fate is FAILING:
+            watch.check_alone(link, before)
         if wire is not None:
             watch.check_sent(wire)
