@@ -14,6 +14,7 @@ from ..engine.client_node import ClientNode
 from ..engine.failures import ViolationError
 from ..engine.leftovers.audit import ALONE, BROKER_RESTING, RESTING
 from ..engine.profile import AUDIT
+from ..engine.web.web_server import WebServer
 from ..model.multi_topics_subscriptions import GroupRecord
 from ..model.positions.single_topic_position import TransientSubscription
 from ..model.records.consumer_record import ConsumerRecord
@@ -234,11 +235,19 @@ def describe_rest(world: "Surroundings") -> str:
 def still(world: "Surroundings") -> bool:
     """True when nothing is in flight, no provider owes credentials, and brokers have read and written
     everything. A message whose send failed may still be stored, and must be delivered then."""
-    if any(host.node.waits_for_credentials for host in world.hosts):
+    if any(host.node.waits_for_credentials for host in world.hosts) or _asks_over_http(world):
         return False
     return all(node.is_done for node in world.brokers) and not any(
         pipe.queue for wire in world.network.wires.values() for pipe in (wire.to_broker, wire.to_client)
     )
+
+
+def _asks_over_http(world: "Surroundings") -> bool:
+    """True while a client connects to a web server, or waits for its answer."""
+    if world.profile.web is None:
+        return False
+    asked = any(isinstance(wire.broker, WebServer) for wire in world.network.wires.values())
+    return asked or any(host.node.attempts for host in world.hosts)
 
 
 def check_permits(world: "Surroundings") -> None:

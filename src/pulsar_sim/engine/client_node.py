@@ -29,6 +29,7 @@ from .leftovers.audit import DETACHED, ENDED, LINK_ENDED
 from .network import GARBAGE, Attempt, Wire
 from .security.credential_source import CredentialSource
 from .security.issuer import MARK
+from .web.web_answers import WEB_PORT, web_name
 
 if TYPE_CHECKING:
     from .surroundings import Surroundings
@@ -268,6 +269,8 @@ class ClientNode:
         if host == SNI_PROXY and tls_name is not None:
             host = tls_name  # the proxy routes by the name
         self.world.client_watch.credentials.connects(self.name, host, tls_name, self.tls)
+        if output.address.port == WEB_PORT:
+            host = web_name(host)
         if self.tls and self._credentials is not None and self._credentials.refuses_certificate():
             attempt = self.attempts[output.link] = Attempt(self, output.link)
             self.world.clock.after(MILLISECOND, self._handshake_failed, attempt)

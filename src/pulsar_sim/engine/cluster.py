@@ -20,6 +20,7 @@ from pulsar_sansio.model.message_id import EARLIEST
 from .broker_node import BrokerNode
 from .profile import AUDIT, BrokerPlan
 from .randomness import Stream
+from .web.web_server import WebServer
 
 if TYPE_CHECKING:
     from .surroundings import Surroundings
@@ -84,7 +85,10 @@ class Cluster:
             protocol_version=plan.protocol_version,
             feature_flags=plan.feature_flags,
         )
-        return BrokerNode(self, name, config, plan.slowness)
+        node = BrokerNode(self, name, config, plan.slowness)
+        if self.world.profile.web is not None:
+            WebServer(node, self.world.profile.web)
+        return node
 
     def tls_address(self, name: str) -> str | None:
         """Return the address of a broker for TLS, in a world with TLS."""

@@ -141,6 +141,10 @@ class Pipe:
         """The sender has closed: the end follows the queued bytes."""
         self._put(None)
 
+    def stop_decoding(self) -> None:
+        """Pass all bytes as they are, unseen by the monitor."""
+        self._decoded = False
+
     def _monitor(self, data: bytes) -> bytes:
         if self._partial:
             data = self._partial + data
@@ -335,6 +339,11 @@ class Wire:
         self.ended = False
         self.to_broker = Pipe(self, True)
         self.to_client = Pipe(self, False)
+
+    def carries_no_frames(self) -> None:
+        """The bytes of both directions are HTTP: no monitor sees them."""
+        self.to_broker.stop_decoding()
+        self.to_client.stop_decoding()
 
     def deliver_end(self, to_broker: bool) -> None:
         node: Endpoint = self.broker if to_broker else self.client

@@ -408,6 +408,24 @@ class FailoverPlan:
 
 
 @dataclass(slots=True)
+class WebPlan:
+    """Brokers with web servers, which all clients ask by lookups over HTTP."""
+
+    slow_permille: int = 0
+    """Requests that take up to 12 s to answer, per thousand."""
+    redirect_permille: int = 0
+    """Requests that are sent to the web server of another broker, or back, per thousand."""
+    failing_permille: int = 0
+    """Requests that are refused for now, per thousand."""
+    missing_permille: int = 0
+    """Requests that are answered with 404, per thousand."""
+    garbage_permille: int = 0
+    """Requests whose answer has no use, per thousand."""
+    cut_permille: int = 0
+    """Requests whose answer ends in the middle, per thousand."""
+
+
+@dataclass(slots=True)
 class Profile:
     """Everything drawn for one seed."""
 
@@ -472,6 +490,8 @@ class Profile:
     """None means that brokers accept every client."""
     failover: FailoverPlan | None = None
     """None means that every client stays in its cluster."""
+    web: WebPlan | None = None
+    """None means that clients ask over the binary protocol."""
 
     @property
     def named_hosts(self) -> int:

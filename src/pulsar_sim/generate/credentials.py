@@ -34,10 +34,10 @@ def draw_credentials(draw: Stream, profile: Profile, faults: bool) -> None:
     plan.expired_permille = draw.choice([0, 0, 100, 300])
     if plan.tls:
         plan.bad_certificates_permille = draw.choice([0, 100, 300])
-    kinds = [kind for kind in CREDENTIAL_FAULTS if kind not in MISLEADING_FAULTS or _may_be_misled(profile)]
+    kinds = [kind for kind in CREDENTIAL_FAULTS if kind not in MISLEADING_FAULTS or may_be_misled(profile)]
     profile.faults = sorted([*profile.faults, *kinds])
 
 
-def _may_be_misled(profile: Profile) -> bool:
+def may_be_misled(profile: Profile) -> bool:
     """True when every application begins again after its producer or consumer has failed for good."""
     return not (profile.groups or profile.multi_topics_seekers or profile.tables or profile.partitioned)

@@ -41,6 +41,7 @@ from .multi_topics import draw_groups, draw_multi_topics_seekers, draw_retries
 from .producers import draw_producers, usual_batch
 from .rare_worlds import draw_special
 from .table_views import draw_tables, draw_tables_of_partitions
+from .web import draw_web
 
 SMALL_PERMILLE = 850
 """Small worlds per thousand: one topic, one or two clients, few features. Such a world takes two thirds of
@@ -103,6 +104,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     draw_credentials(streams.stream("credentials"), profile, faults)
     if faults:
         draw_failover(streams.stream("failover"), profile)
+    draw_web(streams.stream("lookups over HTTP"), profile, faults)
     return profile
 
 

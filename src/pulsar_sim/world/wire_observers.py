@@ -15,6 +15,7 @@ from ..checks.credentials import CredentialWatch
 from ..checks.renewals import RenewalWatch
 from ..engine.broker_node import BrokerNode
 from ..engine.clock import SECOND
+from ..engine.failures import ViolationError
 from ..engine.network import Wire
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ OF_HANDLES = frozenset(
 """Commands of a producer or consumer. Those of a roaming client belong to its own account, with two logs."""
 
 
+QUESTIONS = frozenset((T.LOOKUP, T.PARTITIONED_METADATA, T.GET_TOPICS_OF_NAMESPACE))
+"""Commands that requests over HTTP replace."""
+
+
 class ClientWireObserver(ClientWatch):
     """Passes frames that arrive at clients to the checker of rules too."""
 
@@ -47,12 +52,16 @@ class ClientWireObserver(ClientWatch):
         super().__init__(world.model, CredentialWatch(world.allowed_hosts))
         self._rules = world.rules.clients
         self._roaming = world.roaming
+        self._asks_over_http = world.profile.web is not None
 
     def wrote(self, wire: Wire, kind: int, command: Any) -> None:
+        """INV-N16: a client that asks over HTTP asks brokers only about topics that have migrated."""
         if self._roaming is not None and is_roaming(wire):
             self._roaming.wrote(wire, kind, wire.network.clock.now)
             if kind in OF_HANDLES:
                 return
+        if self._asks_over_http and kind in QUESTIONS and not _is_of_migrations(wire):
+            raise ViolationError("INV-N16", f"{wire.client.name} asks {wire.broker.name} by command {kind}")
         super().wrote(wire, kind, command)
 
     def got(self, wire: Wire, kind: int, command: Any) -> None:
@@ -102,6 +111,11 @@ class BrokerWireObserver(BrokerWatch):
         self._rules.wire_closed(wire)
         self._renewals.forget(wire)
         super().wire_closed(wire)
+
+
+def _is_of_migrations(wire: Wire) -> bool:
+    """True when the wire leads to the cluster that topics migrate to."""
+    return isinstance(wire.broker, BrokerNode) and wire.broker.cluster.far
 
 
 def client_process(wire: Wire) -> str:

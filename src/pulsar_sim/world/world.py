@@ -48,6 +48,7 @@ from ..engine.secondary_cluster import SECONDARY_BROKER, SecondaryCluster
 from ..engine.security.issuer import METHOD, Issuer
 from ..engine.trace import Trace
 from ..engine.transcript import describe
+from ..engine.web.web_answers import WEB_PORT
 from ..faults.broker_misbehaviour import BrokerMisbehaviour
 from ..faults.timing import Timing
 from ..generate import draw
@@ -198,9 +199,12 @@ class World:
 
     def _service_url(self) -> str:
         """Return the address of one broker, or of all."""
+        count = self.profile.named_hosts
+        if self.profile.web is not None:
+            return "http://" + ",".join(f"broker-{index}:{WEB_PORT}" for index in range(count))
         plan = self.profile.credentials
         scheme = "pulsar+ssl" if plan is not None and plan.tls else "pulsar"
-        return f"{scheme}://" + ",".join(f"broker-{index}:6650" for index in range(self.profile.named_hosts))
+        return f"{scheme}://" + ",".join(f"broker-{index}:6650" for index in range(count))
 
     def wall_time(self) -> int:
         """Return milliseconds since 1970, as the machines' hosts believe."""

@@ -1,0 +1,1 @@
+"""The web servers of the brokers: lookups over HTTP, and what goes wrong with their answers."""
