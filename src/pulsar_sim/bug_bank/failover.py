@@ -1,9 +1,10 @@
-"""Bugs of a client that changes between two clusters by probes."""
+"""Bugs of a client that changes between two clusters, by probes or as a web service says."""
 
 from typing import Any
 
 from pulsar_sansio.client.client import Client
 from pulsar_sansio.client.failover.auto_switch import AutoSwitch
+from pulsar_sansio.client.failover.controlled_switch import ControlledSwitch
 
 from .planted_bug import Patches, bug
 from .preconditions import failover as needs
@@ -61,3 +62,33 @@ def links_survive_a_change(patches: Patches) -> None:
         self._services.addresses.set_service_url(service_url)
 
     patches.around(Client, "_use_service_url", use_service_url)
+
+
+@bug("own", caught_by=("INV-F5",), needs=[needs.wrong_names])
+def an_answer_without_a_url_leads_home(patches: Patches) -> None:
+    """An answer without a service URL sends the client to the cluster of its own URL."""
+    patches.around(
+        ControlledSwitch, "_named", lambda original, self, data: original(self, data) or self._first
+    )
+
+
+@bug("own", caught_by=("INV-F5",), needs=[needs.wrong_names])
+def another_identity_is_taken(patches: Patches) -> None:
+    """The client goes to a cluster that needs other credentials, and connects with its own."""
+
+    def named(original: Any, self: Any, data: Any) -> Any:
+        url = data.get("serviceUrl") if isinstance(data, dict) else None
+        return original(self, data if url is None else {"serviceUrl": url})
+
+    patches.around(ControlledSwitch, "_named", named)
+
+
+@bug("own", caught_by=("INV-N5",), needs=[needs.wrong_names])
+def a_refused_answer_ends_the_questions(patches: Patches) -> None:
+    """The client asks the web service no more when an answer was of no use."""
+
+    def failed(original: Any, self: Any, error: Any) -> None:
+        original(self, error)
+        self._timer.clear()
+
+    patches.around(ControlledSwitch, "_failed", failed)

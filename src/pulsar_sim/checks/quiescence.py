@@ -14,7 +14,7 @@ from ..engine.client_node import ClientNode
 from ..engine.failures import ViolationError
 from ..engine.leftovers.audit import ALONE, BROKER_RESTING, RESTING
 from ..engine.profile import AUDIT
-from ..engine.web.web_server import WebServer
+from ..engine.web.http_listener import HttpListener
 from ..model.multi_topics_subscriptions import GroupRecord
 from ..model.positions.single_topic_position import TransientSubscription
 from ..model.records.consumer_record import ConsumerRecord
@@ -244,9 +244,10 @@ def still(world: "Surroundings") -> bool:
 
 def _asks_over_http(world: "Surroundings") -> bool:
     """True while a client connects to a web server, or waits for its answer."""
-    if world.profile.web is None:
+    failover = world.profile.failover
+    if world.profile.web is None and (failover is None or failover.control is None):
         return False
-    asked = any(isinstance(wire.broker, WebServer) for wire in world.network.wires.values())
+    asked = any(isinstance(wire.broker, HttpListener) for wire in world.network.wires.values())
     return asked or any(host.node.attempts for host in world.hosts)
 
 

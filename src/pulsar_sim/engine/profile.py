@@ -380,8 +380,22 @@ class OutagePlan:
 
 
 @dataclass(slots=True)
+class ControlPlan:
+    """A web service that names the cluster to use."""
+
+    changes: list[int]
+    """Nanoseconds from the start of the applications: from each moment on it names the other cluster."""
+    away_permille: int = 0
+    """Connections that the service refuses, per thousand."""
+    slow_permille: int = 0
+    """Requests that take up to 12 s to answer, per thousand."""
+    wrong_permille: int = 0
+    """Requests whose answer names no cluster that the client may use, per thousand."""
+
+
+@dataclass(slots=True)
 class FailoverPlan:
-    """A client that changes between two clusters by probes, and its application."""
+    """A client that changes between two clusters, by probes or as a web service says, and its application."""
 
     failover_delay: float
     switch_back_delay: float
@@ -389,6 +403,8 @@ class FailoverPlan:
     outages: list[OutagePlan]
     pause: int
     """Nanoseconds between steps of the application, at most."""
+    control: ControlPlan | None = None
+    """The service that the client asks; None for a client that probes."""
 
     @property
     def slowest_change(self) -> float:
@@ -403,8 +419,10 @@ class FailoverPlan:
 
     @property
     def over(self) -> int:
-        """Nanoseconds from the start of the applications until the last outage is over."""
-        return max(outage.after + outage.length for outage in self.outages)
+        """Nanoseconds from the start of the applications until the last outage is over, and until two seconds
+        after the last change that the service names."""
+        changes = [] if self.control is None else [after + 2 * SECOND for after in self.control.changes]
+        return max([*changes, *(outage.after + outage.length for outage in self.outages)])
 
 
 @dataclass(slots=True)

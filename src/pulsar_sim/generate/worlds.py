@@ -26,7 +26,7 @@ from .consumer_features import (
 )
 from .consumers import draw_consumers, draw_subscriptions, draw_transient_subscribers
 from .credentials import draw_credentials
-from .failover import draw_failover
+from .failover import draw_control, draw_failover
 from .faults import draw_faults
 from .features import (
     draw_access,
@@ -104,6 +104,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     draw_credentials(streams.stream("credentials"), profile, faults)
     if faults:
         draw_failover(streams.stream("failover"), profile)
+        draw_control(streams.stream("controlled failover"), profile)
     draw_web(streams.stream("lookups over HTTP"), profile, faults)
     return profile
 

@@ -18,6 +18,7 @@ from pulsar_sansio.model.config import ClientConfig
 
 from ..apps.client_process import CLOSED, ClientProcess, check_quiet
 from ..apps.nonpersistent_app import nonpersistent_topic
+from ..apps.roaming.controlled_watch import ControlledWatch
 from ..apps.roaming.roaming_process import RoamingProcess
 from ..apps.roaming.roaming_watch import RoamingWatch, is_roaming
 from ..checks.conformance import RuleWatch
@@ -38,7 +39,7 @@ from ..checks.statistics import check_tallies
 from ..engine.broker_node import BrokerNode
 from ..engine.client_node import SNI_PROXY, LivelockError
 from ..engine.clock import MILLISECOND, SECOND, Clock
-from ..engine.cluster import Cluster
+from ..engine.cluster import Cluster, address
 from ..engine.failures import LivenessError, Outcome, ViolationError
 from ..engine.far_cluster import FAR_BROKER, FarCluster
 from ..engine.network import Conditions, Network, Pipe, Wire
@@ -48,6 +49,7 @@ from ..engine.secondary_cluster import SECONDARY_BROKER, SecondaryCluster
 from ..engine.security.issuer import METHOD, Issuer
 from ..engine.trace import Trace
 from ..engine.transcript import describe
+from ..engine.web.control_service import ControlService
 from ..engine.web.web_answers import WEB_PORT
 from ..faults.broker_misbehaviour import BrokerMisbehaviour
 from ..faults.timing import Timing
@@ -164,7 +166,19 @@ class World:
     def _roaming_watch(self) -> RoamingWatch | None:
         """Return the watch of the client that changes between clusters, if there is one."""
         plan = self.profile.failover
-        return None if plan is None else RoamingWatch(plan, self.profile.named_hosts, SECONDARY_BROKER)
+        if plan is None:
+            return None
+        if plan.control is not None:
+            return ControlledWatch(plan, SECONDARY_BROKER)
+        return RoamingWatch(plan, self.profile.named_hosts, SECONDARY_BROKER)
+
+    def _start_control_service(self) -> None:
+        """Start the web service that names a cluster, if the world has one."""
+        plan = self.profile.failover
+        if plan is not None and plan.control is not None:
+            assert isinstance(self.roaming, ControlledWatch)
+            urls = self._service_url(), address(SECONDARY_BROKER)
+            ControlService(self, plan.control, urls, self.roaming.tells).start()
 
     def _client_config(self) -> ClientConfig:
         """Return the configuration of all clients."""
@@ -311,6 +325,7 @@ class World:
         self.timing.timers_early_permille = profile.timers_early_permille
         self.timing.stale_permille = profile.stale_permille
         self.hosts = [ClientProcess(self, index) for index in range(profile.clients)]
+        self._start_control_service()
         if profile.failover is not None and self.roaming is not None:
             self.hosts.append(RoamingProcess(self, profile.clients, profile.failover, self.roaming))
         self.apps.start(self)

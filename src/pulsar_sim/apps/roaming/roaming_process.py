@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pulsar_sansio.client.outputs import Connect, Disconnect, Output, ServiceUrlSwitched
-from pulsar_sansio.model.config import AutoFailover
+from pulsar_sansio.model.config import AutoFailover, ControlledFailover
 
 from ...engine.client_node import ClientNode
 from ...engine.clock import MILLISECOND
@@ -12,6 +12,7 @@ from ...engine.cluster import address
 from ...engine.network import Attempt, Wire
 from ...engine.profile import PROBE_TIMEOUT, FailoverPlan
 from ...engine.secondary_cluster import SECONDARY_BROKER
+from ...engine.web.control_service import URL as CONTROL_URL
 from ..client_process import ClientProcess
 from .roaming_watch import RoamingWatch
 
@@ -79,18 +80,23 @@ class RoamingProcess(ClientProcess):
         super().__init__(world, index)
 
     def _make_node(self, name: str) -> ClientNode:
-        plan = self.plan
         config = replace(
             self.world.client_config,
             connect_timeout=PROBE_TIMEOUT,
-            failover=AutoFailover(
-                (address(SECONDARY_BROKER),),
-                failover_delay=plan.failover_delay,
-                switch_back_delay=plan.switch_back_delay,
-                check_interval=plan.check_interval,
-            ),
+            failover=_failover_of(self.plan),
         )
         node = RoamingNode(self.world, name, config, self)
         node.watch = self.watch
         self.watch.begins(self.world.clock.now)
         return node
+
+
+def _failover_of(plan: FailoverPlan) -> AutoFailover | ControlledFailover:
+    if plan.control is not None:
+        return ControlledFailover(CONTROL_URL, check_interval=plan.check_interval)
+    return AutoFailover(
+        (address(SECONDARY_BROKER),),
+        failover_delay=plan.failover_delay,
+        switch_back_delay=plan.switch_back_delay,
+        check_interval=plan.check_interval,
+    )

@@ -15,3 +15,9 @@ def changes(profile: Profile) -> bool:
 def calm(profile: Profile) -> bool:
     """Nothing but the outages disturbs the world."""
     return not profile.faults
+
+
+def wrong_names(profile: Profile) -> bool:
+    """A web service names clusters, and some of its answers are of no use."""
+    plan = profile.failover
+    return plan is not None and plan.control is not None and bool(plan.control.wrong_permille)

@@ -5,14 +5,13 @@ client has at most sixteen of them. An answer is right. Before healing it may be
 garbage, late, or cut in the middle. The server lives and dies with its broker.
 """
 
-from typing import TYPE_CHECKING, Any
-
-import h11
+from typing import TYPE_CHECKING
 
 from ..clock import MILLISECOND, SECOND
 from ..failures import ViolationError
-from ..network import GARBAGE, Wire
-from .web_answers import WEB_PORT, WebAnswer, answer_of, redirect, refusal, web_name
+from ..network import Wire
+from .http_listener import HttpListener
+from .web_answers import WebAnswer, answer_of, redirect, refusal
 
 if TYPE_CHECKING:
     from ..broker_node import BrokerNode
@@ -34,23 +33,18 @@ RIGHT, REDIRECTED, FAILING = "right", "redirected", "failing"
 MISSING, GARBLED, CUT = "missing", "garbled", "cut"
 
 
-class WebServer:
-    """The web server of one broker. It closes each link after its answer."""
+class WebServer(HttpListener):
+    """The web server of one broker."""
 
     def __init__(self, node: "BrokerNode", plan: "WebPlan") -> None:
-        self.name = web_name(node.name)
+        super().__init__(node.world, node.name)
         self._node = node
         self._plan = plan
-        self._stream = node.world.streams.stream(f"web server of {node.name}")
-        self._links: dict[int, tuple[Wire, h11.Connection]] = {}
-        node.world.network.listeners[self.name] = self
 
-    # --- the network ---
+    def _accepts(self) -> bool:
+        return self._node.broker is not None
 
     def accept(self, wire: Wire) -> bool:
-        if self._node.broker is None:
-            return False
-        wire.carries_no_frames()
         mine = [
             each
             for each in wire.network.wires.values()
@@ -58,47 +52,11 @@ class WebServer:
         ]
         if len(mine) > MOST_LINKS:
             raise ViolationError("INV-N16", f"{wire.client.name} has {len(mine)} requests over HTTP")
-        self._links[wire.number] = wire, h11.Connection(h11.SERVER)
-        return True
+        return super().accept(wire)
 
-    def link_connected(self, link: int, wire: Wire) -> None:
-        raise AssertionError("a web server does not connect")
-
-    def link_data(self, link: int, data: bytes, frames: list[tuple[int, int, Any]]) -> None:
-        found = self._links.get(link)
-        if found is None:
-            return
-        wire, http = found
-        if wire.to_broker.is_due(GARBAGE) or any(kind == GARBAGE for _, kind, _ in frames):
-            self._close(link)  # a fault has put bytes of its own into the request
-            return
-        try:
-            http.receive_data(data)
-            while (event := http.next_event()) not in (h11.NEED_DATA, h11.PAUSED):
-                if isinstance(event, h11.Request):
-                    self._asked(wire, http, event)
-        except h11.RemoteProtocolError as error:
-            raise ViolationError("INV-N16", f"{wire.client.name} writes no HTTP: {error}") from error
-
-    def link_eof(self, link: int) -> None:
-        self._close(link)
-
-    def link_lost(self, link: int, reason: str) -> None:
-        self._links.pop(link, None)
-
-    # --- requests and answers ---
-
-    def _asked(self, wire: Wire, http: h11.Connection, request: h11.Request) -> None:
+    def _asked(self, link: int, target: str) -> None:
         """Choose what becomes of the answer, and when it is sent."""
-        node, plan, stream = self._node, self._plan, self._stream
-        world = node.world
-        target = request.target.decode()
-        host = next(value for name, value in request.headers if name == b"host").decode()
-        world.trace.add(world.clock.now, self.name, f"wire {wire.number} GET {target}")
-        if request.method != b"GET" or host != f"{node.name}:{WEB_PORT}":
-            raise ViolationError(
-                "INV-N16", f"{wire.client.name} asks {node.name} as {host}: {request.method!r}"
-            )
+        world, plan, stream = self.world, self._plan, self._stream
         fate, delay = RIGHT, 0
         if not world.healed:
             if stream.chance(plan.slow_permille):
@@ -114,41 +72,26 @@ class WebServer:
                 if fate is RIGHT and stream.chance(permille):
                     world.count_fault(f"http_{kind}")
                     fate = kind
-        world.clock.after(delay, self._answer, wire.number, node.incarnation, target, fate)
+        world.clock.after(delay, self._answer_as, link, self._node.incarnation, target, fate)
 
-    def _answer(self, link: int, incarnation: int, target: str, fate: str) -> None:
-        node = self._node
+    def _answer_as(self, link: int, incarnation: int, target: str, fate: str) -> None:
+        node, world = self._node, self.world
         if link not in self._links:
             return
         if node.broker is None or node.incarnation != incarnation:
             self._close(link, abort=True)
             return
         if node.frozen_until:
-            node.world.clock.at(node.frozen_until + 1, self._answer, link, incarnation, target, fate)
+            world.clock.at(node.frozen_until + 1, self._answer_as, link, incarnation, target, fate)
             return
         answer = self._made(target, fate)
-        wire, http = self._links[link]
-        world = node.world
         world.trace.add(world.clock.now, self.name, f"wire {link} answers {answer.status}: {fate}")
-        headers = [("Content-Length", str(len(answer.body))), ("Connection", "close")]
-        if answer.location:
-            headers.append(("Location", answer.location))
-        data = b"".join(
-            http.send(event) or b""
-            for event in (
-                h11.Response(status_code=answer.status, headers=headers),
-                h11.Data(data=answer.body),
-                h11.EndOfMessage(),
-            )
-        )
-        wire.to_client.write(data[: self._stream.below(len(data))] if fate is CUT else data)
-        self._close(link)
+        self._answer(link, answer, cut=fate is CUT)
 
     def _made(self, target: str, fate: str) -> WebAnswer:
         node, stream = self._node, self._stream
         if fate is REDIRECTED:
-            other = stream.choice([each.name for each in node.cluster.nodes])
-            return redirect(other, target)
+            return redirect(stream.choice([each.name for each in node.cluster.nodes]), target)
         if fate is FAILING:
             return refusal(stream.choice(ERRORS), "not now")
         if fate is MISSING:
@@ -159,8 +102,3 @@ class WebServer:
         answer = answer_of(node.broker, target)
         node.pump()  # a request may have created partitions
         return answer
-
-    def _close(self, link: int, *, abort: bool = False) -> None:
-        found = self._links.pop(link, None)
-        if found is not None:
-            found[0].closed_by(client_side=False, abort=abort)
