@@ -43,7 +43,6 @@ DETACHED = """
 AckTracker: _sent=None
 AcknowledgementTimeout: _slot=unset
 AckGrouping: _connection=None _last_sent=None _slot=unset _unconfirmed=empty flush_at=0
-Arrival: since=None
 BlockedWatch: _connection=None _slot=unset
 Consumer: connection=None end_of_topic=False is_active=None is_positioned=False
 RedeliverySchedule: _at=empty _moments=empty _when=empty
