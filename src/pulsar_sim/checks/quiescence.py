@@ -235,20 +235,11 @@ def describe_rest(world: "Surroundings") -> str:
 def still(world: "Surroundings") -> bool:
     """True when nothing is in flight, no provider owes credentials, and brokers have read and written
     everything. A message whose send failed may still be stored, and must be delivered then."""
-    if any(host.node.waits_for_credentials for host in world.hosts) or _asks_over_http(world):
+    if any(host.node.waits_for_credentials for host in world.hosts):
         return False
     return all(node.is_done for node in world.brokers) and not any(
         pipe.queue for wire in world.network.wires.values() for pipe in (wire.to_broker, wire.to_client)
     )
-
-
-def _asks_over_http(world: "Surroundings") -> bool:
-    """True while a client connects to a web server, or waits for its answer."""
-    failover = world.profile.failover
-    if world.profile.web is None and (failover is None or failover.control is None):
-        return False
-    asked = any(isinstance(wire.broker, HttpListener) for wire in world.network.wires.values())
-    return asked or any(host.node.attempts for host in world.hosts)
 
 
 def check_permits(world: "Surroundings") -> None:
@@ -293,10 +284,15 @@ def _shares_its_queue(spec: ConsumerSpec) -> bool:
     return spec.max_total_receiver_queue_size < MOST_PARTITIONS * spec.receiver_queue_size
 
 
+def _asks_over_http(node: ClientNode) -> bool:
+    """True while the client connects to a server, or waits for an answer over HTTP."""
+    return bool(node.attempts) or any(isinstance(wire.broker, HttpListener) for wire in node.wires.values())
+
+
 def check_leftovers(world: "Surroundings") -> None:
     """INV-L1 at rest: nothing is in flight, so no machine holds anything that is."""
     for host in world.hosts:
-        if host.closing is None:
+        if host.closing is None and not _asks_over_http(host.node):
             client = host.node.client
             RESTING.check_root(host.node.name, client, client._context.deadlines)
     for node in world.brokers:

@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import h11
 
+from ..clock import SECOND
 from ..failures import ViolationError
 from ..network import GARBAGE, Wire
 from .web_answers import WEB_PORT, WebAnswer, web_name
 
 if TYPE_CHECKING:
     from ..surroundings import Surroundings
+
+
+PATIENCE = 15 * SECOND
+"""Nanoseconds after which a server ends a link that has had no answer, because its client may be gone."""
 
 
 class HttpListener(ABC):
@@ -42,6 +47,7 @@ class HttpListener(ABC):
             return False
         wire.carries_no_frames()
         self._links[wire.number] = wire, h11.Connection(h11.SERVER)
+        self.world.clock.after(PATIENCE, self._close, wire.number)
         return True
 
     def link_connected(self, link: int, wire: Wire) -> None:
