@@ -8,8 +8,9 @@ from pulsar_sansio.client.lookup.http_exchange import HttpExchange
 from pulsar_sansio.client.lookup.lookup import Lookup
 from pulsar_sansio.model.service_url import Address
 from pulsar_sim import Outcome, World
-from pulsar_sim.engine.clock import SECOND
+from pulsar_sim.engine.clock import MILLISECOND, SECOND
 from pulsar_sim.engine.profile import BrokerPlan, PartitionedPlan, Profile, WebPlan
+from pulsar_sim.engine.web.web_server import WebServer
 from pulsar_sim.runs.scenarios import quiet_profile
 
 
@@ -106,3 +107,23 @@ def test_a_client_that_asks_over_the_binary_protocol_is_noticed(monkeypatch: pyt
     monkeypatch.setattr("pulsar_sim.engine.client_node.WEB_PORT", 0)
     monkeypatch.setattr(Lookup, "_means", property(lambda self: self._binary))
     assert "asks broker-" in broken(profile_of())
+
+
+def test_a_server_ends_a_link_whose_client_is_gone() -> None:
+    """A request and the end of its link are lost: the server learns of neither."""
+    world = World(1, profile_of(), keep_trace=True)
+    lost: list[int] = []
+
+    def lose() -> None:
+        wires = [each for each in world.network.wires.values() if isinstance(each.broker, WebServer)]
+        for wire in wires:
+            if not lost and not wire.to_broker.arrived:
+                wire.half_open(to_broker=True, to_client=True)
+                lost.append(wire.number)
+        if not lost:
+            world.clock.after(MILLISECOND // 5, lose)
+
+    world.clock.after(0, lose)
+    report = world.run()
+    assert report.outcome is Outcome.PASSED, str(report)
+    assert lost

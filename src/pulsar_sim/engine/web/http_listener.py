@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ..surroundings import Surroundings
 
 
-PATIENCE = 15 * SECOND
-"""Nanoseconds after which a server ends a link that has had no answer, because its client may be gone."""
+PATIENCE = 5 * SECOND
+"""Nanoseconds after which a server ends a link that has brought no request: its client may be gone."""
 
 
 class HttpListener(ABC):
@@ -47,7 +47,7 @@ class HttpListener(ABC):
             return False
         wire.carries_no_frames()
         self._links[wire.number] = wire, h11.Connection(h11.SERVER)
-        self.world.clock.after(PATIENCE, self._close, wire.number)
+        self.world.clock.after(PATIENCE, self._give_up, wire.number)
         return True
 
     def link_connected(self, link: int, wire: Wire) -> None:
@@ -77,6 +77,11 @@ class HttpListener(ABC):
             text = f"{wire.client.name} asks {self._host} as {host}: {request.method!r}"
             raise ViolationError("INV-N16", text)
         self._asked(wire.number, target)
+
+    def _give_up(self, link: int) -> None:
+        found = self._links.get(link)
+        if found is not None and found[1].their_state is h11.IDLE:
+            self._close(link)
 
     def link_eof(self, link: int) -> None:
         self._close(link)
