@@ -10,7 +10,7 @@ the first copy is being written (BROKER-40). A broker answers PRODUCER when ever
 and no client sends a message twice over one attachment.
 """
 
-from . import brokers, connections, consumers, credentials, producers
+from . import brokers, connections, consumers, credentials, finding, producers
 from .coverage_point import COVERAGE_POINTS, Condition, CoveragePoint, coverage_point
 
 __all__ = [
@@ -22,5 +22,6 @@ __all__ = [
     "consumers",
     "coverage_point",
     "credentials",
+    "finding",
     "producers",
 ]
