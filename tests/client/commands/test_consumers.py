@@ -257,6 +257,19 @@ def test_a_delay_that_is_refused_leaves_the_wall_time_alone() -> None:
     assert script.client._services.wall_offset == before
 
 
+def test_a_copy_that_the_consumer_refuses_leaves_the_wall_time_alone() -> None:
+    script = ConsumerScript(subscription_type=SubscriptionType.SHARED)
+    script.accept()
+    script.message(0)
+    message = script.receive()
+    before = script.client._services.wall_offset
+    with pytest.raises(LocalProtocolError, match="retry=True"):
+        script.client.reconsume_later(script.now, script.consumer, message, 1.0, WALL * 2)
+    with pytest.raises(LocalProtocolError, match="dead_letter"):
+        script.client.dead_letter(script.now, script.consumer, message, WALL * 2)
+    assert script.client._services.wall_offset == before
+
+
 def test_the_counts_and_topics_of_an_open_consumer() -> None:
     script = ConsumerScript()
     script.accept()

@@ -225,9 +225,9 @@ class ConsumerCommands:
         """
         machine = self._consumer(now, consumer)
         what = reconsume_request(message, delay, publish_time, properties, cumulative)
-        self._services.record_wall_time(publish_time)
         request = self._context.new_id()
         machine.reconsume_later(request, what)
+        self._services.record_wall_time(publish_time)
         return request
 
     def dead_letter(
@@ -248,9 +248,9 @@ class ConsumerCommands:
         """
         machine = self._consumer(now, consumer)
         what = dead_letter_request(message, publish_time, properties)
-        self._services.record_wall_time(publish_time)
         request = self._context.new_id()
         machine.reconsume_later(request, what)
+        self._services.record_wall_time(publish_time)
         return request
 
     def redeliver_unacknowledged(self, now: int, consumer: int) -> None:
