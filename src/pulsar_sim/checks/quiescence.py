@@ -290,14 +290,21 @@ def _asks_over_http(node: ClientNode) -> bool:
 
 
 def check_leftovers(world: "Surroundings") -> None:
-    """INV-L1 at rest: nothing is in flight, so no machine holds anything that is."""
+    """INV-L1 at rest: nothing is in flight, so no machine holds anything that is. A client is checked when it
+    has neither messages to take nor a request without an answer."""
     for host in world.hosts:
-        if host.closing is None and not _asks_over_http(host.node):
+        if host.closing is None and not _asks_over_http(host.node) and not _is_busy(world, host.node):
             client = host.node.client
             RESTING.check_root(host.node.name, client, client._context.deadlines)
     for node in world.brokers:
         if node.broker is not None and not _is_left_untold(world):
             BROKER_RESTING.check_root(node.name, node.broker, node.broker.context.deadlines)
+
+
+def _is_busy(world: "Surroundings", node: ClientNode) -> bool:
+    """True while the client has messages to take, or a request without an answer."""
+    ends = [world.client_watch.ends.get(wire.number) for wire in node.wires.values()]
+    return node.client.has_messages or any(end is not None and end.requests for end in ends)
 
 
 def _is_left_untold(world: "Surroundings") -> bool:

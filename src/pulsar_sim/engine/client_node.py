@@ -122,6 +122,11 @@ class Client(ClientMachine):
         super()._ended(handle, error)
         self.has_ended += [each for each in machines if each is not None]
 
+    @property
+    def has_messages(self) -> bool:
+        """True when an open consumer has messages that the application has not taken."""
+        return any(consumer.available() for consumer in self._handles.consumers.values())
+
     def machine(self, handle: int) -> Any:
         """Return the producer or consumer; None when it has ended."""
         return self._handles.producers.get(handle) or self._handles.consumers.get(handle)
