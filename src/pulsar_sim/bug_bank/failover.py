@@ -5,6 +5,7 @@ from typing import Any
 from pulsar_sansio.client.client import Client
 from pulsar_sansio.client.failover.auto_switch import AutoSwitch
 from pulsar_sansio.client.failover.controlled_switch import ControlledSwitch
+from pulsar_sansio.model.errors import ConnectionLost
 
 from .planted_bug import Patches, bug
 from .preconditions import failover as needs
@@ -92,3 +93,21 @@ def a_refused_answer_ends_the_questions(patches: Patches) -> None:
         self._timer.clear()
 
     patches.around(ControlledSwitch, "_failed", failed)
+
+
+@bug("own", caught_by=("INV-F5",), needs=[needs.names])
+def the_name_of_a_cluster_is_ignored(patches: Patches) -> None:
+    """The client asks the web service, and stays in its cluster whatever the answer."""
+    patches.around(ControlledSwitch, "_named", lambda original, self, data: None)
+
+
+@bug("own", caught_by=("INV-F4",), needs=[needs.changes])
+def a_change_fails_what_is_pending(patches: Patches) -> None:
+    """A change of cluster fails the messages that are pending, in place of sending them again."""
+
+    def use_service_url(original: Any, self: Any, service_url: Any) -> None:
+        for producer in list(self._handles.producers.values()):
+            producer._fail_everything(ConnectionLost("the cluster is another one"))
+        original(self, service_url)
+
+    patches.around(Client, "_use_service_url", use_service_url)

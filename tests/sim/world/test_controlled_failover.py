@@ -64,6 +64,7 @@ def test_the_client_asks_again_when_the_service_does_not_answer(fate: str, permi
     [
         ("an-answer-without-a-url-leads-home", "INV-F5", 500),
         ("another-identity-is-taken", "INV-F5", 1000),
+        ("the-name-of-a-cluster-is-ignored", "INV-F5", 0),
         ("a-refused-answer-ends-the-questions", "INV-N5", 500),
     ],
 )

@@ -56,6 +56,7 @@ def test_the_client_stays_in_a_cluster_that_is_away_for_less_than_the_delay() ->
         ("a-cluster-that-is-away-is-never-left", "INV-F2"),
         ("the-primary-is-never-used-again", "INV-N5"),
         ("links-survive-a-change", "INV-F3"),
+        ("a-change-fails-what-is-pending", "INV-F4"),
     ],
 )
 def test_a_client_that_changes_wrongly_is_noticed(bug: str, rule: str) -> None:

@@ -1,8 +1,8 @@
 """`ControlledWatch`: the changes of a client to which a web service names the cluster to use.
 
-Owns INV-F5: the client changes only to the cluster that the last answer of the service named, and answers
-without a usable name change nothing. What it writes where, and where it is at rest, is as for other clients
-that change between clusters.
+Owns INV-F5: the client changes at once to the cluster that an answer of the service names, and only then.
+Answers without a usable name change nothing. `RoamingWatch` owns where the client writes, and where it is at
+rest.
 """
 
 from typing import TYPE_CHECKING
@@ -22,16 +22,36 @@ class ControlledWatch(RoamingWatch):
 
     def __init__(self, plan: "FailoverPlan", secondary: str) -> None:
         super().__init__(plan, 1, secondary)
+        self._answers: dict[int, tuple[str, int]] = {}
+        """By wire: the service URL in an answer under way, and how many of its bytes are not read."""
         self._named: str | None = None
-        """The service URL of the last answer; None where it named none, and after the change to it."""
+        """The service URL in the answer that the client has just read."""
 
-    def tells(self, url: str | None) -> None:
-        """The service answers."""
-        self._named = url
+    def tells(self, wire: int, url: str, size: int) -> None:
+        """The service answers over a wire by `size` bytes that name a service URL."""
+        self._answers[wire] = url, size
 
     def begins(self, now: int) -> None:
-        self._named = None
+        self._answers.clear()
         super().begins(now)
+
+    def reads(self, wire: int, size: int) -> None:
+        """The client is about to read bytes of a wire, perhaps the last ones of an answer."""
+        if wire in self._answers:
+            url, left = self._answers.pop(wire)
+            if left > size:
+                self._answers[wire] = url, left - size
+            else:
+                self._named = url
+
+    def has_read(self, *, sound: bool) -> None:
+        """INV-F5: the client has read the bytes, and uses the cluster that an answer named.
+
+        `sound`: no fault has put bytes of its own behind the answer.
+        """
+        named, self._named = self._named, None
+        if sound and named is not None and self._cluster_named(named) != self.used:
+            raise ViolationError("INV-F5", f"the service named {named}, and the client does not change")
 
     def excuses_end(self, wire: "Wire", now: int) -> bool:
         """True when the client may end a working link, because it changes to another cluster."""
@@ -39,12 +59,15 @@ class ControlledWatch(RoamingWatch):
 
     def switched(self, url: str, now: int) -> None:
         """INV-F5: the client changes to another cluster, and may do so."""
-        named, self._named = self._named, None
-        target = ServiceUrl.parse(url)
-        if named is None or ServiceUrl.parse(named) != target:
-            raise ViolationError("INV-F5", f"the client changes to {url}, and the service named {named}")
-        cluster = self._cluster_of(target.addresses[0].host)
+        if self._named is None or ServiceUrl.parse(self._named) != ServiceUrl.parse(url):
+            raise ViolationError(
+                "INV-F5", f"the client changes to {url}, and the service named {self._named}"
+            )
+        cluster = self._cluster_named(url)
         if cluster == self.used:
             raise ViolationError("INV-F5", f"the client changes to {url}, which it uses already")
         self.changes += 1
         self._uses(cluster, now)
+
+    def _cluster_named(self, url: str) -> int:
+        return self._cluster_of(ServiceUrl.parse(url).addresses[0].host)

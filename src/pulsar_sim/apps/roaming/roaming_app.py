@@ -18,6 +18,7 @@ from pulsar_sansio.model.config import ConsumerSpec, InitialPosition, ProducerSp
 from pulsar_sansio.model.errors import ClosedError
 
 from ...engine.cluster import ROAMING_TOPIC, Cluster
+from ...engine.failures import ViolationError
 from ...engine.profile import OutagePlan
 from ...model.positions.single_topic_position import TransientSubscription
 from ...model.records.consumer_record import ConsumerRecord
@@ -47,19 +48,28 @@ class RoamingProducer:
         self.ready = False
         self.pending: dict[int, bytes] = {}
         """Payloads by ticket."""
+        self.has_failed = False
+        """True when a message has failed: then the producer has ended, and says so next."""
         self.handle = 0
 
     def on_output(self, output: Output) -> None:
         if isinstance(output, ProducerReady):
             self.ready = True
         elif isinstance(output, Receipts):
+            self.check()
             for ticket, found in enumerate(output.message_ids, output.first):
                 self._app.account.confirms((found.ledger_id, found.entry_id), self.pending.pop(ticket))
         elif isinstance(output, SendFailed):
             for ticket in range(output.first, output.first + output.count):
                 del self.pending[ticket]
+            self.has_failed = True
         elif isinstance(output, (ProducerFailed, Closed)):
             self._app.has_lost(self)
+
+    def check(self) -> None:
+        """INV-F4: no message fails as long as its producer is open."""
+        if self.has_failed:
+            raise ViolationError("INV-F4", f"a message of producer {self.generation} failed, and it is open")
 
 
 class RoamingApp(SteppingApp[ConsumerRecord]):
@@ -97,7 +107,9 @@ class RoamingApp(SteppingApp[ConsumerRecord]):
         )
 
     def check_rest(self, *clusters: Cluster) -> None:
-        """INV-F4 at rest: each cluster has what it confirmed."""
+        """INV-F4 at rest: each cluster has what it confirmed, and the open producer has lost nothing."""
+        if self._producer is not None:
+            self._producer.check()
         for cluster in clusters:
             self.account.check_log(cluster.far, cluster.durable(ROAMING_TOPIC))
         self.account.check_duplicates([cluster.durable(ROAMING_TOPIC) for cluster in clusters])

@@ -1,7 +1,7 @@
 """`RoamingProcess`: a client process with a failover, for which a whole cluster may be away."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pulsar_sansio.client.outputs import Connect, Disconnect, Output, ServiceUrlSwitched
 from pulsar_sansio.model.config import AutoFailover, ControlledFailover
@@ -9,11 +9,12 @@ from pulsar_sansio.model.config import AutoFailover, ControlledFailover
 from ...engine.client_node import ClientNode
 from ...engine.clock import MILLISECOND
 from ...engine.cluster import address
-from ...engine.network import Attempt, Wire
+from ...engine.network import GARBAGE, Attempt, Wire
 from ...engine.profile import PROBE_TIMEOUT, FailoverPlan
 from ...engine.secondary_cluster import SECONDARY_BROKER
 from ...engine.web.control_service import URL as CONTROL_URL
 from ..client_process import ClientProcess
+from .controlled_watch import ControlledWatch
 from .roaming_watch import RoamingWatch
 
 if TYPE_CHECKING:
@@ -33,6 +34,15 @@ class RoamingNode(ClientNode):
                     wire.half_open(to_broker=True, to_client=True)
                 else:
                     wire.reset()
+
+    def link_data(self, link: int, data: bytes, frames: list[tuple[int, int, Any]]) -> None:
+        watch, wire = self.watch, self.wires.get(link)
+        if wire is None or not isinstance(watch, ControlledWatch):
+            super().link_data(link, data, frames)
+            return
+        watch.reads(wire.number, len(data))
+        super().link_data(link, data, frames)
+        watch.has_read(sound=all(kind != GARBAGE for _, kind, _ in frames))
 
     def link_lost(self, link: int, reason: str) -> None:
         self.watch.link_ends(link, self.world.clock.now)

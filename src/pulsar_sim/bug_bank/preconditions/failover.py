@@ -17,6 +17,11 @@ def calm(profile: Profile) -> bool:
     return not profile.faults
 
 
+def names(profile: Profile) -> bool:
+    """A web service names clusters."""
+    return profile.failover is not None and profile.failover.control is not None
+
+
 def wrong_names(profile: Profile) -> bool:
     """A web service names clusters, and some of its answers are of no use."""
     plan = profile.failover

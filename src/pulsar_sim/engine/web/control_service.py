@@ -1,7 +1,7 @@
 """`ControlService`: the web service that names the cluster to use to a client with a `ControlledFailover`.
 
-Owns which cluster it names at each moment, and what becomes of each answer. Before healing it may be away,
-late, refuse, name nothing or another identity, answer with garbage, or end in the middle.
+Owns which cluster it names at each moment, and what becomes of each answer. Before healing the service may be
+away or late. It may refuse, name nothing or another identity, answer with garbage, or end in the middle.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,8 @@ EMPTIED, IDENTITY, CUT = "empty", "identity", "cut"
 class ControlService(HttpListener):
     """The service. `urls`: of the primary and the secondary cluster.
 
-    `tells(url)` is called with each answer: the cluster that it names, or None for an unusable answer.
+    `tells(wire, url, size)` is called with each answer that names a cluster: the number of its wire, the
+    service URL, and the bytes of the answer.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class ControlService(HttpListener):
         world: "Surroundings",
         plan: "ControlPlan",
         urls: tuple[str, str],
-        tells: Callable[[str | None], None],
+        tells: Callable[[int, str, int], None],
     ) -> None:
         super().__init__(world, HOST)
         self._plan = plan
@@ -86,8 +87,9 @@ class ControlService(HttpListener):
         url = self._urls[0 if world.healed else self._named]
         answer = self._made(fate, url)
         world.trace.add(world.clock.now, self.name, f"wire {link} answers {fate}: {answer.body!r}")
-        self._tells(url if fate is RIGHT else None)
-        self._answer(link, answer, cut=fate is CUT)
+        size = self._answer(link, answer, cut=fate is CUT)
+        if fate is RIGHT:
+            self._tells(link, url, size)
 
     def _made(self, fate: str, url: str) -> WebAnswer:
         stream = self._stream

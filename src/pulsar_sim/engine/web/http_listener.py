@@ -91,8 +91,11 @@ class HttpListener(ABC):
 
     # --- answers ---
 
-    def _answer(self, link: int, answer: WebAnswer, *, cut: bool) -> None:
-        """Write the answer or, when it is `cut`, its beginning; then close the link."""
+    def _answer(self, link: int, answer: WebAnswer, *, cut: bool) -> int:
+        """Write the answer or, when it is `cut`, its beginning; then close the link.
+
+        Return the number of bytes of the whole answer.
+        """
         wire, http = self._links[link]
         headers = [("Content-Length", str(len(answer.body))), ("Connection", "close")]
         if answer.location:
@@ -107,6 +110,7 @@ class HttpListener(ABC):
         )
         wire.to_client.write(data[: self._stream.below(len(data))] if cut else data)
         self._close(link)
+        return len(data)
 
     def _close(self, link: int, *, abort: bool = False) -> None:
         found = self._links.pop(link, None)
