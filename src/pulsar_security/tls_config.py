@@ -155,6 +155,8 @@ def load_identity(
         named = repr(str(certificate)) + (f" and {str(key)!r}" if key else "")
         reason = error.reason or "no PEM certificate and key, or a wrong key_password"
         raise InvalidConfiguration(f"tls: certificate and key {named}: {reason}") from None
+    except InvalidConfiguration:  # of `tell`; it is a ValueError, too
+        raise
     except ValueError as error:  # of a password that is too long
         raise InvalidConfiguration(f"tls: key_password: {error}") from None
     except OSError as error:

@@ -31,7 +31,6 @@ from pulsar_trio import (
     open_client,
 )
 from pulsar_trio.broker import server
-from tests.canary import CANARY
 from tests.patience import PATIENCE
 from tests.security.certificates import Authority, self_signed
 
@@ -210,27 +209,14 @@ async def test_files_that_change_are_used_from_the_next_connection_on(
             await producer.send(b"after")
 
 
-async def test_a_file_that_cannot_be_used_is_named(authority: Authority, tmp_path: Path) -> None:
+async def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     nothing = tmp_path / "nothing.pem"
-    empty = tmp_path / "empty.pem"
-    empty.write_text("")
-    for tls, words in (
-        (TlsConfig(trust=nothing), "No such file"),
-        (TlsConfig(trust=empty), "no certificate in"),
-        (TlsConfig(certificate=nothing), "No such file"),
-        (TlsConfig(certificate=authority.file), "certificate and key"),
-        (TlsConfig(ciphers="NONSENSE"), "NONSENSE"),
-    ):
-        with pytest.raises(InvalidConfiguration, match=words):
-            async with open_client("pulsar+ssl://localhost", tls=tls):
-                pass
+    with pytest.raises(InvalidConfiguration, match="No such file"):
+        async with open_client("pulsar+ssl://localhost", tls=TlsConfig(trust=nothing)):
+            pass
 
 
-async def test_options_that_contradict_each_other(authority: Authority) -> None:
-    with pytest.raises(InvalidConfiguration, match="context excludes"):
-        TlsConfig(context=ssl.create_default_context(), trust=authority.file)
-    with pytest.raises(InvalidConfiguration, match="key needs certificate"):
-        TlsConfig(key=authority.file)
+async def test_options_that_contradict_each_other() -> None:
     with pytest.raises(InvalidConfiguration, match="MutualTls needs"):
         async with open_client("pulsar+ssl://localhost", authentication=MutualTls()):
             pass
@@ -240,12 +226,6 @@ async def test_options_that_contradict_each_other(authority: Authority) -> None:
     with pytest.raises(InvalidServiceUrl, match="sni_proxy"):
         async with open_client("pulsar+ssl://localhost", sni_proxy="pulsar://proxy:1"):
             pass
-
-
-def test_a_password_is_in_no_text() -> None:
-    tls = TlsConfig(certificate="a", key="b", key_password=CANARY)
-    assert CANARY not in repr(tls)
-    assert CANARY not in repr(ServerTls("a", "b", key_password=CANARY))
 
 
 async def test_a_self_signed_certificate(tmp_path: Path) -> None:
