@@ -116,7 +116,9 @@ def test_trust_is_of_the_system_where_none_is_named(
 @pytest.mark.parametrize("form", ["path", "name", "text"])
 def test_trust_is_a_file_or_pem_text(authority: Authority, tmp_path: Path, form: str) -> None:
     """Only the authority that it holds is trusted."""
-    trust = {"path": authority.file, "name": str(authority.file), "text": f"\n{authority.text}"}[form]
+    name = str(authority.file)
+    trusts: dict[str, str | Path] = {"path": authority.file, "name": name, "text": f"\n{authority.text}"}
+    trust = trusts[form]
     context = TlsConfig(trust=trust).make_context()
     handshake(context, authority.server().make_context())
     with pytest.raises(ssl.SSLCertVerificationError):
