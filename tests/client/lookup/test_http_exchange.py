@@ -2,15 +2,19 @@
 
 import pytest
 
+from pulsar_sansio.client.lookup.http_answer import HttpAnswer
+from pulsar_sansio.client.lookup.http_exchange import Ended, HttpExchange
 from pulsar_sansio.client.lookup.http_lookup import MAX_ANSWER
 from pulsar_sansio.client.outputs import Disconnect, ProducerFailed, RequestDone, RequestFailed
 from pulsar_sansio.model.config import ProducerSpec
 from pulsar_sansio.model.errors import (
     CertificateExpired,
     ConnectionLost,
+    LocalProtocolError,
     RemoteProtocolError,
     TimedOut,
 )
+from pulsar_sansio.model.http_url import HttpUrl
 from pulsar_sansio.model.service_url import Address
 from tests.client.lookup.http_script import HTTPS, HttpScript, count, failure, response, two_hosts
 from tests.client.script import (
@@ -129,3 +133,102 @@ def test_a_certificate_that_is_wrong_is_the_error() -> None:
     script.client.disconnected(script.now, link, error)
     failed = script.said()[0]
     assert failed == ProducerFailed(producer, error)
+
+
+def test_a_link_is_connected_once_and_before_its_data() -> None:
+    script = HttpScript()
+    count(script)
+    link = script.connecting()
+    with pytest.raises(LocalProtocolError, match="received data before it was reported connected"):
+        script.client.receive_data(script.now, link, b"HTTP")
+    script.open(link)
+    with pytest.raises(LocalProtocolError, match="connected twice"):
+        script.open(link)
+    script.request(link)
+    script.answer(link, {"partitions": 3})
+    assert kinds(script.said()) == ["RequestDone"]
+
+
+def test_an_empty_read_is_no_part_of_the_answer() -> None:
+    """The server may still close the connection without an answer."""
+    script = HttpScript()
+    count(script)
+    link = script.asked().link
+    script.client.receive_data(script.now, link, b"")
+    script.client.receive_eof(script.now, link)
+    script.ended(link)
+    assert "closed the connection without an answer" in str(failure(script))
+
+
+def test_an_exchange_that_is_closed_again_has_its_first_outcome() -> None:
+    script = HttpScript()
+    count(script)
+    link = script.asked().link
+    exchange = script.client._links.open[link]
+    exchange.close(ConnectionLost("first"))
+    exchange.close(ConnectionLost("second"))
+    script.ended(link)
+    assert str(failure(script)) == "first"
+
+
+def test_bytes_before_the_request_end_the_exchange() -> None:
+    """The server speaks while the driver still fetches the credentials."""
+    script = HttpScript(HTTPS, authentication_method="token")
+    count(script)
+    link = script.wanted().link
+    script.feed(link, b"HTTP/1.1 200 OK\r\n\r\n")
+    script.ended(link)
+    error = failure(script)
+    assert isinstance(error, RemoteProtocolError)
+    assert str(error) == "web:8443 sent bytes before the request"
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        b"HTTP/1.1 2",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{",
+        b"HTTP/1.1 103 Early Hints\r\n\r\n",
+    ],
+    ids=["within the head", "within a body", "within a chunk", "after an early answer"],
+)
+def test_the_server_ends_the_connection_within_its_answer(part: bytes) -> None:
+    script = HttpScript()
+    count(script)
+    link = script.asked().link
+    script.feed(link, part)
+    script.client.receive_eof(script.now, link)
+    script.ended(link)
+    error = failure(script)
+    assert type(error) is RemoteProtocolError
+    assert str(error).startswith("web:8080 sent no usable HTTP answer")
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_an_answer_has_the_operation_timeout_from_the_request_on(answered: bool) -> None:
+    """A lookup's own timeout comes first; the request of a controlled failover has only that of the
+    exchange."""
+    outcomes: list[object] = []
+    script = HttpScript(operation_timeout=5.0, connect_timeout=1.0)
+    url = HttpUrl.parse("http://web:8080/demo")
+    exchange = HttpExchange(
+        script.client._services, url, outcomes.append, outcomes.append, method=None, limit=100
+    )
+    link = script.connecting()
+    script.advance(0.9)
+    script.open(link)
+    assert script.request(link).target == "/demo"
+    script.advance(4.9)
+    assert outcomes == []
+    if answered:
+        script.answer(link, {}, 307, "Location: /again")
+        assert script.client.next_deadline() is None
+        assert outcomes == [HttpAnswer(url, 307, "/again", b"{}")]
+    else:
+        script.advance(0.2)
+        script.ended(link)
+        (error,) = outcomes
+        assert isinstance(error, TimedOut)
+        assert str(error) == "no answer of web:8080 within 5 s"
+    assert isinstance(exchange.state, Ended)

@@ -239,6 +239,7 @@ class HttpExchange:
             self.close(RemoteProtocolError(text))
 
     def _on_event(self, event: object) -> None:
+        """Take a part of the answer. h11 raises an error for a connection that ends within an answer."""
         match event:
             case h11.Response():
                 self._status = event.status_code
@@ -261,10 +262,6 @@ class HttpExchange:
                     credentials_refused=answer.refuses_credentials,
                 )
                 self._on_answer(answer)
-            case h11.InformationalResponse():
-                pass
-            case _:
-                self.close(ConnectionLost(f"{self.physical} closed the connection within its answer"))
 
     def _refuse_size(self) -> None:
         self.close(RemoteProtocolError(f"{self.physical} sent an answer of more than {self._limit} bytes"))
