@@ -93,7 +93,8 @@ WORKERS = {
 def no_such_path(request: Request) -> Refused:
     """Answer a path that is in no table."""
     if len(request.path) >= 3 and request.path[0] == "admin":
-        status, what = WORKERS.get((request.path[1], request.path[2]), (404, ""))
-        if what:
+        worker = WORKERS.get((request.path[1], request.path[2]))
+        if worker is not None:
+            status, what = worker
             return Refused(status, _NO_WORKER.format(what))
     return Refused(404, "Not Found")

@@ -1,14 +1,13 @@
-"""The table of paths: what is found, what is missing by name, what is not there."""
+"""The table of paths: what is found, and what is not there."""
 
 from typing import cast
 
 import pytest
 
 from pulsar_trio.broker.admin import missing
-from pulsar_trio.broker.admin.listener import TABLE, perform
+from pulsar_trio.broker.admin.listener import TABLE
 from pulsar_trio.broker.admin.messages import Answer, Refused, Request
 from pulsar_trio.broker.admin.routes import Administrator, Handler, MethodNotAllowed, Table
-from tests.trio.broker.admin.test_anything import Administrator as BrokerWithoutSockets
 
 NOBODY = cast(Administrator, None)
 
@@ -58,15 +57,6 @@ def test_what_is_not_there() -> None:
     assert not_allowed.value.allowed == ["DELETE", "GET", "HEAD", "OPTIONS"]
 
 
-@pytest.mark.parametrize(("method", "path"), sorted({(method, path) for method, path, _ in missing.ROUTES}))
-def test_what_is_missing_says_its_name(method: str, path: str) -> None:
-    target = "/".join("x" if part.startswith("{") else part for part in path.split("/"))
-    answer = perform(BrokerWithoutSockets(), request(method, target))
-    assert answer.status == 501
-    assert b"is not implemented by this broker" in answer.body
-    assert path.rpartition("/")[2].encode() in answer.body
-
-
 @pytest.mark.parametrize(
     ("target", "path", "query"),
     [
@@ -88,22 +78,3 @@ def test_no_path_is_there_twice() -> None:
     with pytest.raises(AssertionError):
         Table([("GET", "/a", named("a")), ("GET", "/a/", named("b"))], missing.no_such_path)
     assert isinstance(TABLE, Table)
-
-
-@pytest.mark.parametrize(
-    ("path", "status", "what"),
-    [
-        ("/admin/v3/functions/public/default/f", 409, "functions"),
-        ("/admin/v3/sinks/builtinsinks", 409, "sinks"),
-        ("/admin/v3/sources/public/default", 409, "sources"),
-        ("/admin/v3/packages/function/public/default", 503, "packages"),
-        ("/admin/v2/worker/cluster", 409, "functions"),
-        ("/admin/v3/nothing/here", 404, "Not Found"),
-        ("/admin", 404, "Not Found"),
-    ],
-)
-def test_what_needs_a_worker_says_so(path: str, status: int, what: str) -> None:
-    """With the statuses of a Pulsar that has no workers."""
-    with pytest.raises(Refused, match=what) as refused:
-        found(Table([], missing.no_such_path), "GET", path)
-    assert refused.value.status == status
