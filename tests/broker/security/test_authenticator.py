@@ -8,7 +8,6 @@ import pytest
 from pulsar_sansio import AuthenticationError, Challenge, Identity
 from pulsar_sansio.broker import BrokerAuthentication
 from pulsar_sansio.broker.security.authenticator import MAX_CREDENTIALS, Authenticator
-from pulsar_sansio.broker.security.certificate import CertificateProvider
 from tests.canary import CANARY
 
 NOW = 1_700_000_000_000
@@ -120,12 +119,3 @@ def test_a_method_without_a_provider_has_the_anonymous_role_or_none() -> None:
 def test_only_a_proxy_stands_for_another_role(role: str, original: str | None, valid: bool) -> None:
     judge = authenticator(lambda data: Identity("ada"), proxy_roles=frozenset({"proxy", "gate"}))
     assert judge.valid_principals(role, original) is valid
-
-
-def test_a_certificate_is_the_identity_where_it_has_a_name() -> None:
-    provider = CertificateProvider()
-    assert provider.authenticate(b"ignored", "ada") == Identity("ada")
-    for missing in (None, ""):
-        with pytest.raises(AuthenticationError, match="no certificate with a common name"):
-            provider.authenticate(b"", missing)
-    assert repr(provider) == "CertificateProvider()"
