@@ -361,26 +361,3 @@ async def test_a_link_that_fails_ends_alone(
     assert logged.exc_info is not None
     assert isinstance(logged.exc_info[1], Broken | ExceptionGroup)
     assert "planted" in "".join(traceback.format_exception(logged.exc_info[1]))
-
-
-async def test_failures_of_many_links_are_logged_once_for_each_kind(
-    caplog: pytest.LogCaptureFixture, mock_clock: trio.testing.MockClock
-) -> None:
-    """The last count is told at the driver's end: no further failure may come that could tell it."""
-    async with open_broker() as broker:
-        failures = broker._driver._link_failures
-        for _ in range(1000):
-            assert "planted" in failures.log(Broken("planted"))
-        failures.log(ExceptionGroup("of a link's nursery", [Broken("planted")]))
-        failures.log(ExceptionGroup("of a link's nursery", [ValueError("another")]))
-        assert len(caplog.records) == 2
-        mock_clock.jump(11)
-        for _ in range(6):
-            failures.log(Broken("planted"))
-    once = "a connection failed and is closed; the others are unaffected"
-    assert [record.getMessage() for record in caplog.records] == [
-        once,
-        f"{once} (1000 records were left out before this one)",
-        once,
-        "5 more connections failed, and were not logged",
-    ]
