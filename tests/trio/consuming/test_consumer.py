@@ -1,15 +1,14 @@
-"""Receiving: nothing lost by cancelling, nothing acknowledged by accident, the four kinds."""
+"""Receiving: nothing lost by cancelling, nothing acknowledged by accident."""
 
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import assert_type
 
 import pytest
 import trio
 import trio.testing
 
-from pulsar_sansio import ArrivalCounters, ConsumerBusy, SubscriptionType
+from pulsar_sansio import ArrivalCounters, ConsumerBusy
 from pulsar_sansio.client.consuming.consumer import Consumer as ConsumerMachine
 from pulsar_sansio.wire import (
     EncryptionKey,
@@ -26,9 +25,6 @@ from pulsar_trio import (
     Client,
     Consumer,
     EmbeddedBroker,
-    ExclusiveConsumer,
-    FailoverConsumer,
-    KeySharedConsumer,
     Message,
     ResourceBroken,
     ResourceClosed,
@@ -274,48 +270,6 @@ async def test_redeliver_unacknowledged(client: Client) -> None:
         consumer.redeliver_unacknowledged()
         with trio.fail_after(PATIENCE):
             assert sorted([int((await consumer.receive()).data) for _ in range(3)]) == [0, 1, 2]
-
-
-async def test_cumulative_acknowledgement(client: Client) -> None:
-    async with client.subscribe("t", "s", "exclusive", initial_position="earliest") as consumer:
-        await fill(client, "t", 5)
-        messages = [await consumer.receive() for _ in range(5)]
-        consumer.acknowledge_cumulative(messages[3])
-    assert await numbers_left(client) == [4]
-
-
-@pytest.mark.parametrize(
-    ("kind", "expected", "cumulative"),
-    [
-        ("exclusive", ExclusiveConsumer, True),
-        ("failover", FailoverConsumer, True),
-        ("shared", SharedConsumer, False),
-        ("key_shared", KeySharedConsumer, False),
-    ],
-)
-async def test_what_a_kind_forbids_does_not_exist(
-    client: Client, kind: Kind, expected: type[Consumer], cumulative: bool
-) -> None:
-    """Rule CONS-53."""
-    for given in (kind, SubscriptionType(kind)):
-        async with client.subscribe("t", "s", given) as consumer:
-            assert type(consumer) is expected
-            assert hasattr(consumer, "acknowledge_cumulative") == cumulative
-            assert hasattr(consumer, "reconsume_later_cumulative") == cumulative
-            assert isinstance(consumer, trio.abc.ReceiveChannel)
-
-
-async def test_the_type_is_known_before_it_runs(client: Client) -> None:
-    """Checked by mypy: a literal kind gives its type, one of several gives what all kinds have."""
-    async with client.subscribe("a", "s", "exclusive") as exclusive:
-        assert_type(exclusive, ExclusiveConsumer)
-    async with client.subscribe("b", "s", SubscriptionType.FAILOVER) as failover:
-        assert_type(failover, FailoverConsumer)
-    async with client.subscribe("c", "s") as shared:
-        assert_type(shared, SharedConsumer)
-    kinds: list[Kind] = ["key_shared", "shared"]
-    async with client.subscribe("d", "s", kinds[0]) as consumer:
-        assert_type(consumer, Consumer)
 
 
 async def test_the_default_kind_is_shared(client: Client) -> None:

@@ -322,34 +322,6 @@ async def test_a_wrong_concurrency(client: Client, concurrency: Any) -> None:
             await consumer.run(handle, concurrency=concurrency)
 
 
-async def test_a_failover_consumer_is_told_when_its_turn_comes(client: Client) -> None:
-    """LSNR-05. Rule CFG-217."""
-    async with client.subscribe("t", "s", "failover", consumer_name="a") as first:
-        await until(lambda: first.active)
-        async with client.subscribe("t", "s", "failover", consumer_name="b") as second:
-            await until(lambda: second.active is not None)
-            active, waiting = (first, second) if first.active else (second, first)
-            told: list[bool] = []
-
-            async def listen() -> None:
-                told.append(await waiting.active_changed())
-                with pytest.raises(ResourceClosed):
-                    await waiting.active_changed()
-                told.append(False)
-
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(listen)
-                await trio.testing.wait_all_tasks_blocked()
-                await active.aclose()
-                with trio.fail_after(PATIENCE):
-                    await until(lambda: told)
-                await trio.testing.wait_all_tasks_blocked()
-                await waiting.aclose()
-            assert told == [True, False]
-            with pytest.raises(ResourceClosed):
-                await waiting.active_changed()
-
-
 async def test_a_handler_that_never_waits_lets_others_run(client: Client) -> None:
     async with filled(client, 400, "exclusive") as consumer:
         handled = 0
