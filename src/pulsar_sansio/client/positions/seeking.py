@@ -242,7 +242,7 @@ class Seeking:
         self._cancel()
         self._slot.clear()
         seeks = [self.current, *self.waiting]
-        self.current = None
+        self.current = self._unanswered = None
         self.waiting.clear()
         for seek in seeks:
             if seek is not None:
