@@ -16,6 +16,7 @@ from pulsar_sansio.client.multi_topics.topic_list_watcher import (
 )
 from pulsar_sansio.client.outputs import (
     Attached,
+    Connect,
     Detached,
     RequestDone,
     RequestFailed,
@@ -25,7 +26,7 @@ from pulsar_sansio.client.outputs import (
 from pulsar_sansio.core.transitions import IllegalMove
 from pulsar_sansio.model.config import TopicsPattern
 from pulsar_sansio.wire import proto, topics_hash
-from tests.client.script import Command, Script
+from tests.client.script import Command, Script, frame_lookup
 from tests.client.topics_script import PATTERN, PREFIX, TopicsScript, found, topics
 from tests.work import check_in_proportion
 
@@ -148,6 +149,114 @@ def test_a_watch_that_is_refused_is_not_asked_for_again(error: int) -> None:
     world.pass_time(200.0)
     assert len(world.watches) == 1
     assert len(world.lists) == 4
+
+
+def test_a_pattern_that_is_no_name_of_a_topic_is_not_watched() -> None:
+    """No broker can be looked up by such a name. The consumer lists the topics at its interval."""
+    world = TopicsScript(TopicsPattern("public/default/w-(a/b|c)"))
+    world.filters = False
+    world.answer()
+    world.pass_time(200.0)
+    assert world.watches == []
+    assert len(world.lists) == 4
+    request = world.script.client.close(world.script.now, world.handle)
+    assert RequestDone(request, None) in world.told()
+
+
+def test_a_broker_without_watchers_is_not_asked_until_the_next_list() -> None:
+    """The next list may reach a broker that supports them."""
+    world = TopicsScript(PATTERN)
+    world.can_watch = False
+    world.answer()
+    world.hold = {Command.LOOKUP}
+    world.pass_time(30.0)
+    assert world.held == []
+    world.hold = set()
+    world.can_watch = True
+    world.script.lose(world.link)
+    world.pass_time(60.0)
+    assert len(world.watches) == 1
+
+
+def test_an_update_before_the_answer_is_ignored() -> None:
+    """The list in the answer has the change already."""
+    world = TopicsScript(PATTERN)
+    world.hold = {Command.WATCH_TOPIC_LIST}
+    world.answer()
+    ((_, _, watch),) = world.held
+    early = proto.CommandWatchTopicUpdate(
+        watcher_id=watch.watcher_id, new_topics=[PREFIX + "w-early"], topics_hash="00000000"
+    )
+    world.say(Command.WATCH_TOPIC_UPDATE, early)
+    assert topics(world) == []
+    world.there = {"w-a"}
+    world.answer_held()
+    world.answer()
+    assert topics(world) == ["w-a"]
+
+
+def test_a_connection_lost_before_the_answer_begins_the_watch_anew() -> None:
+    """The request fails by itself, and so begins one new watch."""
+    world = TopicsScript(PATTERN)
+    world.hold = {Command.WATCH_TOPIC_LIST}
+    world.answer()
+    assert len(world.held) == 1
+    world.hold = set()
+    world.script.lose(world.link)
+    world.there = {"w-a"}
+    world.pass_time(5.0)
+    assert len(world.watches) == 1
+    assert topics(world) == ["w-a"]
+
+
+def test_a_watcher_that_is_closed_while_it_looks_for_a_broker_asks_nothing_later() -> None:
+    world = TopicsScript(PATTERN)
+    world.hold = {Command.LOOKUP}
+    world.answer()
+    ((link, _, lookup),) = world.held
+    world.script.client.close(world.script.now, world.handle)
+    world.script.feed(link, frame_lookup(lookup.request_id, "pulsar://other:6650"))
+    assert [output for output in world.script.said() if isinstance(output, Connect)] == []
+    world.pass_time(100.0)
+    assert world.watches == []
+
+
+def test_a_watcher_that_is_closed_while_it_connects_asks_nothing_later() -> None:
+    world = TopicsScript(PATTERN)
+    world.hold = {Command.LOOKUP}
+    world.answer()
+    ((link, _, lookup),) = world.held
+    world.script.feed(link, frame_lookup(lookup.request_id, "pulsar://other:6650"))
+    world.script.client.close(world.script.now, world.handle)
+    world.answer()
+    assert len(world.script.client.links) == 2
+    world.pass_time(30.0)
+    assert world.watches == []
+
+
+@pytest.mark.parametrize("error", [None, proto.TooManyRequests])
+def test_a_broker_that_answers_a_closed_watcher_changes_nothing(error: int | None) -> None:
+    world = TopicsScript(PATTERN)
+    world.hold = {Command.WATCH_TOPIC_LIST}
+    world.answer()
+    assert len(world.held) == 1
+    world.script.client.close(world.script.now, world.handle)
+    world.answer()
+    assert world.watches_closed == [0]
+    assert world.script.connection(world.link).watchers == {}
+    world.watch_error = error
+    world.answer_held()
+    world.pass_time(30.0)
+    assert len(world.watches) == 1
+
+
+def test_a_closed_watcher_leaves_its_connection() -> None:
+    """The connection is then idle once nothing else uses it."""
+    world = found()
+    world.script.client.close(world.script.now, world.handle)
+    world.answer()
+    assert world.watches_closed == [0]
+    assert world.script.connection(world.link).watchers == {}
 
 
 def test_a_watch_that_failed_is_asked_for_again() -> None:

@@ -136,8 +136,7 @@ class TopicListWatcher:
         try:
             name = TopicName.parse(self._pattern.text)
         except InvalidTopicName:
-            self._refused = True  # a broker cannot be looked up by such a name
-            return
+            return  # a broker cannot be looked up by such a name
         state = Finding()
         self._move(WatcherInput.BEGIN, state)
         state.query = self._services.lookup.find(name, self._found, self._failed)
@@ -191,9 +190,8 @@ class TopicListWatcher:
             self._owner.on_watch_update(command.new_topics, command.deleted_topics)
 
     def lost(self) -> None:
-        """The connection has ended. While asking, the request fails by itself."""
-        if isinstance(self.state, Watching):
-            self._again()
+        """The connection has ended. A watcher that asks has left it before: its request failed first."""
+        self._again()
 
     def _failed(self, error: PulsarError) -> None:
         if isinstance(error, TimedOut) and isinstance(self.state, Asking):
