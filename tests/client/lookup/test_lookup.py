@@ -2,15 +2,16 @@
 
 import pytest
 
+from pulsar_sansio.client.lookup.topic_list import TopicList
 from pulsar_sansio.client.outputs import (
     Connect,
     Disconnect,
     RequestDone,
     RequestFailed,
 )
-from pulsar_sansio.model.errors import (
-    InvalidServiceUrl,
-)
+from pulsar_sansio.model.config import TopicDomain
+from pulsar_sansio.model.errors import InvalidServiceUrl, TooManyPartitions
+from pulsar_sansio.wire import encode_command, proto
 from tests.client.lookup.binary_script import SPEC, looking_up_again
 from tests.client.script import (
     URL,
@@ -133,3 +134,37 @@ def test_a_new_service_url_moves_everything() -> None:
     assert asked.epoch == 1
     script.feed(link, frame_producer_success(asked.request_id))
     assert len(script.said()) == 1
+
+
+@pytest.mark.parametrize(("partitions", "fits"), [(2, True), (3, False)])
+def test_more_partitions_than_allowed_are_refused(partitions: int, fits: bool) -> None:
+    script = Script(max_partitions=2)
+    request = script.client.partitions(script.now, "demo")
+    link = script.ready_link()
+    script.check_partitions(link, partitions)
+    if fits:
+        script.expect(RequestDone(request, partitions))
+        return
+    error = script.expect_one(RequestFailed).error
+    assert isinstance(error, TooManyPartitions)
+    topic = "persistent://public/default/demo"
+    text = f"topic {topic} is said to have 3 partitions, allowed are 2 (max_partitions)"
+    assert str(error) == text
+
+
+def test_equal_lists_of_topics_share_one_request() -> None:
+    script = Script()
+    heard: list[tuple[str, object]] = []
+    for name, namespace in (("first", "public/default"), ("second", "public/default"), ("other", "a/b")):
+        script.client._services.lookup.topics(
+            TopicList(namespace, TopicDomain.ALL),
+            lambda listed, name=name: heard.append((name, listed.names)),  # type: ignore[misc]
+            lambda error, name=name: heard.append((name, error)),  # type: ignore[misc]
+        )
+    link = script.ready_link()
+    asked, about_other = script.sent(link, Command.GET_TOPICS_OF_NAMESPACE, Command.GET_TOPICS_OF_NAMESPACE)
+    assert (asked.namespace, about_other.namespace) == ("public/default", "a/b")
+    for request_id, topic in ((asked.request_id, "x"), (about_other.request_id, "y")):
+        answer = proto.CommandGetTopicsOfNamespaceResponse(request_id=request_id, topics=[topic])
+        script.feed(link, encode_command(Command.GET_TOPICS_OF_NAMESPACE_RESPONSE, answer))
+    assert heard == [("first", ("x",)), ("second", ("x",)), ("other", ("y",))]
