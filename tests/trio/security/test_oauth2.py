@@ -128,7 +128,7 @@ async def test_a_token_is_used_to_its_end_while_there_is_no_next_one(
     monkeypatch.setattr("pulsar_trio.security.oauth2.RENEWAL_TIME", 0.2)
     issuer.tokens(lifetime=1000)
     good = issuer.answers["/token"]
-    method = by_id(issuer, timeout=0.3)
+    method = by_id(issuer, timeout=1.0)
     assert await token(method) == b"token-1"
     issuer.answers["/token"] = lambda form: (status, {})
     method._issued_at -= 950

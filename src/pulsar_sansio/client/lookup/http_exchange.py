@@ -231,7 +231,7 @@ class HttpExchange:
             self._http.receive_data(data)
             while isinstance(self.state, Asking):
                 event = self._http.next_event()
-                if event is h11.NEED_DATA:
+                if event in (h11.NEED_DATA, h11.PAUSED):
                     return
                 self._on_event(event)
         except h11.RemoteProtocolError as error:
