@@ -37,6 +37,11 @@ _READING_FAILS = (ValueError, TypeError, LookupError, EOFError, ArithmeticError,
 """The errors of fastavro for payloads that are cut, too long, or of another definition, beside its own."""
 
 
+def unpickled(kind: Any, model: Any, definition: Any, namespace: str | None) -> Any:
+    """Return a schema of a class that takes a model or a definition, by the arguments it was made with."""
+    return kind(definition=definition) if definition is not None else kind(model, namespace=namespace)
+
+
 def structure(
     form: Form, model: type | None, definition: Mapping[str, Any] | str | None, namespace: str | None
 ) -> Shape:
@@ -101,16 +106,10 @@ class AvroSchema(Schema[T], Generic[T]):
         return self._codec.decoder(writer.data)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, self._arguments
+        return unpickled, (AvroSchema, *self._arguments)
 
     def __repr__(self) -> str:
         return f"<schema AVRO {self._codec.text:.100}>"
-
-
-def _unpickled(model: Any, definition: Any, namespace: str | None) -> AvroSchema[Any]:
-    if definition is not None:
-        return AvroSchema(definition=definition)
-    return AvroSchema(model, namespace=namespace)
 
 
 class AvroCodec:

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from ..model.errors import InvalidMessage, SchemaDecodingError
 from ..model.schema import Schema, SchemaInfo, SchemaType
-from .avro_schema import structure
+from .avro_schema import structure, unpickled
 from .models import is_pydantic, is_struct
 from .shape import Form, Shape, WrongValueError, avro_text
 
@@ -72,16 +72,10 @@ class JsonSchema(Schema[T], Generic[T]):
         return self.decode
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, self._arguments
+        return unpickled, (JsonSchema, *self._arguments)
 
     def __repr__(self) -> str:
         return f"<schema JSON {self._info.data.decode():.100}>"
-
-
-def _unpickled(model: Any, definition: Any, namespace: str | None) -> JsonSchema[Any]:
-    if definition is not None:
-        return JsonSchema(definition=definition)
-    return JsonSchema(model, namespace=namespace)
 
 
 def _codec(model: Any, shape: Shape) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:

@@ -19,6 +19,7 @@ from pulsar_sansio.model.message import Message
 from pulsar_sansio.model.message_id import MessageId
 from pulsar_sansio.wire import proto
 from tests.client.broker_script import SECOND, ConsumerScript
+from tests.client.commands.unknown_number import refuse_unknown_number
 from tests.client.letter_topics.letters_script import LettersScript
 from tests.client.script import WALL, Script
 
@@ -55,12 +56,7 @@ commands = pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS.ke
 def test_a_number_that_was_never_given_is_refused_without_effect(
     command: Callable[[Client, int, int], Any],
 ) -> None:
-    script = Script()
-    with pytest.raises(LocalProtocolError, match="no consumer has the id 77") as caught:
-        command(script.client, script.now + 5, 77)
-    assert not isinstance(caught.value, ClosedError)
-    assert script.client._context.now == script.now
-    assert script.said() == []
+    refuse_unknown_number(command, "consumer")
 
 
 @commands

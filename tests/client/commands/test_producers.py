@@ -10,6 +10,7 @@ from pulsar_sansio.client.outputs import ProducerReady, Receipts, RequestDone
 from pulsar_sansio.model.config import ConsumerSpec, ProducerSpec, SubscriptionType
 from pulsar_sansio.model.errors import ClosedError, InvalidConfiguration, LocalProtocolError
 from pulsar_sansio.wire import proto
+from tests.client.commands.unknown_number import refuse_unknown_number
 from tests.client.script import WALL, Command, Script, frame_error, frame_receipt, frame_success
 
 COMMANDS: dict[str, Callable[[Client, int, int], Any]] = {
@@ -29,12 +30,7 @@ commands = pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS.ke
 def test_a_number_that_was_never_given_is_refused_without_effect(
     command: Callable[[Client, int, int], Any],
 ) -> None:
-    script = Script()
-    with pytest.raises(LocalProtocolError, match="no producer has the id 77") as caught:
-        command(script.client, script.now + 5, 77)
-    assert not isinstance(caught.value, ClosedError)
-    assert script.client._context.now == script.now
-    assert script.said() == []
+    refuse_unknown_number(command, "producer")
 
 
 @commands

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from pulsar_sim import Outcome
 from pulsar_sim.bug_bank import BANK
 from pulsar_sim.engine.clock import MILLISECOND, SECOND
 from pulsar_sim.engine.profile import ControlPlan, FailoverPlan, Profile
 from pulsar_sim.engine.secondary_cluster import SECONDARY_BROKER
 from pulsar_sim.runs.scenarios import quiet_profile
 from pulsar_sim.world.world import World
+from tests.sim.world.roaming_world import run_roaming
 
 
 def controlled(*changes: int, **plan: Any) -> Profile:
@@ -22,18 +22,8 @@ def controlled(*changes: int, **plan: Any) -> Profile:
     return profile
 
 
-def run(profile: Profile) -> tuple[World, list[str]]:
-    """Run a world that passes; return the brokers that took its roaming producer, in their order."""
-    world = World(1, profile, keep_trace=True)
-    report = world.run()
-    assert report.outcome is Outcome.PASSED, report
-    answers = [line.split() for line in report.transcript if "<- PRODUCER_SUCCESS" in line]
-    wires = {line.split()[3] for line in report.transcript if "wire" in line and "roaming" in line}
-    return world, [line[1] for line in answers if line[3] in wires]
-
-
 def test_the_client_goes_where_the_service_says_and_comes_back() -> None:
-    world, brokers = run(controlled(SECOND, 3 * SECOND))
+    world, brokers = run_roaming(controlled(SECOND, 3 * SECOND))
     assert brokers == ["broker-0", SECONDARY_BROKER, "broker-0"]
     (app,) = world.apps.roaming
     logs = [
@@ -45,7 +35,7 @@ def test_the_client_goes_where_the_service_says_and_comes_back() -> None:
 
 
 def test_answers_that_name_no_usable_cluster_change_nothing() -> None:
-    world, brokers = run(controlled(SECOND, 6 * SECOND, wrong_permille=1000))
+    world, brokers = run_roaming(controlled(SECOND, 6 * SECOND, wrong_permille=1000))
     assert brokers == ["broker-0"]
     fates = ("failing", "redirected", "garbled", "empty", "identity", "cut")
     assert all(world.faults[f"control_{fate}"] for fate in fates)
@@ -54,7 +44,7 @@ def test_answers_that_name_no_usable_cluster_change_nothing() -> None:
 @pytest.mark.parametrize(("fate", "permille"), [("away", "away_permille"), ("slow", "slow_permille")])
 def test_the_client_asks_again_when_the_service_does_not_answer(fate: str, permille: str) -> None:
     plan: dict[str, Any] = {permille: 600}
-    world, brokers = run(controlled(SECOND, 9 * SECOND, **plan))
+    world, brokers = run_roaming(controlled(SECOND, 9 * SECOND, **plan))
     assert world.faults[f"control_{fate}"]
     assert brokers == ["broker-0", SECONDARY_BROKER, "broker-0"]
 

@@ -3,13 +3,13 @@ nothing; a planted bug of each kind is noticed."""
 
 import pytest
 
-from pulsar_sim import Outcome
 from pulsar_sim.bug_bank import BANK
 from pulsar_sim.engine.clock import MILLISECOND, SECOND
 from pulsar_sim.engine.profile import FailoverPlan, OutagePlan, Profile
 from pulsar_sim.engine.secondary_cluster import SECONDARY_BROKER
 from pulsar_sim.runs.scenarios import quiet_profile
 from pulsar_sim.world.world import World
+from tests.sim.world.roaming_world import run_roaming
 
 
 def roaming(length: int, silent: bool = False) -> Profile:
@@ -20,19 +20,9 @@ def roaming(length: int, silent: bool = False) -> Profile:
     return profile
 
 
-def run(profile: Profile) -> tuple[World, list[str]]:
-    """Run a world that passes; return the brokers that took its roaming producer, in their order."""
-    world = World(1, profile, keep_trace=True)
-    report = world.run()
-    assert report.outcome is Outcome.PASSED, report
-    answers = [line.split() for line in report.transcript if "<- PRODUCER_SUCCESS" in line]
-    wires = {line.split()[3] for line in report.transcript if "wire" in line and "roaming" in line}
-    return world, [line[1] for line in answers if line[3] in wires]
-
-
 @pytest.mark.parametrize("silent", [False, True])
 def test_the_client_leaves_a_cluster_that_is_away_and_comes_back(silent: bool) -> None:
-    world, brokers = run(roaming(8 * SECOND, silent))
+    world, brokers = run_roaming(roaming(8 * SECOND, silent))
     assert brokers == ["broker-0", SECONDARY_BROKER, "broker-0"]
     (app,) = world.apps.roaming
     logs = [
@@ -44,7 +34,7 @@ def test_the_client_leaves_a_cluster_that_is_away_and_comes_back(silent: bool) -
 
 
 def test_the_client_stays_in_a_cluster_that_is_away_for_less_than_the_delay() -> None:
-    _, brokers = run(roaming(900 * MILLISECOND))
+    _, brokers = run_roaming(roaming(900 * MILLISECOND))
     assert set(brokers) == {"broker-0"}
 
 
