@@ -60,7 +60,7 @@ class RoamingAccount:
                 raise ViolationError("INV-F4", f"{payload!r} was called a duplicate, and no cluster has it")
 
     def check_log(self, far: bool, entries: Sequence[tuple[Position, bytes]]) -> None:
-        """INV-F4: the log of one cluster holds what the cluster confirmed and gave out, in order.
+        """INV-F4: the log of one cluster holds what the cluster confirmed and delivered, in order.
 
         `far`: the cluster has the greater ledger ids.
         """
