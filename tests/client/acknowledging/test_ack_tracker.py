@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_sansio.client.acknowledging import ack_tracker as acks
-from pulsar_sansio.client.acknowledging.ack_tracker import Ack, AckTracker
+from pulsar_sansio.client.acknowledging.ack_tracker import AckContent, AckTracker
 from pulsar_sansio.client.delivery.ack_records import BatchAcknowledgement
 from pulsar_sansio.model.errors import LocalProtocolError
 from pulsar_sansio.model.message_id import MessageId
 
 
-def ids(drained: list[Ack]) -> list[tuple[int, int, int | None]]:
+def ids(drained: list[AckContent]) -> list[tuple[int, int, int | None]]:
     return [id_ for ack in drained for id_ in ack.ids]
 
 
@@ -499,7 +499,7 @@ class BrokerView:
         self.done: set[int] = set()
         self.open = {entry: (1 << max(size, 1)) - 1 for entry, size in enumerate(SIZES)}
 
-    def take(self, drained: list[Ack]) -> None:
+    def take(self, drained: list[AckContent]) -> None:
         for ack in drained:
             for _, entry, bits in ack.ids:
                 if ack.position is not None:

@@ -20,7 +20,7 @@ from ...wire import CUMULATIVE, INDIVIDUAL, encode_ack, proto
 from ..connecting.connection import Connection
 from ..delivery.consumer_services import ConsumerServices
 from ..outputs import RequestDone, RequestFailed
-from .ack_tracker import Ack, AckId, AckTracker
+from .ack_tracker import AckContent, AckId, AckTracker
 
 SEVERAL_IDS_VERSION = 12
 """Protocol version from which an ACK may carry several ids (ACK-10)."""
@@ -31,12 +31,12 @@ RECEIPT_VERSION = 17
 _ACK_RESPONSE = proto.BaseCommand.ACK_RESPONSE
 
 
-class Sent:
+class UnansweredAck:
     """An ACK that asks for an answer and has none yet."""
 
     __slots__ = ("ack", "after_flush", "connection", "request_id")
 
-    def __init__(self, ack: Ack, connection: Connection, after_flush: bool) -> None:
+    def __init__(self, ack: AckContent, connection: Connection, after_flush: bool) -> None:
         self.ack = ack
         self.connection = connection
         self.request_id = -1
@@ -44,14 +44,14 @@ class Sent:
         """True when the ACK has content acknowledged after the last flush request."""
 
 
-class Flush:
+class AckFlush:
     """A flush request that is not answered yet."""
 
     __slots__ = ("awaited", "request", "waiting")
 
     def __init__(self, request: int) -> None:
         self.request = request
-        self.awaited: set[Sent] = set()
+        self.awaited: set[UnansweredAck] = set()
         """ACKs whose answers the flush waits for."""
         self.waiting = False
         """True when some acknowledgements of the flush have to be sent (again) on the next connection."""
@@ -102,10 +102,10 @@ class AckGrouping:
         self.ids_sent = 0
         self.ids_refused = 0
         self._connection: Connection | None = None
-        self._unconfirmed: dict[Sent, None] = {}
-        self._last_sent: Ack | None = None
+        self._unconfirmed: dict[UnansweredAck, None] = {}
+        self._last_sent: AckContent | None = None
         """The last ACK on this connection that asked for no answer, until a later one is answered."""
-        self._flushes: list[Flush] = []
+        self._flushes: list[AckFlush] = []
         self._after_flush = False
         """True when something waits that was acknowledged after the last flush request."""
         self._refusal: PulsarError | None = None
@@ -219,7 +219,7 @@ class AckGrouping:
             self._emit(RequestFailed(request, self._refusal))
             self._refusal = None
             return
-        flush = Flush(request)
+        flush = AckFlush(request)
         self._after_flush = False
         connection = self._connection
         if connection is not None:
@@ -237,7 +237,7 @@ class AckGrouping:
         """Drop a flush request that was cancelled."""
         self._flushes = [flush for flush in self._flushes if flush.request != request]
 
-    def _settle(self, flush: Flush) -> None:
+    def _settle(self, flush: AckFlush) -> None:
         if not flush.awaited and not flush.waiting:
             self._flushes.remove(flush)
             self._emit(RequestDone(flush.request, None))
@@ -247,22 +247,22 @@ class AckGrouping:
             self._fail(flush, error)
         self._flushes.clear()
 
-    def _fail(self, flush: Flush, error: PulsarError) -> None:
+    def _fail(self, flush: AckFlush, error: PulsarError) -> None:
         self._emit(RequestFailed(flush.request, error))
 
-    def _send_again(self, connection: Connection, ack: Ack) -> None:
+    def _send_again(self, connection: Connection, ack: AckContent) -> None:
         """Send the last id of an ACK once more, to get an answer. Repeating it is harmless. Without an answer
         all of the ACK may be lost, and all of it waits again: a last chunk without the others makes no
         message."""
         self._ask(connection, ack, ack.ids[-1:])
 
-    def _confirmed(self, sent: Sent) -> None:
+    def _confirmed(self, sent: UnansweredAck) -> None:
         del self._unconfirmed[sent]
         for flush in list(self._flushes):
             flush.awaited.discard(sent)
             self._settle(flush)
 
-    def _not_confirmed(self, sent: Sent, error: PulsarError) -> None:
+    def _not_confirmed(self, sent: UnansweredAck, error: PulsarError) -> None:
         del self._unconfirmed[sent]
         flushes = [flush for flush in self._flushes if sent in flush.awaited]
         if isinstance(error, ConnectionLost) and self._durable:
@@ -283,9 +283,9 @@ class AckGrouping:
 
     # --- frames ----------------------------------------------------------------------------------
 
-    def _send_waiting(self, connection: Connection, confirm: bool) -> list[Sent]:
+    def _send_waiting(self, connection: Connection, confirm: bool) -> list[UnansweredAck]:
         """Send everything that waits; return the ACKs that will be answered."""
-        sent: list[Sent] = []
+        sent: list[UnansweredAck] = []
         single = connection.protocol_version < SEVERAL_IDS_VERSION
         for ack in self._tracker.drain():
             for part in _one_by_one(ack) if single else (ack,):
@@ -295,7 +295,7 @@ class AckGrouping:
         self._after_flush = False
         return sent
 
-    def _send(self, connection: Connection, ack: Ack, confirm: bool) -> Sent | None:
+    def _send(self, connection: Connection, ack: AckContent, confirm: bool) -> UnansweredAck | None:
         if not confirm or connection.protocol_version < RECEIPT_VERSION:
             kind = INDIVIDUAL if ack.position is None else CUMULATIVE
             self.ids_sent += len(ack.ids)
@@ -305,12 +305,12 @@ class AckGrouping:
             return None
         return self._ask(connection, ack, ack.ids)
 
-    def _ask(self, connection: Connection, ack: Ack, ids: list[AckId]) -> Sent:
+    def _ask(self, connection: Connection, ack: AckContent, ids: list[AckId]) -> UnansweredAck:
         """Send these ids of an ACK and ask for an answer; if the connection is lost first, the whole ACK
         waits again."""
         kind = INDIVIDUAL if ack.position is None else CUMULATIVE
         self.ids_sent += len(ids)
-        sent = Sent(ack, connection, self._after_flush)
+        sent = UnansweredAck(ack, connection, self._after_flush)
         self._unconfirmed[sent] = None
         self._last_sent = None
         sent.request_id = self._requests.send(
@@ -322,16 +322,18 @@ class AckGrouping:
         )
         return sent
 
-    def _answered(self, sent: Sent, reply: proto.CommandAckResponse) -> None:
+    def _answered(self, sent: UnansweredAck, reply: proto.CommandAckResponse) -> None:
         if reply.HasField("error"):
             self._not_confirmed(sent, broker_error(reply.error, reply.message))
         else:
             self._confirmed(sent)
 
 
-def _one_by_one(ack: Ack) -> list[Ack]:
+def _one_by_one(ack: AckContent) -> list[AckContent]:
     records = {record.position: record for record in ack.records}
     return [
-        Ack(ack.position, [id_], [records[id_[:2]]] if id_[2] is not None and id_[:2] in records else [])
+        AckContent(
+            ack.position, [id_], [records[id_[:2]]] if id_[2] is not None and id_[:2] in records else []
+        )
         for id_ in ack.ids
     ]

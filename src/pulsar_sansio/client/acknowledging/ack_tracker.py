@@ -50,7 +50,7 @@ class Position(NamedTuple):
     messages: int
 
 
-class Ack(NamedTuple):
+class AckContent(NamedTuple):
     """The content of one ACK, and the records to restore if it is lost."""
 
     position: Position | None
@@ -291,9 +291,9 @@ class AckTracker:
         """The number of ids that wait to be sent."""
         return len(self.entries) + len(self._parts) + (self._position is not None)
 
-    def drain(self) -> list[Ack]:
+    def drain(self) -> list[AckContent]:
         """Take all that waits, as ACKs: first the cumulative one, then the others in order (ACK-10)."""
-        drained: list[Ack] = []
+        drained: list[AckContent] = []
         cumulative, record = self._position, self._position_record
         if cumulative is not None:
             self._position = self._position_record = None
@@ -302,14 +302,16 @@ class AckTracker:
             bits = (
                 None if record is None else record.open_bits or None
             )  # an empty set would stand for no whole entry
-            drained.append(Ack(cumulative, [(*cumulative[:2], bits)], [] if record is None else [record]))
+            drained.append(
+                AckContent(cumulative, [(*cumulative[:2], bits)], [] if record is None else [record])
+            )
         entries, parts = self.entries.copy(), self._parts
         self.entries.clear()
         self._parts = {}
         if not parts:
             whole: list[AckId] = [(ledger_id, entry_id, None) for ledger_id, entry_id in sorted(entries)]
             for start in range(0, len(whole), MAX_IDS_IN_ACK):
-                drained.append(Ack(None, whole[start : start + MAX_IDS_IN_ACK], []))
+                drained.append(AckContent(None, whole[start : start + MAX_IDS_IN_ACK], []))
             return drained
         ids: list[AckId] = []
         records: list[BatchAcknowledgement] = []
@@ -326,13 +328,13 @@ class AckTracker:
                 records.append(record)
                 size += 24 + 11 * (bits.bit_length() // 64 + 1)
             if len(ids) == MAX_IDS_IN_ACK or size >= MAX_ACK_BYTES:
-                drained.append(Ack(None, ids, records))
+                drained.append(AckContent(None, ids, records))
                 ids, records, size = [], [], 0
         if ids:
-            drained.append(Ack(None, ids, records))
+            drained.append(AckContent(None, ids, records))
         return drained
 
-    def put_back(self, ack: Ack) -> None:
+    def put_back(self, ack: AckContent) -> None:
         """Let the content of an ACK that was lost wait again."""
         if ack.position is not None:
             self._sent = None
