@@ -16,7 +16,7 @@ MAX_REASON = 500
 """The most characters of an error in a text; a broker's error may be longer."""
 
 
-class Part(NamedTuple):
+class ExplainedPart(NamedTuple):
     """One topic or partition of a consumer or producer that has several."""
 
     name: str
@@ -38,7 +38,7 @@ def reason(error: PulsarError | None) -> str:
     return ": " + (text if len(text) <= MAX_REASON else text[:MAX_REASON] + "…")
 
 
-def several(parts: Sequence[Part], what: str) -> list[str]:
+def several(parts: Sequence[ExplainedPart], what: str) -> list[str]:
     """Make a line for each part, detached ones first, for `MAX_PARTS` parts at most."""
     attached = sum(part.moves for part in parts)
     lines = [f"{attached} of {len(parts)} {what} are connected"]

@@ -220,7 +220,7 @@ class ShrinkingPermits(Protocol):
     def shrink(self) -> None: ...
 
 
-class ScaledQueue(Protocol):
+class ShrinkingQueue(Protocol):
     """A receiver queue whose size follows the application and the memory of its client."""
 
     @property
@@ -237,7 +237,7 @@ class ReceivedMemory:
         self._tight = False
         """The queues were made smaller, and the usage has not fallen below the limit since."""
         self.bytes_waiting = 0
-        self.queues: dict[ScaledQueue, None] = {}
+        self.queues: dict[ShrinkingQueue, None] = {}
 
     @property
     def usage(self) -> float:

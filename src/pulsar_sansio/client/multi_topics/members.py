@@ -13,7 +13,7 @@ from ...model.message_id import MessageId
 from ...model.topic_name import TopicName
 from ..connecting.services import Services
 from ..delivery.merged_queue import MergedQueue
-from ..explanation import Part, several
+from ..explanation import ExplainedPart, several
 from ..gathered_requests import GatheredRequests
 from ..statistics import ConsumerStatistics
 from .member import Group, Member
@@ -109,7 +109,7 @@ class Members:
     def explain(self) -> list[str]:
         """Explain why nothing moves, in a line for each topic and partition, up to a limit."""
         parts = [
-            Part(each.name, each.ready and each.detached is None, each.consumer.explain())
+            ExplainedPart(each.name, each.ready and each.detached is None, each.consumer.explain())
             for each in self.alive
         ]
         return several(parts, "topics and partitions")

@@ -91,7 +91,7 @@ TRANSITIONS = Transitions(
 )
 
 
-class Owner(Protocol):
+class WatcherOwner(Protocol):
     """The owner of a watcher, which keeps the list of topics."""
 
     def watched_hash(self) -> str:
@@ -114,7 +114,7 @@ class Owner(Protocol):
 class TopicListWatcher:
     """The watcher of one pattern. `wire_id`: the protocol's watcher_id, unique in the client."""
 
-    def __init__(self, services: Services, wire_id: int, pattern: TopicsPattern, owner: Owner) -> None:
+    def __init__(self, services: Services, wire_id: int, pattern: TopicsPattern, owner: WatcherOwner) -> None:
         context = services.context
         self.state: WatcherState = Idle()
         self.wire_id = wire_id

@@ -25,7 +25,7 @@ from ...model.config import OutgoingMessage, ProducerSpec, nanoseconds_of
 from ...model.errors import ClosedError, PulsarError
 from ...model.topic_name import TopicName
 from ..connecting.services import Services
-from ..explanation import Part, several
+from ..explanation import ExplainedPart, several
 from ..gathered_requests import GatheredRequests
 from ..joint_attachment import JointAttachment
 from ..lookup.questions import Query
@@ -210,7 +210,7 @@ class PartitionedProducer:
                 continue  # a lazy partition without messages has no connection
             lines = partition.producer.explain() if partition.end is None else [f"ended: {partition.end}"]
             name = f"partition {partition.index}"
-            parts.append(Part(name, partition.statistics.connected, lines))
+            parts.append(ExplainedPart(name, partition.statistics.connected, lines))
         return several(parts, "partitions that are in use")
 
     @property
