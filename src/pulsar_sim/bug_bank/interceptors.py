@@ -4,7 +4,7 @@ from typing import Any
 
 from pulsar_sansio.client.client import Client
 from pulsar_sansio.client.outputs import SendFailed
-from pulsar_sansio.client.producing.interceptors import Interception
+from pulsar_sansio.client.producing.interceptors import ProducerInterception
 
 from .planted_bug import Patches, bug, nothing
 from .preconditions import general as needs
@@ -18,7 +18,7 @@ def interceptors_are_called_twice(patches: Patches) -> None:
         original(self, *arguments)
         original(self, *arguments)
 
-    patches.around(Interception, "settled", settled)
+    patches.around(ProducerInterception, "settled", settled)
 
 
 @bug("own", caught_by=("INTC-01",), needs=[needs.watched])
@@ -31,7 +31,7 @@ def interceptors_miss_failures(patches: Patches) -> None:
         else:
             original(self, output)
 
-    patches.around(Interception, "on_output", on_output)
+    patches.around(ProducerInterception, "on_output", on_output)
 
 
 @bug("own", caught_by=("INTC-01",), needs=[needs.watched, needs.batches])
@@ -41,7 +41,7 @@ def interceptors_get_one_id_for_a_batch(patches: Patches) -> None:
     def confirmed(original: Any, self: Any, ticket: int, message_ids: Any) -> None:
         original(self, ticket, [message_ids[0]] * len(message_ids))
 
-    patches.around(Interception, "_confirmed", confirmed)
+    patches.around(ProducerInterception, "_confirmed", confirmed)
 
 
 @bug("own", caught_by=("INTC-01",), needs=[needs.watched])
@@ -52,7 +52,7 @@ def interceptors_see_a_message_twice(patches: Patches) -> None:
         original(self, message)
         return original(self, message)
 
-    patches.around(Interception, "before_send", before_send)
+    patches.around(ProducerInterception, "before_send", before_send)
 
 
 @bug("own", caught_by=("INV-C2", "INV-P2"), needs=[needs.changed])
@@ -70,7 +70,7 @@ def changes_of_interceptors_lost(patches: Patches) -> None:
             deliver_at=made.deliver_at,
         )
 
-    patches.around(Interception, "before_send", before_send)
+    patches.around(ProducerInterception, "before_send", before_send)
 
 
 @bug("own", caught_by=("exception",), needs=[needs.interrupted])
@@ -80,7 +80,7 @@ def errors_of_interceptors_escape(patches: Patches) -> None:
     def failed(self: Any, interceptor: Any, error: Exception) -> None:
         raise error
 
-    patches.replace(Interception, "_failed", failed)
+    patches.replace(ProducerInterception, "_failed", failed)
 
 
 @bug("own", caught_by=("INTC-01",), needs=[needs.watched])

@@ -7,7 +7,7 @@ import pytest
 
 from pulsar_sansio.client.client import Client
 from pulsar_sansio.client.outputs import SendFailed
-from pulsar_sansio.client.producing.interceptors import Interception
+from pulsar_sansio.client.producing.interceptors import ProducerInterception
 from pulsar_sansio.model.config import BatchingPolicy
 from pulsar_sansio.wire import proto
 from pulsar_sim import Outcome, SeedReport
@@ -72,18 +72,22 @@ def never_closed(self: Any, interceptor: Any, failed: Any) -> None:
     pass
 
 
-settled, hear, before_send = Interception.settled, Interception.on_output, Interception.before_send
-confirmed = Interception._confirmed
+settled, hear, before_send = (
+    ProducerInterception.settled,
+    ProducerInterception.on_output,
+    ProducerInterception.before_send,
+)
+confirmed = ProducerInterception._confirmed
 
 
 @pytest.mark.parametrize(
     ("owner", "name", "wrong"),
     [
-        (Interception, "settled", told_twice),
-        (Interception, "on_output", not_told_of_failures),
-        (Interception, "_confirmed", told_of_nothing),
-        (Interception, "before_send", changes_are_lost),
-        (Interception, "_confirmed", one_id_for_all),
+        (ProducerInterception, "settled", told_twice),
+        (ProducerInterception, "on_output", not_told_of_failures),
+        (ProducerInterception, "_confirmed", told_of_nothing),
+        (ProducerInterception, "before_send", changes_are_lost),
+        (ProducerInterception, "_confirmed", one_id_for_all),
         (Client, "_close_interceptor", never_closed),
     ],
     ids=["twice", "no failures", "nothing", "seen twice", "one id", "not closed"],

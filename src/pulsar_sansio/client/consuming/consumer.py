@@ -52,8 +52,8 @@ from ..positions.positions import Positions
 from ..statistics import ConsumerStatistics
 from .blocked_watch import BlockedWatch
 from .consumer_requests import ConsumerParts, ConsumerRequests
-from .interceptors import InterceptedAckCommands, Interception
-from .listener import ApplicationListener, Listener
+from .interceptors import ConsumerInterception, InterceptedAckCommands
+from .listener import ApplicationListener, ConsumerListener
 from .queue_factory import receiving
 from .subscribe_command import subscribe_command
 
@@ -81,7 +81,7 @@ class Consumer:
         handle: int,
         wire_id: int,
         spec: ConsumerSpec,
-        listener: Listener | None = None,
+        listener: ConsumerListener | None = None,
     ) -> None:
         self.handle = handle
         self.wire_id = wire_id
@@ -110,12 +110,12 @@ class Consumer:
         """The connection of the last attachment."""
         self._cluster: Address | None = None
         """The cluster of the previous connection: its acknowledgements have no effect in another cluster."""
-        interception = Interception(services) if spec.interceptors else None
+        interception = ConsumerInterception(services) if spec.interceptors else None
         self._make_parts(services, interception)
         self._bind(interception)
         self._bind_requests()
 
-    def _make_parts(self, services: ConsumerServices, interception: Interception | None) -> None:
+    def _make_parts(self, services: ConsumerServices, interception: ConsumerInterception | None) -> None:
         """Make the parts that messages and acknowledgements pass through."""
         context, spec, topic = services.context, services.spec, services.topic
         # A non-persistent topic never redelivers.
@@ -143,7 +143,7 @@ class Consumer:
             else None
         )
 
-    def _bind(self, interception: Interception | None) -> None:
+    def _bind(self, interception: ConsumerInterception | None) -> None:
         """Bind the commands that other objects carry out, and the calls of interceptors and letter topics."""
         self._ack_commands = commands = self._acknowledgements.commands
         self._redelivery = redelivery = self._acknowledgements.redelivery

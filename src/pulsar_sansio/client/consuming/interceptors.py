@@ -23,7 +23,7 @@ from ..delivery.receiver_queue import ReceiverQueue
 from ..outputs import ConsumerInterceptorFailed
 
 
-class Interception:
+class ConsumerInterception:
     """Calls the interceptors of one consumer."""
 
     __slots__ = ("_emit", "_handle", "_interceptors", "_source", "_topic")
@@ -99,7 +99,7 @@ def _checked(interceptor: ConsumerInterceptor, message: object) -> Message:
 class InterceptedQueue(ReceiverQueue):
     """A queue whose messages pass through interceptors one by one when they are delivered."""
 
-    def __init__(self, permits: Permits, *, interception: Interception, **others: Any) -> None:
+    def __init__(self, permits: Permits, *, interception: ConsumerInterception, **others: Any) -> None:
         super().__init__(permits, **others)
         self._interception = interception
 
@@ -127,7 +127,7 @@ class InterceptedAckCommands:
 
     __slots__ = ("_interception", "_ack_commands")
 
-    def __init__(self, ack_commands: AckCommands, interception: Interception) -> None:
+    def __init__(self, ack_commands: AckCommands, interception: ConsumerInterception) -> None:
         self._ack_commands = ack_commands
         self._interception = interception
 

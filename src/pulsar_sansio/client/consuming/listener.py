@@ -1,4 +1,4 @@
-"""`Listener`: the receiver of a consumer's outputs.
+"""`ConsumerListener`: the receiver of a consumer's outputs.
 
 It is the application, for a consumer by itself, or the member that a consumer is in a consumer of several
 topics.
@@ -14,7 +14,7 @@ from ..counters import ArrivalCounters
 from ..outputs import Output
 
 
-class Listener(Protocol):
+class ConsumerListener(Protocol):
     """Receives a consumer's outputs, and says what the consumer shares with others."""
 
     @property
@@ -40,7 +40,7 @@ class Listener(Protocol):
 
 
 class ApplicationListener:
-    """The application of a consumer by itself, as its `Listener`."""
+    """The application of a consumer by itself, as its `ConsumerListener`."""
 
     __slots__ = ("counters", "ended", "on_output", "source")
 

@@ -15,14 +15,14 @@ from ..delivery.permits import Permits
 from ..delivery.receiver_queue import ReceiverQueue
 from ..delivery.scaled_queue import ScaledPermits, ScaledQueue
 from ..delivery.zero_queue import ZeroQueue, ZeroQueuePermits
-from .interceptors import InterceptedQueue, Interception
+from .interceptors import ConsumerInterception, InterceptedQueue
 
 
 def receiving(
     services: ConsumerServices,
     timeout: AcknowledgementTimeout | None,
     batch_receive: BatchReceive | None,
-    interception: Interception | None,
+    interception: ConsumerInterception | None,
 ) -> tuple[Permits, ReceiverQueue]:
     """Return the permits and the queue of a new consumer."""
     spec = services.spec

@@ -16,7 +16,7 @@ from ...model.topic_name import TopicName
 from ..connecting.services import Services
 from ..outputs import Deliverable, Output
 from .consumer import Consumer
-from .listener import Listener
+from .listener import ConsumerListener
 
 ACKNOWLEDGEMENT_INTERVAL = 100_000_000
 """Nanoseconds between acknowledgements; the Java client groups acknowledgements for that time."""
@@ -31,7 +31,7 @@ class Reader(Consumer):
         handle: int,
         wire_id: int,
         spec: ReadingSpec,
-        listener: Listener | None = None,
+        listener: ConsumerListener | None = None,
     ) -> None:
         assert isinstance(spec.topic, str)
         start = spec.positions.get(str(TopicName.parse(spec.topic)), EARLIEST)

@@ -58,8 +58,8 @@ class MemberSource(Source):
 
 
 class Member:
-    """The `Listener` of one consumer in a group. `topic`: the consumer's topic, or the partitioned topic of
-    which it is a partition."""
+    """The `ConsumerListener` of one consumer in a group. `topic`: the consumer's topic, or the partitioned
+    topic of which it is a partition."""
 
     __slots__ = (
         "_context",
@@ -114,7 +114,7 @@ class Member:
 
     @property
     def counters(self) -> ArrivalCounters:
-        """See `Listener`: the counters of the whole group."""
+        """See `ConsumerListener`: the counters of the whole group."""
         return self._group.counters
 
     def close(self) -> None:
@@ -123,7 +123,7 @@ class Member:
         self.consumer.close()
 
     def on_output(self, output: Output) -> None:
-        """See `Listener`."""
+        """See `ConsumerListener`."""
         group = self._group
         match output:
             case Deliverable():
@@ -151,7 +151,7 @@ class Member:
                 self._context.emit(output)
 
     def ended(self, handle: int, error: PulsarError | None) -> None:
-        """See `Listener`. An output has told the group already."""
+        """See `ConsumerListener`. An output has told the group already."""
 
     def __repr__(self) -> str:
         return f"<Member {self.name}>"

@@ -55,7 +55,7 @@ class PartitionStatistics:
         return self.statistics.pending
 
 
-class Owner(Protocol):
+class PartitionOwner(Protocol):
     """The partitioned producer, as its partitions see it."""
 
     handle: int
@@ -69,7 +69,7 @@ class Owner(Protocol):
 
 
 class Partition:
-    """The `Listener` of one partition's producer."""
+    """The `ProducerListener` of one partition's producer."""
 
     __slots__ = (
         "_context",
@@ -89,7 +89,7 @@ class Partition:
     def __init__(
         self,
         services: Services,
-        owner: Owner,
+        owner: PartitionOwner,
         index: int,
         wire_id: int,
         spec: ProducerSpec,
@@ -146,7 +146,7 @@ class Partition:
     def confirmed(
         self, ticket: int, count: int, ledger_id: int, entry_id: int, first_chunk: EntryPosition | None
     ) -> int:
-        """Translate the tickets of one entry, see `Listener`; every older ticket is settled."""
+        """Translate the tickets of one entry, see `ProducerListener`; every older ticket is settled."""
         runs = self._runs
         while len(runs) > 1 and runs[1][0] <= ticket:
             runs.popleft()
@@ -189,7 +189,7 @@ class Partition:
     # --- outputs of the producer ---
 
     def on_output(self, output: Output) -> None:
-        """Translate an output, or report it to the owner (see `Listener`)."""
+        """Translate an output, or report it to the owner (see `ProducerListener`)."""
         owner = self._owner
         match output:
             case SendFailed(_, ticket, count, error):
@@ -213,7 +213,7 @@ class Partition:
                 raise AssertionError(f"a producer does not say {output!r}")
 
     def ended(self, handle: int, error: PulsarError | None) -> None:
-        """Do nothing (see `Listener`): an earlier output reported the end."""
+        """Do nothing (see `ProducerListener`): an earlier output reported the end."""
 
     # --- statistics ---
 

@@ -1,8 +1,8 @@
 """Interceptors of a producer (rules INTC-01, PROD-29, PROD-30).
 
-`Interception` stands between a producer and its listener or the application. It keeps each message until the
-outcome, and reports the outcome to the interceptors first. `InterceptedAdmission` passes every message
-through the interceptors before any check. A producer without interceptors has neither object.
+`ProducerInterception` stands between a producer and its listener or the application. It keeps each message
+until the outcome, and reports the outcome to the interceptors first. `InterceptedAdmission` passes every
+message through the interceptors before any check. A producer without interceptors has neither object.
 
 Interceptors are called in the order in which the application gave them. An exception of an interceptor is
 reported by `InterceptorFailed`, and the message continues without that interceptor.
@@ -19,11 +19,11 @@ from ...model.topic_name import TopicName
 from ..connecting.services import ClientContext
 from ..outputs import Closed, InterceptorFailed, Output, ProducerFailed, Receipts, SendFailed
 from .admission import Admission
-from .producer_services import Listener
+from .producer_services import ProducerListener
 from .receipt_ids import ReceiptIds
 
 
-class Interception:
+class ProducerInterception:
     """The interceptors of one producer.
 
     `listener`: the receiver of the producer's outputs; None for the application. `ended(handle, error)`:
@@ -36,7 +36,7 @@ class Interception:
         handle: int,
         topic: TopicName,
         interceptors: Sequence[ProducerInterceptor],
-        listener: Listener | None,
+        listener: ProducerListener | None,
         ended: Callable[[int, PulsarError | None], None],
     ) -> None:
         self._context = context
@@ -107,7 +107,7 @@ class Interception:
     def _failed(self, interceptor: ProducerInterceptor, error: Exception) -> None:
         self._context.emit(InterceptorFailed(self._handle, interceptor, error))
 
-    # --- outputs of the producer: see `Listener` ---
+    # --- outputs of the producer: see `ProducerListener` ---
 
     def confirmed(
         self, ticket: int, count: int, ledger_id: int, entry_id: int, first_chunk: EntryPosition | None
@@ -151,7 +151,7 @@ def _checked(interceptor: ProducerInterceptor, message: object) -> OutgoingMessa
 class InterceptedAdmission(Admission):
     """An `Admission` that passes messages through interceptors first."""
 
-    def __init__(self, interception: Interception, *arguments: Any) -> None:
+    def __init__(self, interception: ProducerInterception, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._interception = interception
 

@@ -33,8 +33,8 @@ from ..outputs import Attached, Closed, Detached, ProducerFailed, ProducerReady
 from ..statistics import ProducerStatistics, SendLatency
 from . import explaining
 from .admission import Admission, UnsealedMessage
-from .interceptors import InterceptedAdmission, Interception
-from .producer_services import Listener, ProducerServices
+from .interceptors import InterceptedAdmission, ProducerInterception
+from .producer_services import ProducerListener, ProducerServices
 from .registration import Registration
 from .send_encoder import is_intact
 from .send_window import Flush, SendWindow
@@ -76,16 +76,16 @@ class Producer:
         handle: int,
         wire_id: int,
         spec: ProducerSpec,
-        listener: Listener | None = None,
+        listener: ProducerListener | None = None,
     ) -> None:
         self.handle = handle
         self.wire_id = wire_id
         self.spec = spec
         self.topic = topic = TopicName.parse(spec.topic)
         ended = client.ended if listener is None else listener.ended
-        interception: Interception | None = None
+        interception: ProducerInterception | None = None
         if spec.interceptors:
-            listener = interception = Interception(
+            listener = interception = ProducerInterception(
                 client.context, handle, topic, spec.interceptors, listener, ended
             )
             ended = interception.ended

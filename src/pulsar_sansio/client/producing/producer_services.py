@@ -16,7 +16,7 @@ from ..connecting.services import ClientContext, Services
 from ..outputs import Output
 
 
-class Listener(Protocol):
+class ProducerListener(Protocol):
     """The receiver of a producer's outputs in place of the application: see `partition_producer`."""
 
     def on_output(self, output: Output) -> None:
@@ -47,7 +47,7 @@ class ProducerServices:
     wire_id: int
     spec: ProducerSpec
     topic: TopicName
-    listener: Listener | None
+    listener: ProducerListener | None
     """The receiver of the outputs; None for the application."""
 
     @property

@@ -27,7 +27,7 @@ UNSET_UINT64 = 2**63
 """A receipt's highest_sequence_id of this size or more means "none" (brokers send 2^64-1)."""
 
 
-class Entry:
+class SealedEntry:
     """One sealed SEND: a message, a batch, or a chunk of a message (rule PROD-03).
 
     `count`: the number of messages; 0 for every chunk of a message but the last. All chunks have the
@@ -65,7 +65,7 @@ class Entry:
         return self.first_ticket
 
 
-class KeyEntry(Entry):
+class KeyEntry(SealedEntry):
     """A key-based batch. `oldest`: the lowest ticket of the round, see `key_batches`."""
 
     __slots__ = ("_oldest", "tickets")
@@ -82,7 +82,7 @@ class KeyEntry(Entry):
         return self._oldest
 
 
-def _rest_of_round(entry: Entry, following: deque[Entry]) -> list[int]:
+def _rest_of_round(entry: SealedEntry, following: deque[SealedEntry]) -> list[int]:
     """Return the tickets of a key-based batch and its round, and remove that round from `following`."""
     tickets = list(entry.tickets or ())
     while following and following[0].tickets is not None and following[0].oldest == entry.oldest:
@@ -139,7 +139,7 @@ class SendWindow:
     )
 
     def __init__(self, services: ProducerServices, on_timeout: Callable[[], None]) -> None:
-        self.entries: deque[Entry] = deque()
+        self.entries: deque[SealedEntry] = deque()
         self.messages = 0
         """The number of messages in all entries."""
         self.failed = 0
@@ -176,7 +176,7 @@ class SendWindow:
         self, ticket: int, count: int, sequence_id: int, highest: int | None, frame: Frame, size: int
     ) -> None:
         """Add an entry, which then waits for its receipt."""
-        self.entries.append(Entry(ticket, count, sequence_id, highest, frame, size, self._started()))
+        self.entries.append(SealedEntry(ticket, count, sequence_id, highest, frame, size, self._started()))
         self.messages += count
 
     def add_key_batch(self, batch: KeyBatch, oldest: int, frame: Frame) -> None:
@@ -264,7 +264,7 @@ class SendWindow:
         """Close the connection, so that unconfirmed entries are resent over another one."""
         connection.close(RemoteProtocolError(f"the broker confirmed {what}: everything is sent again"))
 
-    def _confirm_key_batch(self, entry: Entry, ledger_id: int, entry_id: int) -> None:
+    def _confirm_key_batch(self, entry: SealedEntry, ledger_id: int, entry_id: int) -> None:
         """Emit `Receipts` for each run of tickets in a key-based batch."""
         assert entry.tickets is not None
         ids = ReceiptIds(self._partition)
@@ -275,7 +275,7 @@ class SendWindow:
             done += count
         self.latencies.append(self._context.now - entry.sealed)
 
-    def named(self, sequence_id: int) -> Entry | None:
+    def named(self, sequence_id: int) -> SealedEntry | None:
         """Return the entry that a SEND_ERROR names; the name of a batch is its highest sequence id."""
         for entry in self.entries:
             if sequence_id == (entry.sequence_id if entry.highest is None else entry.highest):
@@ -292,7 +292,7 @@ class SendWindow:
             if flush.end > ticket and flush.error is None:
                 flush.error = error
 
-    def fail_entry(self, entry: Entry, error: PulsarError) -> None:
+    def fail_entry(self, entry: SealedEntry, error: PulsarError) -> None:
         """Fail one entry, with all chunks of its message."""
         ticket = entry.first_ticket
         together = [each for each in self.entries if each.first_ticket == ticket]

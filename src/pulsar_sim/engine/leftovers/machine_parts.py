@@ -62,6 +62,7 @@ _RECORDS = frozenset(
         "Ready",
         "ReceiptIds",
         "Rng",
+        "SealedEntry",
         "Transmit",
     }
 )

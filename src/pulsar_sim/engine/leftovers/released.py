@@ -18,7 +18,7 @@ ReceiverQueue: _current=None _left_after=0 _singles=None _waiting=0 announced=Fa
 MemberTopic: query=None
 InnerContext: _closed=True
 Admission: _single_encoder=None
-Interception: _refused=None
+ProducerInterception: _refused=None
 KeyBatches: _extra=0 count=0 highest=-1 size=0
 CopyProducer: _producer=None
 MergedQueue: announced=False run_length=0
@@ -86,7 +86,7 @@ GatheredRequests: _asked=empty
 MemberTopic: growth=empty missing=empty query=None
 InnerContext: _slot=unset
 Admission: _unsealed=empty waits_for_memory=False was_full=False
-Interception: _messages=empty
+ProducerInterception: _messages=empty
 KeyBatches: _batches=empty _extra=0 count=0 highest=-1 size=0
 LastMessage: _open=empty _slot=unset
 CopyProducer: _in_flight=empty _waiting=empty
