@@ -3,7 +3,8 @@
 from typing import Any
 
 from pulsar_sansio.client.attaching import attachment as attachment_module
-from pulsar_sansio.client.attaching.attachment import Attached, Attachment, Closing, Opening
+from pulsar_sansio.client.attaching import attachment_states as states
+from pulsar_sansio.client.attaching.attachment import Attachment
 from pulsar_sansio.client.connecting.connection import Connection
 from pulsar_sansio.client.connecting.links import Links
 from pulsar_sansio.client.connecting.lookup_queue import LookupQueue
@@ -303,7 +304,7 @@ def registered_too_late(patches: Patches) -> None:
     def opened(original: Any, self: Any, reply: Any) -> None:
         state = self.state
         original(self, reply)
-        if isinstance(state, Opening) and isinstance(self.state, Attached):
+        if isinstance(state, states.Opening) and isinstance(self.state, states.Attached):
             state.connection.unregister(self._owner)
             late.setdefault(state.connection, []).append(self._owner)
 
@@ -311,7 +312,7 @@ def registered_too_late(patches: Patches) -> None:
         owners = late.pop(self, [])
         original(self, data)
         for owner in owners:
-            if isinstance(owner.attachment.state, Attached):
+            if isinstance(owner.attachment.state, states.Attached):
                 self.register(owner)
 
     patches.around(Attachment, "_opened", opened)
@@ -359,7 +360,7 @@ def left_at_the_broker_by_a_close_while_opening(patches: Patches) -> None:
 
     def close(original: Any, self: Any, *how: Any) -> None:
         state = self.state
-        if isinstance(state, Opening):
+        if isinstance(state, states.Opening):
             self._services.requests.cancel(state.connection, state.request_id)
             self._send_close(state.connection)
             state.connection.unwritten.pop()
@@ -392,7 +393,7 @@ def attached_a_second_time_while_attached(patches: Patches) -> None:
     connection do not leave it first."""
 
     def lost(original: Any, self: Any, connection: Any, cause: Any) -> None:
-        if isinstance(self.state, Attached):
+        if isinstance(self.state, states.Attached):
             original(self, self.state.connection, cause)
 
     def ended(original: Any, self: Any, connection: Any, cause: Any, *, already_gone: bool) -> None:
@@ -446,7 +447,7 @@ def close_hangs_during_backoff(patches: Patches) -> None:
     """Closing a producer or consumer that waits for its next attempt to connect does nothing."""
 
     def close(original: Any, self: Any, *how: Any) -> None:
-        if isinstance(self.state, (Attached, Opening, Closing)) or not self.was_attached:
+        if isinstance(self.state, (states.Attached, states.Opening, states.Closing)) or not self.was_attached:
             original(self, *how)
 
     patches.around(Attachment, "close", close)

@@ -7,7 +7,8 @@ from pulsar_sansio.broker.topics.subscription import Subscription
 from pulsar_sansio.broker.topics.topic import Topic
 from pulsar_sansio.client.acknowledging.ack_grouping import AckGrouping
 from pulsar_sansio.client.acknowledging.ack_tracker import AckTracker
-from pulsar_sansio.client.attaching.attachment import Attached, Attachment, BackingOff
+from pulsar_sansio.client.attaching import attachment_states as states
+from pulsar_sansio.client.attaching.attachment import Attachment
 from pulsar_sansio.client.attaching.redirection import Redirection
 from pulsar_sansio.client.connecting.connection import Connection
 from pulsar_sansio.client.connecting.refusal_policy import Decision
@@ -46,7 +47,7 @@ def back_to_the_old_cluster_after_a_loss(patches: Patches) -> None:
     """The client forgets the new cluster of a topic when its next connection is lost."""
 
     def detached(original: Any, self: Any, connection: Any, cause: Any) -> None:
-        if isinstance(self.state, Attached) and self.state.connection is connection:
+        if isinstance(self.state, states.Attached) and self.state.connection is connection:
             self.redirection.cluster = None
         original(self, connection, cause)
 
@@ -75,7 +76,7 @@ def migration_not_heeded_while_opening(patches: Patches) -> None:
     """The client ignores the migration of a topic while an attempt to open is under way."""
 
     def migrated(original: Any, self: Any, url: str) -> None:
-        if isinstance(self.state, (Attached, BackingOff)):
+        if isinstance(self.state, (states.Attached, states.BackingOff)):
             original(self, url)
 
     patches.around(Attachment, "migrated", migrated)

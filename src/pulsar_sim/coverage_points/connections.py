@@ -3,7 +3,7 @@
 from typing import Any
 
 from pulsar_sansio.broker.serving.connection import Connection as BrokerConnection
-from pulsar_sansio.client.attaching import attachment as attaching
+from pulsar_sansio.client.attaching import attachment_states as states
 from pulsar_sansio.client.attaching.attachment import Attachment
 from pulsar_sansio.client.connecting.connection import MAX_IDLE, Connection
 from pulsar_sansio.client.connecting.requests import Requests
@@ -44,7 +44,7 @@ def lookup_shared(lookup: Any, topic: Any, *_: Any) -> object:
 @coverage_point(Attachment, "_attempt_failed")
 def lookup_retried(attachment: Any, _error: Any) -> object:
     """A lookup failed, and is made again after a wait."""
-    return isinstance(attachment.state, attaching.LookingUp)
+    return isinstance(attachment.state, states.LookingUp)
 
 
 @coverage_point(Attachment, "_creation_timed_out")
@@ -74,19 +74,19 @@ def lost_while_opening(_attachment: Any, error: Any) -> object:
 @coverage_point(Attachment, "_opened")
 def opened_after_another_failed(attachment: Any, _reply: Any) -> object:
     """One of several could not be opened, and what was on its way for this one was waited for."""
-    return isinstance(attachment.state, attaching.Leaving)
+    return isinstance(attachment.state, states.Leaving)
 
 
 @coverage_point(Attachment, "closed_by_broker")
 def unloaded_while_opening(attachment: Any, *_: Any) -> object:
     """The broker closed what it had not yet said to be open."""
-    return isinstance(attachment.state, attaching.Opening)
+    return isinstance(attachment.state, states.Opening)
 
 
 @coverage_point(Attachment, "closed_by_broker")
 def unloaded_while_closing(attachment: Any, *_: Any) -> object:
     """Client and broker closed the same producer or consumer at the same time."""
-    return isinstance(attachment.state, attaching.Closing)
+    return isinstance(attachment.state, states.Closing)
 
 
 @coverage_point(Attachment, "closed_by_broker")
@@ -98,7 +98,7 @@ def assigned_broker(_attachment: Any, _connection: Any, assigned_url: str | None
 @coverage_point(Attachment, "_back_off")
 def lost_again_before_attached(attachment: Any, _cause: Any) -> object:
     """On the way back, something failed again."""
-    return attachment.was_attached and not isinstance(attachment.state, attaching.Attached)
+    return attachment.was_attached and not isinstance(attachment.state, states.Attached)
 
 
 @coverage_point(Attachment, "fail")

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pulsar_sansio.client.attaching.attachment import Attached
+from pulsar_sansio.client.attaching import attachment_states as states
 from pulsar_sansio.client.client import Client as ClientMachine
 from pulsar_sansio.client.consuming.consumer import Consumer
 from pulsar_sansio.client.outputs import (
@@ -199,7 +199,7 @@ class ClientNode:
         machine = self.client.machine(handle)
         if not self.world.audits_ends or not isinstance(machine, Consumer):
             return
-        if not isinstance(machine.attachment.state, Attached):
+        if not isinstance(machine.attachment.state, states.Attached):
             DETACHED.check(f"{self.name}: consumer {handle}", machine)
 
     def _notice(self, output: Output) -> None:

@@ -17,11 +17,14 @@ from typing import Any, TypeAlias
 
 from pulsar_sansio.broker import broker as broker_root
 from pulsar_sansio.broker.serving.connection import Connection as BrokerConnection
-from pulsar_sansio.client.attaching import attachment as attaching
+from pulsar_sansio.client.attaching import attachment_states
 from pulsar_sansio.client.attaching.attachment import Attachment
+from pulsar_sansio.client.attaching.attachment_states import AttachmentInput
 from pulsar_sansio.client.attaching.connection_users import ConnectedConsumer, ConnectedProducer
 from pulsar_sansio.client.connecting import connection as connecting
+from pulsar_sansio.client.connecting import connection_states
 from pulsar_sansio.client.connecting.connection import Connection
+from pulsar_sansio.client.connecting.connection_states import ConnectionInput
 from pulsar_sansio.client.connecting.requests import REPLIES
 from pulsar_sansio.client.consuming.consumer import Consumer
 from pulsar_sansio.core.transitions import Transitions
@@ -102,7 +105,7 @@ OF_CONSUMER = frozenset(
 ANSWERS = ("_on_reply", "_on_error")
 """The methods of the client's connection that take the answers to requests."""
 
-_OWNERS = {attaching.Attached: OPEN, attaching.Closing: CLOSING}
+_OWNERS = {attachment_states.Attached: OPEN, attachment_states.Closing: CLOSING}
 """The rows of an owner's states. In any other state an owner that a connection knows is opening."""
 
 TO_CLIENTS, TO_BROKERS = "commands to clients", "commands to brokers"
@@ -117,7 +120,7 @@ def _command(kind: int) -> str:
 
 def _client_rows(state: type, kind: int) -> tuple[str, ...]:
     """The rows in which a command may be counted that is legal in this state of the connection."""
-    if state is connecting.Handshaking:
+    if state is connection_states.Handshaking:
         return (HANDSHAKING,)
     if kind == T.MESSAGE:
         return (NOBODY, OPEN, CLOSING)  # while it is opening, the broker has no permits yet
@@ -311,18 +314,17 @@ class Recorder:
         def close(original: Any) -> Any:
             def counted(attachment: Attachment, *how: bool) -> None:
                 state = attachment.state
-                if isinstance(state, (attaching.Closed, attaching.Failed)):
-                    illegal[attaching.TRANSITIONS.name, type(state), attaching.AttachmentInput.CLOSE] += 1
+                if isinstance(state, (attachment_states.Closed, attachment_states.Failed)):
+                    illegal[attachment_states.TRANSITIONS.name, type(state), AttachmentInput.CLOSE] += 1
                 original(attachment, *how)
 
             return counted
 
         def end(original: Any) -> Any:
             def counted(connection: Connection, cause: Any, **options: Any) -> None:
-                if isinstance(connection.state, connecting.Closed):
-                    illegal[
-                        connecting.TRANSITIONS.name, connecting.Closed, connecting.ConnectionInput.CLOSE
-                    ] += 1
+                if isinstance(connection.state, connection_states.Closed):
+                    closed = connection_states.Closed
+                    illegal[connection_states.TRANSITIONS.name, closed, ConnectionInput.CLOSE] += 1
                 original(connection, cause, **options)
 
             return counted

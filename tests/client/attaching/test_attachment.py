@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.client.attaching import attachment as module
-from pulsar_sansio.client.attaching.attachment import TRANSITIONS, Attachment, AttachmentInput
+from pulsar_sansio.client.attaching import attachment_states as states
+from pulsar_sansio.client.attaching.attachment import Attachment
+from pulsar_sansio.client.attaching.attachment_states import TRANSITIONS, AttachmentInput
 from pulsar_sansio.client.connecting.refusal_policy import REFUSALS, Decision
 from pulsar_sansio.client.consuming.consumer import Consumer
 from pulsar_sansio.client.outputs import (
@@ -438,30 +439,30 @@ def reach_closing(script: Script) -> int:
 
 
 REACH: dict[type, Callable[[Script], int]] = {
-    module.CheckingPartitions: reach_checking,
-    module.LookingUp: reach_looking_up,
-    module.Connecting: reach_connecting,
-    module.Opening: reach_opening,
-    module.Queued: reach_queued,
-    module.Leaving: reach_leaving,
-    module.Attached: reach_attached,
-    module.BackingOff: reach_backing_off,
-    module.Closing: reach_closing,
+    states.CheckingPartitions: reach_checking,
+    states.LookingUp: reach_looking_up,
+    states.Connecting: reach_connecting,
+    states.Opening: reach_opening,
+    states.Queued: reach_queued,
+    states.Leaving: reach_leaving,
+    states.Attached: reach_attached,
+    states.BackingOff: reach_backing_off,
+    states.Closing: reach_closing,
 }
 
 SAMPLES: dict[type, Callable[[], Any]] = {
-    module.Idle: module.Idle,
-    module.CheckingPartitions: module.CheckingPartitions,
-    module.LookingUp: module.LookingUp,
-    module.Connecting: module.Connecting,
-    module.Opening: lambda: module.Opening(None, 0),  # type: ignore[arg-type]
-    module.Queued: lambda: module.Queued(None, 0),  # type: ignore[arg-type]
-    module.Leaving: lambda: module.Leaving(None, 0),  # type: ignore[arg-type]
-    module.Attached: lambda: module.Attached(None),  # type: ignore[arg-type]
-    module.BackingOff: lambda: module.BackingOff(ConnectionLost("x")),
-    module.Closing: lambda: module.Closing(None, 0),  # type: ignore[arg-type]
-    module.Closed: module.Closed,
-    module.Failed: lambda: module.Failed(ConnectionLost("x")),
+    states.Idle: states.Idle,
+    states.CheckingPartitions: states.CheckingPartitions,
+    states.LookingUp: states.LookingUp,
+    states.Connecting: states.Connecting,
+    states.Opening: lambda: states.Opening(None, 0),  # type: ignore[arg-type]
+    states.Queued: lambda: states.Queued(None, 0),  # type: ignore[arg-type]
+    states.Leaving: lambda: states.Leaving(None, 0),  # type: ignore[arg-type]
+    states.Attached: lambda: states.Attached(None),  # type: ignore[arg-type]
+    states.BackingOff: lambda: states.BackingOff(ConnectionLost("x")),
+    states.Closing: lambda: states.Closing(None, 0),  # type: ignore[arg-type]
+    states.Closed: states.Closed,
+    states.Failed: lambda: states.Failed(ConnectionLost("x")),
 }
 
 
@@ -493,7 +494,7 @@ def test_the_table_names_all_states_and_inputs_and_terminal_ones_lead_nowhere() 
     """Rule HAND-01."""
     assert TRANSITIONS.states == set(SAMPLES)
     assert {event for _, event in TRANSITIONS.table} == set(AttachmentInput)
-    assert not [pair for pair in TRANSITIONS.table if pair[0] in (module.Closed, module.Failed)]
+    assert not [pair for pair in TRANSITIONS.table if pair[0] in (states.Closed, states.Failed)]
 
 
 @pytest.mark.parametrize("state", REACH, ids=lambda state: state.__name__)
@@ -504,11 +505,11 @@ def test_close_is_legal_in_every_state(state: type) -> None:
     handle = REACH[state](script)
     was_ready = attachment_of(script, handle).was_attached
     request = script.client.close(script.now, handle)
-    if state in (module.Opening, module.Queued, module.Leaving, module.Attached):
+    if state in (states.Opening, states.Queued, states.Leaving, states.Attached):
         close = script.sent(1, Command.CLOSE_PRODUCER)
         assert script.said() == []
         script.feed(1, frame_success(close.request_id))
-    elif state is module.Closing:
+    elif state is states.Closing:
         close_id = script.connection(1).pending.copy().popitem()[0]
         script.feed(1, frame_success(close_id))
     outputs = script.said()

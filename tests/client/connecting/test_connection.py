@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_sansio.client.connecting import connection as module
-from pulsar_sansio.client.connecting.connection import COMMANDS, TRANSITIONS
+from pulsar_sansio.client.connecting import connection_states
+from pulsar_sansio.client.connecting.connection import COMMANDS
+from pulsar_sansio.client.connecting.connection_states import TRANSITIONS, Handshaking, Ready
 from pulsar_sansio.client.outputs import Connect, Detached, Disconnect, ProducerFailed
 from pulsar_sansio.core.transitions import IllegalMove
 from pulsar_sansio.model.config import ProducerSpec
@@ -314,7 +315,7 @@ def test_an_unknown_command_is_ignored() -> None:
     ("state", "kind"),
     [
         (state, kind)
-        for state, kind in product((module.Handshaking, module.Ready), Command.Type.values())
+        for state, kind in product((Handshaking, Ready), Command.Type.values())
         if (state, kind) not in COMMANDS
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else Command.Type.Name(value),
@@ -323,7 +324,7 @@ def test_every_command_that_is_not_in_the_table_poisons_the_link(state: type, ki
     """Exhaustive: a command that the table does not allow ends the link with a declared cause, and nothing
     else."""
     script, link = opened()
-    if state is module.Ready:
+    if state is Ready:
         script.feed(link, frame_connected())
     script.commands(link)
     frame = any_frame(kind)
@@ -542,14 +543,14 @@ def test_transmit_is_said_once_until_it_is_pulled() -> None:
 def test_the_table_is_exhaustive() -> None:
     """Every pair of state and input that is not in the table changes nothing and raises."""
     states: list[Any] = [
-        module.Opening(),
-        module.Authenticating(),
-        module.Handshaking(),
-        module.Ready(),
-        module.Closed(LocalProtocolError()),
+        connection_states.Opening(),
+        connection_states.Authenticating(),
+        Handshaking(),
+        Ready(),
+        connection_states.Closed(LocalProtocolError()),
     ]
     assert TRANSITIONS.states == {type(state) for state in states}
-    for state, event, following in product(states, module.ConnectionInput, states):
+    for state, event, following in product(states, connection_states.ConnectionInput, states):
         if TRANSITIONS.table.get((type(state), event)) is type(following):
             TRANSITIONS.check(state, event, following)
         else:
@@ -565,7 +566,7 @@ def test_closing_twice_is_closing_once() -> None:
     assert len(script.said()) == 2
     connection.close(LocalProtocolError("second"))
     assert script.said() == []
-    assert isinstance(connection.state, module.Closed)
+    assert isinstance(connection.state, connection_states.Closed)
     assert str(connection.state.cause) == "first"
     connection.write(b"late")
     assert script.said() == []

@@ -3,7 +3,8 @@
 import pytest
 
 from pulsar_sansio.client.lookup.http_answer import HttpAnswer
-from pulsar_sansio.client.lookup.http_exchange import Ended, HttpExchange
+from pulsar_sansio.client.lookup.http_exchange import HttpExchange
+from pulsar_sansio.client.lookup.http_exchange_states import Ended
 from pulsar_sansio.client.lookup.http_lookup import MAX_ANSWER
 from pulsar_sansio.client.outputs import Disconnect, ProducerFailed, RequestDone, RequestFailed
 from pulsar_sansio.model.config import ProducerSpec

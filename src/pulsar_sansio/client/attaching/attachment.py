@@ -3,194 +3,28 @@
 An attachment owns the partition check, the lookup, the connection, PRODUCER or SUBSCRIBE, the backoff, and
 CLOSE. The owner (`AttachmentOwner`) decides what is sent or delivered while attached.
 
-                    ┌────────────────────────── backing off ◄─────────────────────┐ any failure, any loss
-                    ▼                                                             │
-    idle ─► checking partitions ─► looking up ─► connecting ─► opening ─► attached ┤
-                                                     ▲                            │
-                                                     └──── assigned by the broker ┘
-
-Every state leads to `Closed` when the application closes the owner. A partition of a producer or consumer
-that could not be opened passes through `Leaving` first. A permanent error leads to `Failed`. The first
-attempt to become attached and positioned has a deadline (rule PROD-07); later attempts have none.
+`attachment_states` has the states and the moves between them. The first attempt to become attached and
+positioned has a deadline (rule PROD-07); later attempts have none.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from ...core.backoff import Backoff
-from ...core.transitions import Transitions
 from ...model.errors import NotSupported, PulsarError, RemoteProtocolError, TimedOut
 from ...model.service_url import Address
 from ...model.topic_name import TopicName
 from ..connecting.connection import Connection
-from ..connecting.pool import Waiter
 from ..connecting.refusal_policy import Decision, decide, not_ready
 from ..connecting.services import Services
 from ..outputs import Retrying
+from . import attachment_states as states
 from .attachment_owner import AttachmentOwner
+from .attachment_states import TRANSITIONS, AttachmentInput, AttachmentState
 from .redirection import Redirection
 
 if TYPE_CHECKING:
-    from ..lookup.questions import Query
-
-
-@dataclass(slots=True)
-class Idle:
-    """Not started."""
-
-
-@dataclass(slots=True)
-class CheckingPartitions:
-    query: "Query | None" = None
-
-
-@dataclass(slots=True)
-class LookingUp:
-    query: "Query | None" = None
-
-
-@dataclass(slots=True)
-class Connecting:
-    waiter: Waiter | None = None
-
-
-@dataclass(slots=True)
-class Opening:
-    """PRODUCER or SUBSCRIBE is on its way."""
-
-    connection: Connection
-    request_id: int
-
-
-@dataclass(slots=True)
-class Queued(Opening):
-    """The broker queued the producer for exclusive access, and will answer the open request once more."""
-
-
-@dataclass(slots=True)
-class Leaving(Opening):
-    """Opening was cancelled; close once the broker answers or the operation timeout expires."""
-
-
-@dataclass(slots=True)
-class Attached:
-    connection: Connection
-
-
-@dataclass(slots=True)
-class BackingOff:
-    cause: PulsarError
-
-
-@dataclass(slots=True)
-class Closing:
-    """CLOSE_PRODUCER or CLOSE_CONSUMER is on its way."""
-
-    connection: Connection
-    request_id: int
-
-
-@dataclass(slots=True)
-class Closed:
-    """The application closed the owner, or partition owners replaced this attachment."""
-
-
-@dataclass(slots=True)
-class Failed:
-    error: PulsarError
-
-
-AttachmentState = (
-    Idle
-    | CheckingPartitions
-    | LookingUp
-    | Connecting
-    | Opening
-    | Queued
-    | Leaving
-    | Attached
-    | BackingOff
-    | Closing
-    | Closed
-    | Failed
-)
-
-
-class AttachmentInput(Enum):
-    """The events that move an attachment from state to state."""
-
-    START = auto()
-    NOT_PARTITIONED = auto()
-    PARTITIONED = auto()
-    """The topic is partitioned; one attachment for each partition replaces this one."""
-    FOUND = auto()
-    CONNECTED = auto()
-    OPENED = auto()
-    QUEUED = auto()
-    RETRY = auto()
-    """The attempt failed or the attachment was lost; another attempt follows after the backoff."""
-    ASSIGNED = auto()
-    """The broker closed the owner and named the broker to connect to."""
-    CHECK_AGAIN = auto()
-    LOOK_UP_AGAIN = auto()
-    GIVE_UP = auto()
-    LEAVE = auto()
-    """Close once the broker has answered the open request."""
-    CLOSE = auto()
-    """Close without a command to the broker."""
-    SEND_CLOSE = auto()
-    """Close by a command to the broker, and wait for its answer."""
-    ANSWERED = auto()
-    """The broker answered CLOSE, the request timed out, or the connection was lost."""
-
-
-TRANSITIONS = Transitions(
-    "attachment",
-    {
-        (Idle, AttachmentInput.START): CheckingPartitions,
-        (Idle, AttachmentInput.NOT_PARTITIONED): LookingUp,
-        (Idle, AttachmentInput.CLOSE): Closed,
-        (CheckingPartitions, AttachmentInput.NOT_PARTITIONED): LookingUp,
-        (CheckingPartitions, AttachmentInput.PARTITIONED): Closed,
-        (CheckingPartitions, AttachmentInput.RETRY): BackingOff,
-        (CheckingPartitions, AttachmentInput.GIVE_UP): Failed,
-        (CheckingPartitions, AttachmentInput.CLOSE): Closed,
-        (LookingUp, AttachmentInput.FOUND): Connecting,
-        (LookingUp, AttachmentInput.RETRY): BackingOff,
-        (LookingUp, AttachmentInput.GIVE_UP): Failed,
-        (LookingUp, AttachmentInput.CLOSE): Closed,
-        (Connecting, AttachmentInput.CONNECTED): Opening,
-        (Connecting, AttachmentInput.RETRY): BackingOff,
-        (Connecting, AttachmentInput.GIVE_UP): Failed,
-        (Connecting, AttachmentInput.CLOSE): Closed,
-        (Opening, AttachmentInput.OPENED): Attached,
-        (Opening, AttachmentInput.QUEUED): Queued,
-        (Opening, AttachmentInput.RETRY): BackingOff,
-        (Opening, AttachmentInput.ASSIGNED): Connecting,
-        (Opening, AttachmentInput.GIVE_UP): Failed,
-        (Opening, AttachmentInput.LEAVE): Leaving,
-        (Opening, AttachmentInput.SEND_CLOSE): Closing,
-        (Queued, AttachmentInput.OPENED): Attached,
-        (Queued, AttachmentInput.RETRY): BackingOff,
-        (Queued, AttachmentInput.ASSIGNED): Connecting,
-        (Queued, AttachmentInput.GIVE_UP): Failed,
-        (Queued, AttachmentInput.SEND_CLOSE): Closing,
-        (Leaving, AttachmentInput.SEND_CLOSE): Closing,
-        (Leaving, AttachmentInput.CLOSE): Closed,
-        (Attached, AttachmentInput.RETRY): BackingOff,
-        (Attached, AttachmentInput.ASSIGNED): Connecting,
-        (Attached, AttachmentInput.GIVE_UP): Failed,
-        (Attached, AttachmentInput.SEND_CLOSE): Closing,
-        (Attached, AttachmentInput.CLOSE): Closed,
-        (BackingOff, AttachmentInput.CHECK_AGAIN): CheckingPartitions,
-        (BackingOff, AttachmentInput.LOOK_UP_AGAIN): LookingUp,
-        (BackingOff, AttachmentInput.GIVE_UP): Failed,
-        (BackingOff, AttachmentInput.CLOSE): Closed,
-        (Closing, AttachmentInput.ANSWERED): Closed,
-    },
-)
+    pass
 
 
 class Attachment:
@@ -210,7 +44,7 @@ class Attachment:
         ended: Callable[[int, PulsarError | None], None] | None = None,
     ) -> None:
         context = services.context
-        self.state: AttachmentState = Idle()
+        self.state: AttachmentState = states.Idle()
         self.was_attached = False
         self.on_partitioned: Callable[[int], None] | None = None
         """Called with the number of partitions when the topic is partitioned, as the attachment's last act.
@@ -273,21 +107,21 @@ class Attachment:
         of a producer that is still opening, and removes that producer silently once opened.
         """
         match self.state:
-            case Attached(connection):
+            case states.Attached(connection):
                 self._send_close(connection)
-            case Opening(connection, request_id) if once_answered and self._give_up_at.when is not None:
-                self._move(AttachmentInput.LEAVE, Leaving(connection, request_id))
-            case Opening(connection, request_id):
+            case states.Opening(connection, request) if once_answered and self._give_up_at.when is not None:
+                self._move(AttachmentInput.LEAVE, states.Leaving(connection, request))
+            case states.Opening(connection, request_id):
                 self._services.requests.cancel(connection, request_id)
                 self._send_close(connection)
-            case Closing() | Closed() | Failed():
+            case states.Closing() | states.Closed() | states.Failed():
                 pass
             case _:
                 self.end()
 
     def end(self) -> None:
         """Close without a command: the broker knows already (UNSUBSCRIBE), or no broker is involved."""
-        self._depart(AttachmentInput.CLOSE, Closed())
+        self._depart(AttachmentInput.CLOSE, states.Closed())
         self._over()
         self._owner.on_closed()
         self._ended(self._owner.handle, None)
@@ -303,7 +137,7 @@ class Attachment:
     def give_up(self, error: PulsarError) -> None:
         """Fail permanently because of a request's outcome, and send CLOSE in case the broker has the owner
         open."""
-        if isinstance(self.state, Attached):
+        if isinstance(self.state, states.Attached):
             self._close_without_waiting(self.state.connection)
         self.fail(error)
 
@@ -314,7 +148,7 @@ class Attachment:
         """
         state = self.state
         was_ready = self._give_up_at.when is None
-        if was_ready and isinstance(state, Attached) and decide(error, True) is Decision.RETRY:
+        if was_ready and isinstance(state, states.Attached) and decide(error, True) is Decision.RETRY:
             self._close_without_waiting(state.connection)
             self._detached(error)
             self._back_off(error)
@@ -324,7 +158,7 @@ class Attachment:
     # --- connecting ---
 
     def _check_partitions(self, event: AttachmentInput) -> None:
-        state = CheckingPartitions()
+        state = states.CheckingPartitions()
         self._move(event, state)
         state.query = self._services.lookup.partitions(
             self._topic, self._partitions_known, self._attempt_failed
@@ -332,7 +166,7 @@ class Attachment:
 
     def _partitions_known(self, partitions: int) -> None:
         if partitions > 0 and self.on_partitioned is not None:
-            self._depart(AttachmentInput.PARTITIONED, Closed())
+            self._depart(AttachmentInput.PARTITIONED, states.Closed())
             self.on_partitioned(partitions)
             self._over()
             return
@@ -345,7 +179,7 @@ class Attachment:
         self._look_up(AttachmentInput.NOT_PARTITIONED)
 
     def _look_up(self, event: AttachmentInput) -> None:
-        state = LookingUp()
+        state = states.LookingUp()
         self._move(event, state)
         state.query = self._services.lookup.find(
             self._topic, self._found, self._attempt_failed, self.redirection.cluster
@@ -355,13 +189,13 @@ class Attachment:
         self._connect(AttachmentInput.FOUND, logical, physical)
 
     def _connect(self, event: AttachmentInput, logical: Address, physical: Address) -> None:
-        state = Connecting()
+        state = states.Connecting()
         self._depart(event, state)
         state.waiter = self._services.pool.get(logical, physical, self._connected, self._attempt_failed)
 
     def _connected(self, connection: Connection) -> None:
         owner = self._owner
-        state = Opening(connection, -1)
+        state = states.Opening(connection, -1)
         self._move(AttachmentInput.CONNECTED, state)
         # Register before the command leaves, so that a loss in between reaches the owner (HAND-11).
         connection.register(owner)
@@ -375,15 +209,15 @@ class Attachment:
 
     def _opened(self, reply: Any) -> None:
         state = self.state
-        assert isinstance(state, Opening)
+        assert isinstance(state, states.Opening)
         connection = state.connection
-        if isinstance(state, Leaving):
+        if isinstance(state, states.Leaving):
             self._send_close(connection)
             return
         if self._owner.has_to_wait(reply):
             self._queue(state)
             return
-        attached = Attached(connection)
+        attached = states.Attached(connection)
         self._move(AttachmentInput.OPENED, attached)
         self._owner.on_opened(connection, reply)
         if self.state is attached:  # else the answer was invalid, and the owner closed the connection
@@ -397,10 +231,10 @@ class Attachment:
         self.last_error = None
         self._give_up_at.clear()
 
-    def _queue(self, state: Opening) -> None:
+    def _queue(self, state: states.Opening) -> None:
         """Wait without a limit until the broker grants exclusive access."""
-        if not isinstance(state, Queued):
-            self._move(AttachmentInput.QUEUED, Queued(state.connection, state.request_id))
+        if not isinstance(state, states.Queued):
+            self._move(AttachmentInput.QUEUED, states.Queued(state.connection, state.request_id))
             self._give_up_at.clear()
         self._services.requests.wait_on(
             state.connection, state.request_id, self._opened, self._refused, reply=self._owner.open_reply
@@ -411,10 +245,10 @@ class Attachment:
     def _refused(self, error: PulsarError) -> None:
         """PRODUCER or SUBSCRIBE was refused, timed out, or its connection died."""
         state = self.state
-        assert isinstance(state, Opening)
+        assert isinstance(state, states.Opening)
         if isinstance(error, TimedOut):
             self._close_without_waiting(state.connection)
-        if isinstance(state, Leaving):
+        if isinstance(state, states.Leaving):
             self.end()
             return
         decision = self._owner.on_open_refused(error)
@@ -433,8 +267,8 @@ class Attachment:
             self._back_off(error)
 
     def _back_off(self, cause: PulsarError) -> None:
-        lost = isinstance(self.state, Attached)
-        self._depart(AttachmentInput.RETRY, BackingOff(cause))
+        lost = isinstance(self.state, states.Attached)
+        self._depart(AttachmentInput.RETRY, states.BackingOff(cause))
         self.redirection.waited()
         now = self._context.now
         wait = self._backoff.next(now)
@@ -453,17 +287,17 @@ class Attachment:
 
     def _creation_timed_out(self) -> None:
         """The first opening did not succeed within the operation timeout (rules PROD-07, PROD-25)."""
-        if isinstance(self.state, Opening):
+        if isinstance(self.state, states.Opening):
             self._services.requests.cancel(self.state.connection, self.state.request_id)
             self._close_without_waiting(self.state.connection)
-        if isinstance(self.state, Leaving):
+        if isinstance(self.state, states.Leaving):
             self.end()
             return
         seconds = self._services.config.operation_timeout
         self.give_up(not_ready(f"{self._owner.kind} on {self._topic}", seconds, self.last_error))
 
     def _give_up(self, error: PulsarError) -> None:
-        self._depart(AttachmentInput.GIVE_UP, Failed(error))
+        self._depart(AttachmentInput.GIVE_UP, states.Failed(error))
         self._over()
         self._owner.on_failed(error)
         self._ended(self._owner.handle, error)
@@ -473,7 +307,7 @@ class Attachment:
 
         Opening and closing learn of the loss by their requests, which fail.
         """
-        if isinstance(self.state, Attached) and self.state.connection is connection:
+        if isinstance(self.state, states.Attached) and self.state.connection is connection:
             self._detached(cause)
             self._back_off(cause)
 
@@ -486,16 +320,16 @@ class Attachment:
 
         Reconnect at once to the broker named in the command, else after a backoff and a new lookup.
         """
-        lost = isinstance(self.state, Attached)
+        lost = isinstance(self.state, states.Attached)
         match self.state:
-            case Attached():
+            case states.Attached():
                 self._detached(cause)
-            case Leaving():
+            case states.Leaving():
                 self.end()
                 return
-            case Opening(_, request_id):
+            case states.Opening(_, request_id):
                 self._services.requests.cancel(connection, request_id)
-            case Closing(_, request_id):
+            case states.Closing(_, request_id):
                 self._services.requests.cancel(connection, request_id)
                 self._closed(None)
                 return
@@ -519,7 +353,7 @@ class Attachment:
     # --- closing ---
 
     def _send_close(self, connection: Connection) -> None:
-        state = Closing(connection, -1)
+        state = states.Closing(connection, -1)
         self._move(AttachmentInput.SEND_CLOSE, state)
         self._over()
         state.request_id = self._services.requests.send(
@@ -528,7 +362,7 @@ class Attachment:
 
     def _closed(self, _answer: object) -> None:
         """Closed, by any answer, a timeout, or the loss of the connection (PROD-53, CONS-51)."""
-        self._depart(AttachmentInput.ANSWERED, Closed())
+        self._depart(AttachmentInput.ANSWERED, states.Closed())
         self._owner.on_closed()
         self._ended(self._owner.handle, None)
 
@@ -547,14 +381,14 @@ class Attachment:
         """Enter the next state, after cancelling the requests and registrations of the current state."""
         TRANSITIONS.check(self.state, event, following)
         match self.state:
-            case CheckingPartitions(query) | LookingUp(query) if query is not None:
+            case states.CheckingPartitions(query) | states.LookingUp(query) if query is not None:
                 query.cancel()
-            case Connecting(waiter) if waiter is not None:
+            case states.Connecting(waiter) if waiter is not None:
                 waiter.cancel()
-            case Opening(connection, request_id) | Closing(connection, request_id):
+            case states.Opening(connection, request_id) | states.Closing(connection, request_id):
                 self._services.requests.cancel(connection, request_id)
                 connection.unregister(self._owner)
-            case Attached(connection):
+            case states.Attached(connection):
                 connection.unregister(self._owner)
             case _:
                 pass

@@ -7,13 +7,10 @@ commands mean.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from enum import Enum, auto
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...core.buffers import ReceiveBuffer
-from ...core.transitions import Transitions
 from ...model.errors import (
     AuthenticationError,
     ConnectionLost,
@@ -37,6 +34,8 @@ from ...wire import (
 )
 from ..outputs import Disconnect, Transmit
 from ..security.credential_exchange import CredentialExchange
+from . import connection_states as states
+from .connection_states import TRANSITIONS, ConnectionInput, ConnectionState
 from .lookup_queue import LookupQueue
 from .services import Services
 
@@ -67,90 +66,37 @@ MAX_IDLE = 60_000_000_000
 
 Command = proto.BaseCommand
 
-
-# --- states ---------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class Opening:
-    """The driver was asked for a link and has not answered."""
-
-
-@dataclass(slots=True)
-class Authenticating:
-    """The link is open, and CONNECT waits for the credentials."""
-
-
-@dataclass(slots=True)
-class Handshaking:
-    """CONNECT is sent."""
-
-
-@dataclass(slots=True)
-class Ready:
-    """CONNECTED has come; the pool may share the connection (rule CONN-05)."""
-
-
-@dataclass(slots=True)
-class Closed:
-    cause: PulsarError
-
-
-ConnectionState = Opening | Authenticating | Handshaking | Ready | Closed
-
-
-class ConnectionInput(Enum):
-    OPENED = auto()
-    CREDENTIALS_WANTED = auto()
-    CONNECTED = auto()
-    CLOSE = auto()
-
-
-TRANSITIONS = Transitions(
-    "connection",
-    {
-        (Opening, ConnectionInput.OPENED): Handshaking,
-        (Opening, ConnectionInput.CREDENTIALS_WANTED): Authenticating,
-        (Authenticating, ConnectionInput.OPENED): Handshaking,
-        (Authenticating, ConnectionInput.CLOSE): Closed,
-        (Opening, ConnectionInput.CLOSE): Closed,
-        (Handshaking, ConnectionInput.CONNECTED): Ready,
-        (Handshaking, ConnectionInput.CLOSE): Closed,
-        (Ready, ConnectionInput.CLOSE): Closed,
-    },
-)
-
 COMMANDS: dict[tuple[type, int], str] = {
     # The handler of each command that is legal in a state. Every other command ends the link.
-    (Handshaking, Command.CONNECTED): "_on_connected",
-    (Handshaking, Command.ERROR): "_on_handshake_refused",
-    (Handshaking, Command.AUTH_CHALLENGE): "_on_auth_challenge",
-    (Handshaking, Command.PING): "_on_ping",
-    (Handshaking, Command.PONG): "_on_pong",
-    (Ready, Command.PING): "_on_ping",
-    (Ready, Command.PONG): "_on_pong",
-    (Ready, Command.SEND_RECEIPT): "_on_send_receipt",
-    (Ready, Command.SEND_ERROR): "_on_send_error",
-    (Ready, Command.MESSAGE): "_on_message",
-    (Ready, Command.CLOSE_PRODUCER): "_on_close_producer",
-    (Ready, Command.CLOSE_CONSUMER): "_on_close_consumer",
-    (Ready, Command.ACTIVE_CONSUMER_CHANGE): "_on_active_consumer_change",
-    (Ready, Command.REACHED_END_OF_TOPIC): "_on_reached_end_of_topic",
-    (Ready, Command.TOPIC_MIGRATED): "_on_topic_migrated",
-    (Ready, Command.AUTH_CHALLENGE): "_on_auth_challenge",
-    (Ready, Command.ERROR): "_on_error",
-    (Ready, Command.SUCCESS): "_on_reply",
-    (Ready, Command.PRODUCER_SUCCESS): "_on_reply",
-    (Ready, Command.LOOKUP_RESPONSE): "_on_reply",
-    (Ready, Command.PARTITIONED_METADATA_RESPONSE): "_on_reply",
-    (Ready, Command.ACK_RESPONSE): "_on_reply",
-    (Ready, Command.GET_LAST_MESSAGE_ID_RESPONSE): "_on_reply",
-    (Ready, Command.CONSUMER_STATS_RESPONSE): "_on_reply",
-    (Ready, Command.GET_TOPICS_OF_NAMESPACE_RESPONSE): "_on_reply",
-    (Ready, Command.WATCH_TOPIC_LIST_SUCCESS): "_on_reply",
-    (Ready, Command.WATCH_TOPIC_UPDATE): "_on_watch_topic_update",
-    (Ready, Command.GET_SCHEMA_RESPONSE): "_on_reply",
-    (Ready, Command.GET_OR_CREATE_SCHEMA_RESPONSE): "_on_reply",
+    (states.Handshaking, Command.CONNECTED): "_on_connected",
+    (states.Handshaking, Command.ERROR): "_on_handshake_refused",
+    (states.Handshaking, Command.AUTH_CHALLENGE): "_on_auth_challenge",
+    (states.Handshaking, Command.PING): "_on_ping",
+    (states.Handshaking, Command.PONG): "_on_pong",
+    (states.Ready, Command.PING): "_on_ping",
+    (states.Ready, Command.PONG): "_on_pong",
+    (states.Ready, Command.SEND_RECEIPT): "_on_send_receipt",
+    (states.Ready, Command.SEND_ERROR): "_on_send_error",
+    (states.Ready, Command.MESSAGE): "_on_message",
+    (states.Ready, Command.CLOSE_PRODUCER): "_on_close_producer",
+    (states.Ready, Command.CLOSE_CONSUMER): "_on_close_consumer",
+    (states.Ready, Command.ACTIVE_CONSUMER_CHANGE): "_on_active_consumer_change",
+    (states.Ready, Command.REACHED_END_OF_TOPIC): "_on_reached_end_of_topic",
+    (states.Ready, Command.TOPIC_MIGRATED): "_on_topic_migrated",
+    (states.Ready, Command.AUTH_CHALLENGE): "_on_auth_challenge",
+    (states.Ready, Command.ERROR): "_on_error",
+    (states.Ready, Command.SUCCESS): "_on_reply",
+    (states.Ready, Command.PRODUCER_SUCCESS): "_on_reply",
+    (states.Ready, Command.LOOKUP_RESPONSE): "_on_reply",
+    (states.Ready, Command.PARTITIONED_METADATA_RESPONSE): "_on_reply",
+    (states.Ready, Command.ACK_RESPONSE): "_on_reply",
+    (states.Ready, Command.GET_LAST_MESSAGE_ID_RESPONSE): "_on_reply",
+    (states.Ready, Command.CONSUMER_STATS_RESPONSE): "_on_reply",
+    (states.Ready, Command.GET_TOPICS_OF_NAMESPACE_RESPONSE): "_on_reply",
+    (states.Ready, Command.WATCH_TOPIC_LIST_SUCCESS): "_on_reply",
+    (states.Ready, Command.WATCH_TOPIC_UPDATE): "_on_watch_topic_update",
+    (states.Ready, Command.GET_SCHEMA_RESPONSE): "_on_reply",
+    (states.Ready, Command.GET_OR_CREATE_SCHEMA_RESPONSE): "_on_reply",
 }
 
 
@@ -183,7 +129,7 @@ class Connection:
         self.physical = physical
         """The address to connect to; only a proxy makes it differ from the logical one (rule POOL-04)."""
         self.credentials = CredentialExchange(context, link, logical, services.config.authentication_method)
-        self.state: ConnectionState = Opening()
+        self.state: ConnectionState = states.Opening()
         self.ready = False
         self.was_ready = False
         self.protocol_version = 0
@@ -217,7 +163,7 @@ class Connection:
         self._idle_since: int | None = None
         self._rejections = 0
         self._first_rejection = 0
-        self._handlers = self._handlers_of(Handshaking)
+        self._handlers = self._handlers_of(states.Handshaking)
         self._timer = context.deadlines.slot(self._handshake_timed_out)
         self._timer.set(context.now + services.durations.connect_timeout)
 
@@ -262,9 +208,9 @@ class Connection:
 
         `already_gone`: the driver reported the end, so no `Disconnect` is emitted.
         """
-        if isinstance(self.state, Closed):
+        if isinstance(self.state, states.Closed):
             return
-        TRANSITIONS.check(self.state, ConnectionInput.CLOSE, closed := Closed(cause))
+        TRANSITIONS.check(self.state, ConnectionInput.CLOSE, closed := states.Closed(cause))
         self.state = closed
         self.ready = False
         self._ended = True
@@ -293,7 +239,7 @@ class Connection:
     def unanswered(self) -> bool:
         """True while no frame has answered a CONNECT over a connection without TLS."""
         plain = not self._services.addresses.service_url.tls
-        return plain and isinstance(self.state, Handshaking) and not self._has_received
+        return plain and isinstance(self.state, states.Handshaking) and not self._has_received
 
     # --- facts from the driver ---
 
@@ -307,17 +253,19 @@ class Connection:
 
         With an authentication method CONNECT waits for the credentials.
         """
-        if not isinstance(self.state, Opening):
+        if not isinstance(self.state, states.Opening):
             raise LocalProtocolError(f"link {self.link} was reported connected twice")
         if self.credentials.method is None:
             self._connect(Secret(b""))
         else:
-            TRANSITIONS.check(self.state, ConnectionInput.CREDENTIALS_WANTED, following := Authenticating())
+            TRANSITIONS.check(
+                self.state, ConnectionInput.CREDENTIALS_WANTED, following := states.Authenticating()
+            )
             self.state = following
             self.credentials.begin(self._connect)
 
     def _connect(self, credentials: Secret) -> None:
-        TRANSITIONS.check(self.state, ConnectionInput.OPENED, following := Handshaking())
+        TRANSITIONS.check(self.state, ConnectionInput.OPENED, following := states.Handshaking())
         self.state = following
         connect = proto.CommandConnect(
             client_version=CLIENT_VERSION,
@@ -351,10 +299,10 @@ class Connection:
         Raises `LocalProtocolError` when the driver has not reported the link as connected.
         """
         state = self.state
-        if isinstance(state, Authenticating):
+        if isinstance(state, states.Authenticating):
             self.close(RemoteProtocolError("the broker sent bytes before CONNECT"))
             return
-        if isinstance(state, Opening):
+        if isinstance(state, states.Opening):
             raise LocalProtocolError(f"link {self.link} received data before it was reported connected")
         whole = self._received.feed(data)
         if whole is None:
@@ -408,7 +356,7 @@ class Connection:
         return {kind: getattr(self, name) for kind, name in _legal_in(state)}
 
     def _on_connected(self, command: Any) -> None:
-        TRANSITIONS.check(self.state, ConnectionInput.CONNECTED, following := Ready())
+        TRANSITIONS.check(self.state, ConnectionInput.CONNECTED, following := states.Ready())
         self.state = following
         self.ready = self.was_ready = True
         self.credentials.connected()
@@ -423,7 +371,7 @@ class Connection:
         flags = command.feature_flags
         self.supports_topic_watchers = flags.supports_topic_watchers
         self.asks_without_creation = flags.supports_get_partitioned_metadata_without_auto_creation
-        self._handlers = self._handlers_of(Ready)
+        self._handlers = self._handlers_of(states.Ready)
         self._timer.clear()
         self._timer = self._context.deadlines.slot(self._keepalive)
         self._timer.set(self._context.now + self._services.durations.keepalive_interval)
@@ -443,7 +391,7 @@ class Connection:
         if self.credentials.waiting:
             self.close(self.credentials.not_in_time(self.physical, seconds))
             return
-        what = "no connection" if isinstance(self.state, Opening) else "no answer to CONNECT"
+        what = "no connection" if isinstance(self.state, states.Opening) else "no answer to CONNECT"
         self.close(TimedOut(f"{what} to {self.physical} within {seconds:g} s"))
 
     # --- keepalive (CONN-01) ---

@@ -2,20 +2,15 @@
 
 Each exchange has a link of its own and asks the server to close it afterwards. So no request meets a link
 that the server is about to close. Lookups are rare: one for each attempt to attach a producer or consumer.
-h11 writes and parses HTTP. The user of the exchange knows the meaning of the answer.
-
-    opening ─► authenticating ─► asking ─► ended
-       └──────── no credentials ───┘
+h11 writes and parses HTTP. The user of the exchange knows the meaning of the answer. `http_exchange_states`
+has the states.
 """
 
 from base64 import b64encode
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from enum import Enum, auto
 
 import h11
 
-from ...core.transitions import Transitions
 from ...model.errors import (
     ConnectionLost,
     CredentialsFailed,
@@ -31,52 +26,13 @@ from ..connecting.connection import CLIENT_VERSION
 from ..connecting.services import Services
 from ..outputs import Connect, Disconnect, RequestAnswered, RequestSent, Transmit
 from ..security.credential_exchange import CredentialExchange
+from . import http_exchange_states as states
 from .http_answer import HttpAnswer
+from .http_exchange_states import TRANSITIONS, HttpExchangeInput, HttpExchangeState
 
 MAX_HEADERS = 64 * 1024
 """Bytes of the largest head of an answer, and of the largest incomplete line."""
 
-
-@dataclass(slots=True)
-class Opening:
-    """The driver was asked for a link and has not answered."""
-
-
-@dataclass(slots=True)
-class Authenticating:
-    """The link is open, and the request waits for the credentials."""
-
-
-@dataclass(slots=True)
-class Asking:
-    """The request is written."""
-
-
-@dataclass(slots=True)
-class Ended:
-    """The exchange has an outcome, or was abandoned."""
-
-
-HttpExchangeState = Opening | Authenticating | Asking | Ended
-
-
-class HttpExchangeInput(Enum):
-    CREDENTIALS_WANTED = auto()
-    ASK = auto()
-    END = auto()
-
-
-TRANSITIONS = Transitions(
-    "HTTP exchange",
-    {
-        (Opening, HttpExchangeInput.CREDENTIALS_WANTED): Authenticating,
-        (Opening, HttpExchangeInput.ASK): Asking,
-        (Opening, HttpExchangeInput.END): Ended,
-        (Authenticating, HttpExchangeInput.ASK): Asking,
-        (Authenticating, HttpExchangeInput.END): Ended,
-        (Asking, HttpExchangeInput.END): Ended,
-    },
-)
 
 _WITHOUT_HEADER = (None, "tls")
 """Methods that add nothing to a request: none, and the client's certificate."""
@@ -122,7 +78,7 @@ class HttpExchange:
         self.link = context.new_link()
         self.physical = url.address
         self.ready = False
-        self.state: HttpExchangeState = Opening()
+        self.state: HttpExchangeState = states.Opening()
         with_credentials = None if method in _WITHOUT_HEADER else method
         self.credentials = CredentialExchange(context, self.link, url.address, with_credentials)
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEADERS)
@@ -147,19 +103,19 @@ class HttpExchange:
 
     def opened(self) -> None:
         """The link is open: ask, once the credentials are there."""
-        if not isinstance(self.state, Opening):
+        if not isinstance(self.state, states.Opening):
             raise LocalProtocolError(f"link {self.link} was reported connected twice")
         if self.credentials.method is None:
             self._ask(None)
         else:
-            self._move(HttpExchangeInput.CREDENTIALS_WANTED, Authenticating())
+            self._move(HttpExchangeInput.CREDENTIALS_WANTED, states.Authenticating())
             self.credentials.begin(self._ask)
 
     def receive(self, data: bytes) -> None:
         """Bytes came. Raises `LocalProtocolError` when the link was not reported as connected."""
-        if isinstance(self.state, Opening):
+        if isinstance(self.state, states.Opening):
             raise LocalProtocolError(f"link {self.link} received data before it was reported connected")
-        if isinstance(self.state, Authenticating):
+        if isinstance(self.state, states.Authenticating):
             self.close(RemoteProtocolError(f"{self.physical} sent bytes before the request"))
         elif data:
             self._has_received = True
@@ -171,7 +127,7 @@ class HttpExchange:
 
     def receive_eof(self) -> None:
         """The peer will send nothing more, which may be the end of the body."""
-        if isinstance(self.state, Asking) and self._has_received:
+        if isinstance(self.state, states.Asking) and self._has_received:
             self._parse(b"")
         else:
             hint = "" if self._url.tls else " (a port for https:// does that)"
@@ -179,7 +135,7 @@ class HttpExchange:
 
     def close(self, cause: PulsarError, *, already_gone: bool = False) -> None:
         """End the exchange with this error as its outcome; a second call does nothing."""
-        if not isinstance(self.state, Ended):
+        if not isinstance(self.state, states.Ended):
             self._report_no_answer(cause)
             self._end(str(cause), already_gone=already_gone)
             self._on_failed(cause)
@@ -209,7 +165,7 @@ class HttpExchange:
             text = "the credentials or the host have characters that no HTTP header can carry"
             self.close(CredentialsFailed(text))
             return
-        self._move(HttpExchangeInput.ASK, Asking())
+        self._move(HttpExchangeInput.ASK, states.Asking())
         self.ready = True
         self._unwritten = [self._http.send(request) or b"", self._http.send(h11.EndOfMessage()) or b""]
         self._timer.set(self._context.now + self._services.durations.operation_timeout)
@@ -219,7 +175,7 @@ class HttpExchange:
             self._context.emit(RequestSent(self.link, 0, f"GET {path}"))
 
     def _report_no_answer(self, cause: PulsarError) -> None:
-        if isinstance(self.state, Asking):
+        if isinstance(self.state, states.Asking):
             self._report_answer("nothing", cause)
 
     def _report_answer(self, command: str, error: PulsarError | None) -> None:
@@ -229,7 +185,7 @@ class HttpExchange:
     def _parse(self, data: bytes) -> None:
         try:
             self._http.receive_data(data)
-            while isinstance(self.state, Asking):
+            while isinstance(self.state, states.Asking):
                 event = self._http.next_event()
                 if event in (h11.NEED_DATA, h11.PAUSED):
                     return
@@ -268,17 +224,17 @@ class HttpExchange:
 
     def _timed_out(self) -> None:
         config = self._services.config
-        if isinstance(self.state, Asking):
+        if isinstance(self.state, states.Asking):
             text = f"no answer of {self.physical} within {config.operation_timeout:g} s"
             self.close(TimedOut(text))
-        elif isinstance(self.state, Authenticating):
+        elif isinstance(self.state, states.Authenticating):
             self.close(self.credentials.not_in_time(self.physical, config.connect_timeout))
         else:
             text = f"no connection to {self.physical} within {config.connect_timeout:g} s"
             self.close(TimedOut(text))
 
     def _end(self, reason: str, *, already_gone: bool, credentials_refused: bool = False) -> None:
-        self._move(HttpExchangeInput.END, Ended())
+        self._move(HttpExchangeInput.END, states.Ended())
         self.ready = False
         self._timer.clear()
         self.credentials.cleared()
