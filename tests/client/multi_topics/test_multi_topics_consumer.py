@@ -1,11 +1,7 @@
 """One consumer of several topics: receiving, attachment and ends."""
 
-from typing import Any
-
 import pytest
 
-from pulsar_sansio.client.multi_topics import multi_topics_consumer as module
-from pulsar_sansio.client.multi_topics.multi_topics_consumer import TRANSITIONS
 from pulsar_sansio.client.outputs import (
     ActiveChanged,
     Attached,
@@ -19,7 +15,6 @@ from pulsar_sansio.client.outputs import (
     RequestFailed,
     TopicLeft,
 )
-from pulsar_sansio.core.transitions import IllegalMove
 from pulsar_sansio.model.config import SubscriptionType
 from pulsar_sansio.model.errors import (
     ClosedError,
@@ -283,36 +278,3 @@ def test_closing_the_client_closes_them() -> None:
     request = world.script.client.close(world.script.now)
     assert world.told()[-1] == RequestDone(request, None)
     assert world.closed == ["a", "b"]
-
-
-# --- the table --------------------------------------------------------------------------------------
-
-
-def states() -> dict[type, Any]:
-    error = ClosedError("over")
-    return {
-        module.Opening: module.Opening(),
-        module.Ready: module.Ready(),
-        module.Failing: module.Failing(error),
-        module.Unsubscribing: module.Unsubscribing(7),
-        module.Closing: module.Closing(True),
-        module.Over: module.Over(),
-    }
-
-
-@pytest.mark.parametrize("state", states(), ids=lambda state: state.__name__)
-@pytest.mark.parametrize("event", module.MultiTopicsInput, ids=lambda event: event.name)
-def test_what_is_not_in_the_table_is_refused(state: type, event: Any) -> None:
-    world = ready()
-    group = world.machine
-    group.state = states()[state]
-    target = TRANSITIONS.table.get((state, event))
-    following = states()[target] if target is not None else module.Over()
-    if target is not None:
-        group._move(event, following)
-        assert group.state is following
-    else:
-        before = group.state
-        with pytest.raises(IllegalMove):
-            group._move(event, following)
-        assert group.state is before

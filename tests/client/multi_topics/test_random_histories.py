@@ -89,7 +89,7 @@ def test_whatever_happens_every_request_is_answered_and_the_end_comes_once(seed:
         machine = client._handles.consumers.get(handle)
         if isinstance(machine, MultiTopicsConsumer):
             detached = sum(member.detached is not None for member in machine._members.alive)
-            assert machine._attachment.detached == detached
+            assert machine._life.attachment.detached == detached
             assert all(member in member.topic.members for member in machine._members.alive)
     requests.add(client.close(world.script.now, handle))
     world.pass_time(40.0)

@@ -15,11 +15,9 @@ from pulsar_sansio.client.outputs import (
     SendFailed,
     Writable,
 )
-from pulsar_sansio.client.partitions import partitioned_producer as module
 from pulsar_sansio.client.partitions.partition_producer import PartitionStatistics
-from pulsar_sansio.client.partitions.partitioned_producer import TRANSITIONS, PartitionedProducer
+from pulsar_sansio.client.partitions.partitioned_producer import PartitionedProducer
 from pulsar_sansio.client.statistics import ProducerStatistics, SendLatency
-from pulsar_sansio.core.transitions import IllegalMove
 from pulsar_sansio.model.config import (
     BatchingPolicy,
     OutgoingMessage,
@@ -32,7 +30,6 @@ from pulsar_sansio.model.errors import (
     MessageTooLarge,
     ProducerQueueIsFull,
     ServerError,
-    TimedOut,
     TopicTerminated,
 )
 from pulsar_sansio.model.interceptors import ProducerInterceptor
@@ -262,27 +259,6 @@ def test_keys_leave_the_open_batch_of_the_others_alone() -> None:
         world.confirm(index)
     settled = world.settled()
     assert settled[0].partition == settled[1].partition
-
-
-# --- the table ------------------------------------------------------------------------------------------
-
-
-STATES = [
-    module.Opening(None),
-    module.Ready(),
-    module.Failing(TimedOut("")),
-    module.Closing(True),
-    module.Over(),
-]
-
-
-@pytest.mark.parametrize("state", STATES, ids=lambda state: type(state).__name__)
-def test_what_is_not_in_the_table_is_not_possible(state: module.PartitionedProducerState) -> None:
-    for event in module.PartitionedProducerInput:
-        for following in STATES:
-            if TRANSITIONS.table.get((type(state), event)) is not type(following):
-                with pytest.raises(IllegalMove):
-                    TRANSITIONS.check(state, event, following)
 
 
 def test_the_first_error_is_a_brokers() -> None:

@@ -9,7 +9,7 @@ from ...model.message_id import TopicMessageId
 from ..connecting.services import Services
 from ..consuming.consumer import Consumer
 from ..delivery.batch_receive import BatchReceive
-from ..gathered_requests import GatheredRequests, nothing
+from ..joint.gathered_requests import GatheredRequests, nothing
 from ..letter_topics.letter_topics import CopyRequest
 from ..outputs import RequestFailed
 from ..positions.seeking import SeekTarget

@@ -14,7 +14,7 @@ from ...model.topic_name import TopicName
 from ..connecting.services import Services
 from ..delivery.merged_queue import MergedQueue
 from ..explanation import ExplainedPart, several
-from ..gathered_requests import GatheredRequests
+from ..joint.gathered_requests import GatheredRequests
 from ..statistics import ConsumerStatistics
 from .member import Group, Member
 from .topic import MemberTopic

@@ -2,12 +2,9 @@
 
 The application sees one consumer: one handle, one queue, one beginning and one end. Everything about one
 topic or partition belongs to its own `Consumer`, which `Members` opens. This module decides when the whole is
-open, and what the failure of one member means. `PartitionGrowth` turns topics into partitions, now and later.
-`PatternChanges` lets topics of a pattern join and leave. `MultiTopicsCommands` makes one answer of many.
-
-    opening ──► ready ◄─► unsubscribing ──► closing ──► over
-       │          └───────────┬───────────────────────────▲
-       └──────► failing ──────┴───────────────────────────┘
+open, and what the failure of one member means. `JointLife` keeps the state of the whole. `PartitionGrowth`
+turns topics into partitions, now and later. `PatternChanges` lets topics of a pattern join and leave.
+`MultiTopicsCommands` makes one answer of many.
 
 Opening asks for the partitions of each topic, and opens all at once. When one cannot be opened, the others
 are closed. Each closes once the broker has answered for it, or the operation timeout expires. Then the whole
@@ -17,10 +14,8 @@ last topic has ended, the whole is closed with its error.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from enum import Enum, auto
+from dataclasses import replace
 
-from ...core.transitions import Transitions
 from ...model.config import ConsumerSpec, TopicsPattern, nanoseconds_of
 from ...model.config.topics import names_of
 from ...model.errors import (
@@ -40,10 +35,10 @@ from ..delivery.batch_receive import BatchReceive, MergedBatchReceive
 from ..delivery.explaining import called, subscription
 from ..delivery.merged_queue import MergedQueue
 from ..delivery.received_entries import Messages
-from ..gathered_requests import GatheredRequests
-from ..joint_attachment import JointAttachment
+from ..joint import joint_states as states
+from ..joint.gathered_requests import GatheredRequests
+from ..joint.joint_life import JointLife
 from ..outputs import (
-    Closed,
     ConsumerFailed,
     ConsumerReady,
     Deliverable,
@@ -60,76 +55,6 @@ from .members import Members
 from .partition_growth import Known, PartitionGrowth, not_for_several
 from .pattern_changes import PatternChanges
 from .topic import MemberTopic
-
-
-@dataclass(slots=True)
-class Opening:
-    pass
-
-
-@dataclass(slots=True)
-class Ready:
-    pass
-
-
-@dataclass(slots=True)
-class Failing:
-    """One topic could not be opened; the others are being closed."""
-
-    error: PulsarError
-
-
-@dataclass(slots=True)
-class Unsubscribing:
-    """All members were asked to unsubscribe, and none has refused yet. `unopened`: topics that could not be
-    opened, or grow, since then."""
-
-    request: int
-    unopened: dict[MemberTopic, None] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Closing:
-    """The application closes the consumer; `was_ready` before that."""
-
-    was_ready: bool
-
-
-@dataclass(slots=True)
-class Over:
-    pass
-
-
-MultiTopicsState = Opening | Ready | Failing | Unsubscribing | Closing | Over
-
-
-class MultiTopicsInput(Enum):
-    """The events that change the state of a consumer of several topics."""
-
-    ALL_READY = auto()
-    MEMBER_FAILED = auto()
-    UNSUBSCRIBE = auto()
-    REFUSED = auto()
-    CLOSE = auto()
-    ALL_GONE = auto()
-
-
-TRANSITIONS = Transitions(
-    "consumer of several topics",
-    {
-        (Opening, MultiTopicsInput.ALL_READY): Ready,
-        (Opening, MultiTopicsInput.MEMBER_FAILED): Failing,
-        (Opening, MultiTopicsInput.CLOSE): Closing,
-        (Ready, MultiTopicsInput.UNSUBSCRIBE): Unsubscribing,
-        (Ready, MultiTopicsInput.CLOSE): Closing,
-        (Ready, MultiTopicsInput.ALL_GONE): Over,
-        (Unsubscribing, MultiTopicsInput.REFUSED): Ready,
-        (Unsubscribing, MultiTopicsInput.CLOSE): Closing,
-        (Unsubscribing, MultiTopicsInput.ALL_GONE): Over,
-        (Failing, MultiTopicsInput.ALL_GONE): Over,
-        (Closing, MultiTopicsInput.ALL_GONE): Over,
-    },
-)
 
 
 class MultiTopicsConsumer:
@@ -150,7 +75,7 @@ class MultiTopicsConsumer:
         context = services.context
         self.handle = handle
         self.spec = spec
-        self.state: MultiTopicsState = Opening()
+        self._life = JointLife(context, handle, ConsumerFailed, services.ended)
         self.counters = ArrivalCounters()
         """The counters of all topics together."""
         policy = spec.batch_receive
@@ -159,10 +84,11 @@ class MultiTopicsConsumer:
         self._context = context
         self._services = services
         self._known = known
-        self._attachment = JointAttachment(context, handle, lambda: self.is_ready)
         self._requests = GatheredRequests()
         self._discarded: int | None = None
         """The unsubscription whose outcome the application does not want."""
+        self._unopened: dict[MemberTopic, None] = {}
+        """Topics that could not be opened, or grow, while all members unsubscribe."""
         self._names = names_of(spec.topic)
         """The topics that the application asked for by name."""
         name = spec.consumer_name or (known.name if known else context.rng.letters(NAME_LENGTH))
@@ -275,11 +201,11 @@ class MultiTopicsConsumer:
         """Unsubscribe from all topics at once (MULTI-29). When some brokers refuse, those topics go on, and
         the application may ask again."""
         self.check_open()
-        if not isinstance(self.state, Ready) or self._attachment.detached:
+        if not self._life.is_ready or self._life.attachment.detached:
             why = "unsubscribe needs all topics to be connected, and some are not at the moment"
             self._context.emit(RequestFailed(request, ConnectionLost(why)))
             return
-        self._move(MultiTopicsInput.UNSUBSCRIBE, Unsubscribing(request))
+        self._life.unsubscribe(request)
         self._growth.cancel_queries()  # a partition that joined now would stay subscribed
         members = list(self._members.by_topic.values())
 
@@ -291,18 +217,18 @@ class MultiTopicsConsumer:
 
     def _unsubscribed(self, outcome: RequestDone | RequestFailed) -> None:
         """All members have answered."""
-        if isinstance(self.state, Unsubscribing):
+        if self._life.is_unsubscribing(outcome.request):
             if isinstance(outcome, RequestDone) and self._members.alive:
                 # A member that its broker has closed meanwhile may still be closing. The application is told
                 # first that the request is done.
-                self._move(MultiTopicsInput.CLOSE, Closing(True))
+                self._life.close()
                 self._close_all()
             elif isinstance(outcome, RequestDone):
                 self._stop()
                 self._over(None)
             else:
-                unopened = self.state.unopened
-                self._move(MultiTopicsInput.REFUSED, Ready())
+                unopened, self._unopened = self._unopened, {}
+                self._life.refused()
                 for topic in unopened:
                     self._not_opened(topic)
                 self._end_if_all_have()
@@ -313,7 +239,7 @@ class MultiTopicsConsumer:
 
     def forget_request(self, request: int) -> None:
         """Discard the outcome of a request; the request is carried out all the same."""
-        if isinstance(self.state, Unsubscribing) and self.state.request == request:
+        if self._life.is_unsubscribing(request):
             self._discarded = request
             return
         if self._batch_receive is not None:
@@ -325,25 +251,21 @@ class MultiTopicsConsumer:
     def close(self) -> None:
         """Close all topics at once (MULTI-31). A consumer that is failing stops waiting for the broker's
         answers."""
-        if isinstance(self.state, Failing):
+        if self._life.is_failing:
             for member in list(self._members.alive):
                 member.consumer.attachment.close()
-        elif isinstance(self.state, Opening | Ready | Unsubscribing):
-            self._move(MultiTopicsInput.CLOSE, Closing(not isinstance(self.state, Opening)))
+        elif self._life.takes_commands:
+            self._life.close()
             self._close_all()
 
     @property
     def is_closing(self) -> bool:
         """See `Consumer`."""
-        return not isinstance(self.state, Opening | Ready | Unsubscribing)
+        return not self._life.takes_commands
 
     def check_open(self) -> None:
         """Raise `ClosedError` once the consumer is closing."""
-        if self.is_closing:
-            error = ClosedError(f"the {self._called} is closed")
-            if isinstance(self.state, Failing):
-                error.__cause__ = self.state.error
-            raise error
+        self._life.check_open(f"the {self._called} is closed")
 
     @property
     def _called(self) -> str:
@@ -369,16 +291,16 @@ class MultiTopicsConsumer:
     @property
     def is_opening(self) -> bool:
         """True while some topics are not subscribed yet, and none has failed."""
-        return isinstance(self.state, Opening)
+        return self._life.is_opening
 
     @property
     def is_ready(self) -> bool:
         """True from `ConsumerReady` until the application asks for the end."""
-        return isinstance(self.state, Ready)
+        return self._life.is_ready
 
     def fail_opening(self, error: PulsarError) -> None:
         """One topic cannot be opened, or the topics of the pattern are not known: close the others."""
-        self._move(MultiTopicsInput.MEMBER_FAILED, Failing(error))
+        self._life.fail(error)
         self._close_all()
 
     def on_member_ready(self, member: Member) -> None:
@@ -394,10 +316,10 @@ class MultiTopicsConsumer:
         if self._batch_receive is not None:
             for each in joined:
                 each.consumer.count_for(self._batch_receive)
-        if isinstance(self.state, Opening):
+        if self._life.is_opening:
             self.finish_opening()
             return
-        if isinstance(self.state, Ready | Unsubscribing):
+        if self._life.delivers:
             for each in joined:
                 self._context.emit(TopicJoined(self.handle, each.name))
         for each in joined:
@@ -408,9 +330,9 @@ class MultiTopicsConsumer:
         """Become ready when all topics are opened. The application is told of messages only from now on."""
         if not all(topic.opened for topic in self._topics.values()):
             return
-        self._move(MultiTopicsInput.ALL_READY, Ready())
+        self._life.became_ready()
         self._context.emit(ConsumerReady(self.handle, self._topics_in_words()))
-        self._attachment.on_ready(each.detached for each in self._members.alive)
+        self._life.attachment.on_ready(each.detached for each in self._members.alive)
         if self.queue.available:
             self.queue.announced = True
             self._context.emit(Deliverable(self.handle))
@@ -426,7 +348,7 @@ class MultiTopicsConsumer:
         if not self.is_opening and member.topic.is_joining(member):
             return
         was_empty = self.queue.add(member.consumer.queue)
-        if was_empty and isinstance(self.state, Ready | Unsubscribing):
+        if was_empty and self._life.delivers:
             self.queue.announced = True
             self._context.emit(Deliverable(self.handle))
 
@@ -436,10 +358,10 @@ class MultiTopicsConsumer:
     def on_member_detached(self, member: Member, cause: PulsarError) -> None:
         if self._batch_receive is not None:
             self._batch_receive.over = False
-        self._attachment.on_detached(cause)
+        self._life.attachment.on_detached(cause)
 
     def on_member_attached(self, member: Member) -> None:
-        self._attachment.on_attached()
+        self._life.attachment.on_attached()
 
     def on_member_end_of_topic(self, member: Member) -> None:
         self._end_if_all_have()
@@ -447,7 +369,7 @@ class MultiTopicsConsumer:
     def _end_if_all_have(self) -> None:
         """Emit `EndOfTopic` when all topics have ended (CONS-42), and the consumer is ready. When it closes,
         the members that are left are not all of its members. A pattern has no end."""
-        if not isinstance(self.state, Ready) or self._pattern is not None:
+        if not self._life.is_ready or self._pattern is not None:
             return
         members = self._members.by_topic.values()
         if members and all(each.end_of_topic for each in members):
@@ -462,23 +384,23 @@ class MultiTopicsConsumer:
         topic = member.topic
         self._members.discard(member)
         if member.detached is not None:
-            self._attachment.on_ended(bool(self._members.alive) or self._pattern is not None)
-        match self.state:
-            case Opening() | Ready() if member.closing:
+            self._life.attachment.on_ended(bool(self._members.alive) or self._pattern is not None)
+        match self._life.state:
+            case states.Opening() | states.Ready() if member.closing:
                 pass
-            case Opening() if self._pattern is not None and isinstance(error, TopicNotFound):
+            case states.Opening() if self._pattern is not None and isinstance(error, TopicNotFound):
                 self._pattern.close_topic(topic)  # the topic was deleted before it could be subscribed
                 self.finish_opening()
-            case Opening():
+            case states.Opening():
                 assert error is not None
                 self.fail_opening(error)
-            case Ready() if topic.is_joining(member):
+            case states.Ready() if topic.is_joining(member):
                 self._not_opened(topic)
-            case Ready():
+            case states.Ready():
                 self._lost(member, error)
-            case Unsubscribing(_, unopened):  # the member's answer follows
+            case states.Unsubscribing():  # the member's answer follows
                 if topic.is_joining(member):
-                    unopened[topic] = None
+                    self._unopened[topic] = None
             case _:
                 self._finish_if_empty()
 
@@ -504,7 +426,7 @@ class MultiTopicsConsumer:
 
     def _close_all(self) -> None:
         self._stop()
-        failing = isinstance(self.state, Failing)
+        failing = self._life.is_failing
         for member in list(self._members.alive):
             member.consumer.close(failing)
         self._finish_if_empty()
@@ -517,29 +439,15 @@ class MultiTopicsConsumer:
             self._pattern.topics.close()
 
     def _finish_if_empty(self) -> None:
-        if not self._members.alive and not isinstance(self.state, Over):
+        if not self._members.alive and not self._life.is_over:
             self._over(None)
 
     def _over(self, error: PulsarError | None) -> None:
         """The one end of the whole."""
-        state = self.state
-        self._move(MultiTopicsInput.ALL_GONE, Over())
+        closed = f"the {self._called} was closed"
         if self._batch_receive is not None:
-            self._batch_receive.end(error or ClosedError(f"the {self._called} was closed"))
-        match state:
-            case Failing(failure):
-                error = failure
-                self._context.emit(ConsumerFailed(self.handle, failure))
-            case Closing(was_ready=False):
-                closed = ClosedError(f"the {self._called} was closed")
-                self._context.emit(ConsumerFailed(self.handle, closed))
-            case _:
-                self._context.emit(Closed(self.handle, error))
-        self._services.ended(self.handle, error)
-
-    def _move(self, event: MultiTopicsInput, following: MultiTopicsState) -> None:
-        TRANSITIONS.check(self.state, event, following)
-        self.state = following
+            self._batch_receive.end(error or ClosedError(closed))
+        self._life.over(error, closed)
 
 
 _PLACEHOLDER = "persistent://public/default/member"

@@ -1,12 +1,8 @@
 """`PartitionedProducer`: one producer over the partitions of a topic.
 
 It holds a `Producer` for each partition, and to the application it looks like a single `Producer`. It owns
-the order of opening, the consequences of a partition's failure, and the growth of the topic. The
-`PartitionSender` chooses the partition of each message.
-
-    opening ──► ready ──► closing ──► over
-       │          └─────────────────────▲
-       └──────► failing ────────────────┘
+the order of opening, the consequences of a partition's failure, and the growth of the topic. `JointLife`
+keeps the state of the whole. The `PartitionSender` chooses the partition of each message.
 
 Opening follows the Java client: one partition opens first, then all others open under the producer name of
 the first. With `lazy_start` only partitions that have messages are opened. When one partition cannot be
@@ -17,20 +13,18 @@ there. When all partitions have ended, the producer has ended.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from enum import Enum, auto
+from dataclasses import replace
 
-from ...core.transitions import Transitions
 from ...model.config import OutgoingMessage, ProducerSpec, nanoseconds_of
-from ...model.errors import ClosedError, PulsarError
+from ...model.errors import PulsarError
 from ...model.topic_name import TopicName
 from ..connecting.services import Services
 from ..explanation import ExplainedPart, several
-from ..gathered_requests import GatheredRequests
-from ..joint_attachment import JointAttachment
+from ..joint import joint_states as states
+from ..joint.gathered_requests import GatheredRequests
+from ..joint.joint_life import JointLife
 from ..lookup.questions import Query
 from ..outputs import (
-    Closed,
     PartitionEnded,
     PartitionsAdded,
     ProducerFailed,
@@ -44,63 +38,6 @@ from ..statistics import ProducerStatistics, together
 from .partition_producer import Partition, PartitionStatistics
 from .partition_sender import PartitionSender
 from .routing import Router
-
-
-@dataclass(slots=True)
-class Opening:
-    """`give_up_at`: the time at which opening fails; None once a partition waited for exclusive access."""
-
-    give_up_at: int | None
-
-
-@dataclass(slots=True)
-class Ready:
-    pass
-
-
-@dataclass(slots=True)
-class Failing:
-    """A partition could not be opened, and the others are being closed."""
-
-    error: PulsarError
-
-
-@dataclass(slots=True)
-class Closing:
-    """The application closed the producer; `was_ready` is the state before."""
-
-    was_ready: bool
-
-
-@dataclass(slots=True)
-class Over:
-    pass
-
-
-PartitionedProducerState = Opening | Ready | Failing | Closing | Over
-
-
-class PartitionedProducerInput(Enum):
-    """The events that move a partitioned producer from state to state."""
-
-    ALL_READY = auto()
-    PARTITION_FAILED = auto()
-    CLOSE = auto()
-    ALL_GONE = auto()
-
-
-TRANSITIONS = Transitions(
-    "partitioned producer",
-    {
-        (Opening, PartitionedProducerInput.ALL_READY): Ready,
-        (Opening, PartitionedProducerInput.PARTITION_FAILED): Failing,
-        (Opening, PartitionedProducerInput.CLOSE): Closing,
-        (Ready, PartitionedProducerInput.CLOSE): Closing,
-        (Ready, PartitionedProducerInput.ALL_GONE): Over,
-        (Failing, PartitionedProducerInput.ALL_GONE): Over,
-        (Closing, PartitionedProducerInput.ALL_GONE): Over,
-    },
-)
 
 
 class PartitionedProducer:
@@ -118,7 +55,9 @@ class PartitionedProducer:
         context = services.context
         self.handle = handle
         self.topic = TopicName.parse(spec.topic)
-        self.state: PartitionedProducerState = Opening(taken.give_up_at)
+        self._life = JointLife(context, handle, ProducerFailed, services.ended)
+        self._give_up_at = taken.give_up_at
+        """The time at which opening fails; None once a partition waited for exclusive access."""
         self._context = context
         self._services = services
         self.spec = spec
@@ -141,7 +80,6 @@ class PartitionedProducer:
         """New partitions that are being opened; routing does not use them yet."""
         self._name: str | None = None
         self._last_sequence_id = -1
-        self._attachment = JointAttachment(context, handle, lambda: isinstance(self.state, Ready))
         self._flushes = GatheredRequests()
         self._former = ProducerStatistics()
         """The statistics of partitions that could not be opened once the producer was ready."""
@@ -186,11 +124,11 @@ class PartitionedProducer:
 
         A failing producer stops waiting for the broker's answers to its open requests.
         """
-        if isinstance(self.state, Failing):
+        if self._life.is_failing:
             for partition in list(self._alive):
                 partition.producer.attachment.close()
-        elif isinstance(self.state, Opening | Ready):
-            self._move(PartitionedProducerInput.CLOSE, Closing(isinstance(self.state, Ready)))
+        elif self._life.takes_commands:
+            self._life.close()
             self._close_all(None)
 
     def statistics(self) -> ProducerStatistics:
@@ -233,11 +171,7 @@ class PartitionedProducer:
         ]
 
     def _check_open(self) -> None:
-        if not isinstance(self.state, Opening | Ready):
-            error = ClosedError(f"producer {self.handle} on {self.topic} is closed")
-            if isinstance(self.state, Failing):
-                error.__cause__ = self.state.error
-            raise error
+        self._life.check_open(f"producer {self.handle} on {self.topic} is closed")
 
     # --- opening ---
 
@@ -293,7 +227,7 @@ class PartitionedProducer:
     def _open(self, partition: Partition) -> None:
         if self._name is not None:
             partition.producer.take_name(self._name)
-        give_up_at = self.state.give_up_at if isinstance(self.state, Opening) else None
+        give_up_at = self._give_up_at if self._life.is_opening else None
         partition.producer.attachment.start_as_partition(give_up_at)
 
     def on_partition_ready(self, partition: Partition, name: str, last_sequence_id: int) -> None:
@@ -303,18 +237,18 @@ class PartitionedProducer:
         self._last_sequence_id = max(self._last_sequence_id, last_sequence_id)
         if self._name is None:
             self._name = name
-            if isinstance(self.state, Opening):
-                self.state.give_up_at = partition.producer.attachment.gives_up_at
+            if self._life.is_opening:
+                self._give_up_at = partition.producer.attachment.gives_up_at
             unnamed, self._unnamed = self._unnamed, []
             for other in unnamed:
                 if other is not partition:
                     self._open(other)
         if self._missing:
             return
-        if isinstance(self.state, Opening):
-            self._move(PartitionedProducerInput.ALL_READY, Ready())
+        if self._life.is_opening:
+            self._life.became_ready()
             self._context.emit(ProducerReady(self.handle, name, self._last_sequence_id, str(self.topic)))
-            self._attachment.on_ready(each.detached for each in self._alive)
+            self._life.attachment.on_ready(each.detached for each in self._alive)
         elif self._growth:
             self._sender.partitions += self._growth
             self._growth = []
@@ -325,11 +259,11 @@ class PartitionedProducer:
     def on_partition_detached(self, partition: Partition, cause: PulsarError) -> None:
         """Report the loss, unless another partition is detached already."""
         partition.detached = cause
-        self._attachment.on_detached(cause)
+        self._life.attachment.on_detached(cause)
 
     def on_partition_attached(self, partition: Partition) -> None:
         partition.detached = None
-        self._attachment.on_attached()
+        self._life.attachment.on_attached()
 
     def on_partition_flushed(self, partition: Partition, outcome: RequestDone | RequestFailed) -> None:
         self._flushes.answered(str(partition.topic), outcome)
@@ -364,7 +298,7 @@ class PartitionedProducer:
         """Ask for the number of partitions, at each interval until close (rules PART-07, PART-08,
         PART-09)."""
         self._update.set(self._context.now + self._interval)
-        if isinstance(self.state, Ready) and not self._growth and self._query is None:
+        if self._life.is_ready and not self._growth and self._query is None:
             self._query = self._services.lookup.partitions(
                 self.topic, self._partitions_known, self._not_known
             )
@@ -402,13 +336,13 @@ class PartitionedProducer:
         del self._alive[partition]
         self._sender.forget(partition)
         if partition.detached is not None:
-            self._attachment.on_ended(bool(self._alive))
-        match self.state:
-            case Opening():
+            self._life.attachment.on_ended(bool(self._alive))
+        match self._life.state:
+            case states.Opening():
                 assert error is not None
-                self._move(PartitionedProducerInput.PARTITION_FAILED, Failing(error))
+                self._life.fail(error)
                 self._close_all(error)
-            case Ready():
+            case states.Ready():
                 self._lost(partition, error)
             case _:
                 self._finish_if_empty()
@@ -431,9 +365,7 @@ class PartitionedProducer:
             self._stop_updates()
             for each in self._growth:
                 each.producer.close(error)
-            self._move(PartitionedProducerInput.ALL_GONE, Over())
-            self._context.emit(Closed(self.handle, error))
-            self._services.ended(self.handle, error)
+            self._over(error)
         else:
             self._context.emit(PartitionEnded(self.handle, str(partition.topic), error))
             self.on_partition_writable()  # an application that waits for room sends again, and gets the error
@@ -441,7 +373,7 @@ class PartitionedProducer:
     def _close_all(self, error: PulsarError | None) -> None:
         self._stop_updates()
         self._sender.close()
-        failing = isinstance(self.state, Failing)
+        failing = self._life.is_failing
         for partition in list(self._alive):
             partition.producer.close(error, failing)
         self._finish_if_empty()
@@ -453,24 +385,8 @@ class PartitionedProducer:
 
     def _finish_if_empty(self) -> None:
         """Report the end of the producer once all partitions have ended."""
-        state = self.state
-        if self._alive or isinstance(state, Over):
-            return
-        self._move(PartitionedProducerInput.ALL_GONE, Over())
-        match state:
-            case Failing(error):
-                self._context.emit(ProducerFailed(self.handle, error))
-                self._services.ended(self.handle, error)
-            case Closing(was_ready):
-                if was_ready:
-                    self._context.emit(Closed(self.handle, None))
-                else:
-                    closed = ClosedError(
-                        f"producer {self.handle} on {self.topic} was closed before it was ready"
-                    )
-                    self._context.emit(ProducerFailed(self.handle, closed))
-                self._services.ended(self.handle, None)
+        if not self._alive and not self._life.is_over:
+            self._over(None)
 
-    def _move(self, event: PartitionedProducerInput, following: PartitionedProducerState) -> None:
-        TRANSITIONS.check(self.state, event, following)
-        self.state = following
+    def _over(self, error: PulsarError | None) -> None:
+        self._life.over(error, f"producer {self.handle} on {self.topic} was closed before it was ready")

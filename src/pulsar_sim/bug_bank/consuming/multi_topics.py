@@ -9,7 +9,7 @@ from pulsar_sansio.broker.topics.topic_names import TopicNames
 from pulsar_sansio.client.connecting.connection import Connection
 from pulsar_sansio.client.delivery.merged_queue import MergedQueue
 from pulsar_sansio.client.delivery.received_entries import Messages
-from pulsar_sansio.client.gathered_requests import GatheredRequests
+from pulsar_sansio.client.joint.gathered_requests import GatheredRequests
 from pulsar_sansio.client.multi_topics.ack_commands import MultiTopicsAckCommands
 from pulsar_sansio.client.multi_topics.member import Member
 from pulsar_sansio.client.multi_topics.members import Members

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.client.gathered_requests import GatheredRequests
+from pulsar_sansio.client.joint.gathered_requests import GatheredRequests
 from pulsar_sansio.client.outputs import RequestDone, RequestFailed
 from pulsar_sansio.model.errors import PulsarError, TimedOut
 

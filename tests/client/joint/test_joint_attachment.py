@@ -1,6 +1,6 @@
 """`JointAttachment`: the whole is detached from the first lost part to the last one that is back."""
 
-from pulsar_sansio.client.joint_attachment import JointAttachment
+from pulsar_sansio.client.joint.joint_attachment import JointAttachment
 from pulsar_sansio.client.outputs import Attached, Detached, Output
 from pulsar_sansio.core.context import Context
 from pulsar_sansio.model.errors import ConnectionLost

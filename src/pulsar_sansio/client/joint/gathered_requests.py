@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..model.errors import PulsarError
-from .outputs import RequestDone, RequestFailed
+from ...model.errors import PulsarError
+from ..outputs import RequestDone, RequestFailed
 
 
 def nothing(_results: Mapping[str, Any]) -> None:

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable
 
-from ..core.context import Context
-from ..model.errors import PulsarError
-from .outputs import Attached, Detached, Output
+from ...core.context import Context
+from ...model.errors import PulsarError
+from ..outputs import Attached, Detached, Output
 
 
 class JointAttachment:
