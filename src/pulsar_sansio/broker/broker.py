@@ -30,7 +30,7 @@ from .rates import Rates
 from .schemas.registry import Schemas
 from .security.authenticator import Authenticator
 from .security.authorization import Authorization
-from .services import LedgerIds, Services, wall_text
+from .services import BrokerServices, LedgerIds, wall_text
 from .serving import lookups, publishing, subscribing, topic_list_watch
 from .serving.connection import Connection, Handler
 from .serving.topic_list_watch import Watchers
@@ -70,7 +70,7 @@ class Broker:
         state = state if state is not None else StoredState()
         self.config = config
         self.context: Context[Output] = Context(now, seed)
-        self.services = Services(
+        self.services = BrokerServices(
             self.context, config, ledger_ids(state.next_ledger_id), state.incarnation + 1, wall_time
         )
         self._journal = self.services.journal

@@ -1,4 +1,4 @@
-"""`Services`: what the machines of one broker share: context, configuration, journal, wall time, new ids.
+"""`BrokerServices`: what the machines of one broker share: context, config, journal, wall time, new ids.
 
 A topic, a subscription and a connection each hold it, so none of them has to know the root machine.
 """
@@ -30,7 +30,7 @@ class LedgerIds:
         self._next = max([self._next, *(each + 1 for each in used)])
 
 
-class Services:
+class BrokerServices:
     """`wall_time`: milliseconds since 1970 at the moment `context.now`."""
 
     __slots__ = (

@@ -42,7 +42,7 @@ _DECOMPRESS_LIMIT = 16 * 1024 * 1024
 """Bytes up to which a payload is decompressed in order to look inside; a larger one stays closed."""
 
 
-class Entry:
+class ObservedEntry:
     """Headers and payload, read."""
 
     __slots__ = (
@@ -233,11 +233,11 @@ def _sequences_wrong(singles: Sequence[SingleMessageMetadata], sequence_id: int,
     return ""
 
 
-class Entries(dict[bytes, Entry]):
+class Entries(dict[bytes, ObservedEntry]):
     """Entries by their bytes; forgets everything when it is full."""
 
-    def __missing__(self, data: bytes) -> Entry:
-        entry = Entry(data)
+    def __missing__(self, data: bytes) -> ObservedEntry:
+        entry = ObservedEntry(data)
         if len(data) <= _KEPT_BYTES:
             if len(self) >= _KEPT:
                 self.clear()

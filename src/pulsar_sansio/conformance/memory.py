@@ -34,7 +34,7 @@ class BoundedDict(dict[K, V], Generic[K, V]):
             del self[next(iter(self))]
 
 
-class Sent(NamedTuple):
+class UnansweredSend(NamedTuple):
     """A SEND that passed and has no answer yet."""
 
     sequence_id: int

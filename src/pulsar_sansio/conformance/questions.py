@@ -3,19 +3,19 @@
 from typing import Any
 
 from .commands import LOOKUP_KINDS
-from .state.request import Request
+from .state.request import ObservedRequest
 from .state.state import State
 
 
-def ask(state: State, kind: int, command: Any) -> Request:
+def ask(state: State, kind: int, command: Any) -> ObservedRequest:
     """The frame at hand is a question."""
-    request = Request(kind, command, state.frame)
+    request = ObservedRequest(kind, command, state.frame)
     state.requests_of(kind)[command.request_id] = request
     state.answered.pop((kind in LOOKUP_KINDS, command.request_id), None)
     return request
 
 
-def answered(state: State, answer: Any) -> Request | None:
+def answered(state: State, answer: Any) -> ObservedRequest | None:
     """The frame at hand answers `state.request`, which is outstanding no longer."""
     request = state.request
     if request is None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pulsar_sansio.broker.security.authentication import Authentication
+from pulsar_sansio.broker.security.authentication import ConnectionAuthentication
 from pulsar_sansio.client.client import Client
 from pulsar_sansio.client.connecting import broker_addresses
 from pulsar_sansio.client.connecting import connection as connection_module
@@ -120,7 +120,7 @@ def a_renewed_connection_is_cut(patches: Patches) -> None:
             interval = nanoseconds_of(self._authenticator.settings.refresh_interval)
             self._timer.set(self._context.now + interval)
 
-    patches.around(Authentication, "_judge", judge)
+    patches.around(ConnectionAuthentication, "_judge", judge)
 
 
 @bug("own", caught_by=("INV-N15", "INV-N10"), needs=[needs.slow_provider])

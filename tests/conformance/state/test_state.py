@@ -5,23 +5,23 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.conformance.memory import ConsumerMemory, Memory
-from pulsar_sansio.conformance.state.consumer import Consumer, partition_of
+from pulsar_sansio.conformance.state.consumer import ObservedConsumer, partition_of
 from pulsar_sansio.conformance.state.delivery import Delivery
-from pulsar_sansio.conformance.state.producer import Producer
+from pulsar_sansio.conformance.state.producer import ObservedProducer
 from pulsar_sansio.conformance.state.state import State, is_open
 from pulsar_sansio.wire import proto
 
 TOPIC = "persistent://public/default/demo"
 
 
-def producer() -> Producer:
+def producer() -> ObservedProducer:
     memory: Any = None
-    return Producer(1, proto.CommandProducer(topic=TOPIC, producer_id=1, request_id=1), memory, 5)
+    return ObservedProducer(1, proto.CommandProducer(topic=TOPIC, producer_id=1, request_id=1), memory, 5)
 
 
-def consumer(topic: str = TOPIC, kind: Any = "Shared") -> Consumer:
+def consumer(topic: str = TOPIC, kind: Any = "Shared") -> ObservedConsumer:
     command = proto.CommandSubscribe(topic=topic, subscription="s", subType=kind, consumer_id=1, request_id=1)
-    return Consumer(1, command, ConsumerMemory(topic, "s", "c"), 5)
+    return ObservedConsumer(1, command, ConsumerMemory(topic, "s", "c"), 5)
 
 
 @pytest.mark.parametrize("make", [producer, consumer])

@@ -13,7 +13,7 @@ from ..dispatching.consumer import Consumer, SubType
 from ..dispatching.key_shared import KeyShared
 from ..dispatching.shared import Shared
 from ..rates import Counted, Rates
-from ..services import Services, wall_text
+from ..services import BrokerServices, wall_text
 from ..topics.nonpersistent import NonPersistentSubscription, NonPersistentTopic
 from ..topics.producing.producer import MODE_NAMES, Producer
 from ..topics.registry import AnyTopic
@@ -136,7 +136,7 @@ def _earliest(subscriptions: Iterable[dict[str, Any]]) -> int:
     return min((time for time in times if time), default=0)
 
 
-def _publisher_stats(services: Services, producer: Producer, rates: Rates) -> dict[str, Any]:
+def _publisher_stats(services: BrokerServices, producer: Producer, rates: Rates) -> dict[str, Any]:
     rate = rates.of(producer)
     return {
         "accessMode": MODE_NAMES[producer.mode],
@@ -430,12 +430,12 @@ def _position(topic: Topic, offset: int) -> str:
     return f"{ledger_id}:{entry_id}"
 
 
-def _moment(services: Services, at: int) -> int:
+def _moment(services: BrokerServices, at: int) -> int:
     """Convert a moment in ns to wall time in ms since 1970; a negative moment, which is never, gives 0."""
     return services.wall_time_of(at) if at >= 0 else 0
 
 
-def _date(services: Services, wall_time: int) -> str:
+def _date(services: BrokerServices, wall_time: int) -> str:
     """Format a wall time as Java does, with the milliseconds that `wall_text` leaves out."""
     fraction = f".{wall_time % 1000:03}".rstrip("0").rstrip(".")
     return f"{wall_text(wall_time)[:-1]}{fraction}Z"

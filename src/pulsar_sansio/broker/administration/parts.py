@@ -11,7 +11,7 @@ from ...model.topic_name import TopicName
 from ..admin_errors import NotApplicable, NotFound
 from ..metadata import Metadata
 from ..schemas.registry import Schemas
-from ..services import Services
+from ..services import BrokerServices
 from ..topics.registry import AnyTopic, TopicRegistry
 from ..topics.topic import Topic
 
@@ -20,7 +20,7 @@ from ..topics.topic import Topic
 class Parts:
     """`settle`: every command that changes anything calls it at its end."""
 
-    services: Services
+    services: BrokerServices
     metadata: Metadata
     topics: TopicRegistry
     schemas: Schemas

@@ -1,4 +1,4 @@
-"""`Authentication`: the identity of one connection, from its CONNECT to its end.
+"""`ConnectionAuthentication`: the identity of one connection, from its CONNECT to its end.
 
 The machine is in Start, in Connecting while the client owes an answer to a challenge, or Connected. A
 connected client whose credentials expire is asked for new ones; the role never changes.
@@ -51,7 +51,7 @@ class Peer(Protocol):
         """End the connection."""
 
 
-class Authentication:
+class ConnectionAuthentication:
     """`certificate`: the common name of the client's certificate. `connected` is called once, with a role."""
 
     __slots__ = (

@@ -36,7 +36,7 @@ from ...wire import (
 )
 from ..dispatching.consumer import Consumer
 from ..outputs import Disconnect, ResumeReading, Transmit
-from ..security.authentication import Authentication
+from ..security.authentication import ConnectionAuthentication
 from ..topics.producing.producer import Producer
 from ..topics.subscription import NO_REQUEST
 from .lookups import server_error
@@ -138,10 +138,10 @@ class Connection:
         self._keepalive.set(self.context.now + services.keepalive_interval)
         self._liveness = self.context.deadlines.slot(self._liveness_due)
         self._liveness_waiters: list[Callable[[bool], None]] = []
-        self.authentication: Authentication | None = None
+        self.authentication: ConnectionAuthentication | None = None
         """None where the broker does not authenticate."""
         if broker.authenticator is not None:
-            self.authentication = Authentication(
+            self.authentication = ConnectionAuthentication(
                 self.context,
                 broker.authenticator,
                 lambda: services.wall_time,

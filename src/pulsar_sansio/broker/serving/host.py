@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from ..schemas.registry import Schemas
     from ..security.authenticator import Authenticator
     from ..security.authorization import Authorization
-    from ..services import Services
+    from ..services import BrokerServices
     from ..topics.registry import TopicRegistry
     from .connection import Connection
     from .topic_list_watch import Watchers
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Host(Protocol):
     """The parts of a broker that commands of clients need."""
 
-    services: "Services"
+    services: "BrokerServices"
     metadata: "Metadata"
     topics: "TopicRegistry"
     schemas: "Schemas"

@@ -17,7 +17,7 @@ from ...wire import proto, topics_hash
 from ..topics.topic_names import Matches, TopicNames, is_system
 
 if TYPE_CHECKING:
-    from ..services import Services
+    from ..services import BrokerServices
     from .connection import Connection
 
 Type = proto.BaseCommand.Type
@@ -61,7 +61,7 @@ class Watcher:
 class Watchers:
     """All watchers of a broker, by connection and id."""
 
-    def __init__(self, services: "Services", names: TopicNames) -> None:
+    def __init__(self, services: "BrokerServices", names: TopicNames) -> None:
         self._context = services.context
         self._journal = services.journal
         self._names = names

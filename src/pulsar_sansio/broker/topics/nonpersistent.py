@@ -23,7 +23,7 @@ from .producing.publish_checks import check_message
 
 if TYPE_CHECKING:
     from ..owner import OtherBroker
-    from ..services import Services
+    from ..services import BrokerServices
 
 
 class NonPersistentSubscription:
@@ -194,7 +194,7 @@ class NonPersistentTopic:
     empty = True
     deduplication = None
 
-    def __init__(self, services: "Services", name: TopicName, policies: Policies) -> None:
+    def __init__(self, services: "BrokerServices", name: TopicName, policies: Policies) -> None:
         self.services = services
         self.topic_name = name
         self.name = str(name)

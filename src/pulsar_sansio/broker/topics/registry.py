@@ -9,7 +9,7 @@ from ...model.errors import NotAllowed, ServiceNotReady, TopicNotFound
 from ...model.topic_name import TopicName
 from ..metadata import Metadata
 from ..records import PartitionsSaved
-from ..services import Services
+from ..services import BrokerServices
 from ..storage.store import StoredTopic
 from .nonpersistent import NonPersistentTopic
 from .producing.producers import going_away
@@ -28,7 +28,7 @@ class TopicRegistry:
     """`owner`: tells which broker serves a topic, for one broker of several; None serves every topic."""
 
     def __init__(
-        self, services: Services, metadata: Metadata, names: TopicNames, owner: "Owner | None"
+        self, services: BrokerServices, metadata: Metadata, names: TopicNames, owner: "Owner | None"
     ) -> None:
         self._services = services
         self._metadata = metadata

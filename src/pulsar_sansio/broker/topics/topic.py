@@ -39,7 +39,7 @@ from .producing.publish_checks import check_message, chunked_message, is_last_ch
 from .subscription import Subscription
 
 if TYPE_CHECKING:
-    from ..services import Services
+    from ..services import BrokerServices
 
 
 ORPHAN_TIME = 60 * 1_000_000_000
@@ -52,7 +52,7 @@ class Topic:
     persistent = True
 
     def __init__(
-        self, services: "Services", name: TopicName, policies: Policies, stored: StoredTopic | None
+        self, services: "BrokerServices", name: TopicName, policies: Policies, stored: StoredTopic | None
     ) -> None:
         self.services = services
         self.context = services.context

@@ -7,7 +7,7 @@ from .. import commands as c
 from ..findings import Finding
 from ..memory import Position, Transaction
 from ..registry import rule
-from ..state.consumer import Consumer
+from ..state.consumer import ObservedConsumer
 from ..state.state import State
 from ..tracking.consumers import signed
 from ..traits import ACK_SET, DISCARD, TRANSACTION
@@ -80,7 +80,7 @@ def only_what_was_delivered(state: State, ack: Any) -> Finding:
     return None
 
 
-def _batch_size(consumer: Consumer, position: Position) -> int | None:
+def _batch_size(consumer: ObservedConsumer, position: Position) -> int | None:
     """Messages of the batch, 0 for an entry that is none, None where that is not known."""
     delivery = consumer.delivered.get(position)
     if delivery is not None:

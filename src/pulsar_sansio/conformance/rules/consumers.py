@@ -5,7 +5,7 @@ from typing import Any
 from .. import commands as c
 from ..findings import Finding, Side
 from ..registry import rule
-from ..state.consumer import Consumer
+from ..state.consumer import ObservedConsumer
 from ..state.state import State, is_open
 from ..traits import UNSETTLED
 
@@ -271,7 +271,7 @@ def seeks_close_first(state: State, success: Any) -> Finding:
     request = state.request
     if request is None or request.kind != c.SEEK:
         return None
-    consumer: Consumer | None = state.consumers.get(request.command.consumer_id)
+    consumer: ObservedConsumer | None = state.consumers.get(request.command.consumer_id)
     if consumer is None or consumer.frame > request.frame or consumer.closed_by_broker > request.frame:
         return None
     if consumer.type == c.FAILOVER and not consumer.active:

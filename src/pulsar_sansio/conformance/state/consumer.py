@@ -1,4 +1,4 @@
-"""`Consumer`: a consumer as its frames show it."""
+"""`ObservedConsumer`: a consumer as its frames show it."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from .delivery import UNACKNOWLEDGED_LIMIT, Delivery, RedeliveryRequests
 _ACKNOWLEDGED_LIMIT = 8192
 
 
-class Consumer:
+class ObservedConsumer:
     """A consumer on this connection."""
 
     __slots__ = (
@@ -35,7 +35,7 @@ class Consumer:
         """Frame of the client's CLOSE_CONSUMER or UNSUBSCRIBE; -1 before."""
         self.unsubscribing = False
         """True when that frame is UNSUBSCRIBE."""
-        self.previous: Consumer | None = None
+        self.previous: ObservedConsumer | None = None
         """The registration of the same id before this one, while its close is not answered."""
         self.closed_by_broker = -1
         self.seeking = -1

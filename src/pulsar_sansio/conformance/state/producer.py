@@ -1,15 +1,15 @@
-"""`Producer`: a producer as its frames show it."""
+"""`ObservedProducer`: a producer as its frames show it."""
 
 from collections import deque
 from typing import Any
 
-from ..memory import Position, ProducerMemory, Sent
+from ..memory import Position, ProducerMemory, UnansweredSend
 
 PENDING_LIMIT = 100_000
 """SENDs remembered without an answer; beyond it receipts are no longer missed."""
 
 
-class Producer:
+class ObservedProducer:
     """A producer on this connection."""
 
     __slots__ = (
@@ -33,7 +33,7 @@ class Producer:
         self.closing = -1
         """Frame of the client's CLOSE_PRODUCER; -1 before."""
         self.closed_by_broker = -1
-        self.previous: Producer | None = None
+        self.previous: ObservedProducer | None = None
         """The registration of the same id before this one, while its close is not answered."""
         self.name = ""
         self.stored_up_to = -1
@@ -42,9 +42,9 @@ class Producer:
         """The highest id sent in this registration."""
         self.last_id: Position = (-1, -1)
         """The last position a receipt gave."""
-        self.pending: deque[Sent] = deque(maxlen=PENDING_LIMIT)
+        self.pending: deque[UnansweredSend] = deque(maxlen=PENDING_LIMIT)
         """Sent and not answered."""
-        self.resend: list[Sent] = []
+        self.resend: list[UnansweredSend] = []
         """SENDs without an answer on earlier connections; the client must send them again first."""
         self.resent = 0
         """The number of SENDs of `resend` that the client has sent again."""

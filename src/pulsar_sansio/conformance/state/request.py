@@ -1,11 +1,11 @@
-"""`Request`: a question that waits for its answer."""
+"""`ObservedRequest`: a question that waits for its answer."""
 
 from typing import Any
 
 from ..memory import Position
 
 
-class Request:
+class ObservedRequest:
     """A question that waits for its answer."""
 
     __slots__ = ("acknowledged", "again", "command", "followed", "frame", "kind", "up_to", "waiting")

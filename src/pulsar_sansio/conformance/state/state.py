@@ -13,15 +13,15 @@ from typing import Any
 
 from ...wire import DEFAULT_MAX_MESSAGE_SIZE
 from ..commands import LOOKUP_KINDS
-from ..entries import Entry
+from ..entries import ObservedEntry
 from ..findings import Side
 from ..memory import BoundedDict, Memory, Position
-from .consumer import Consumer
+from .consumer import ObservedConsumer
 from .delivery import Delivery
 from .handshake import Handshake
 from .keep_alive import KeepAlive
-from .producer import Producer
-from .request import Request
+from .producer import ObservedProducer
+from .request import ObservedRequest
 
 _OPEN_LIMIT = 65_536
 """Requests, producers, consumers and watchers of one connection."""
@@ -55,25 +55,25 @@ class State:
         self.read_by_client = -1
         self.read_by_broker = -1
         # requests
-        self.general: BoundedDict[int, Request] = BoundedDict(_OPEN_LIMIT)
-        self.lookups: BoundedDict[int, Request] = BoundedDict(_OPEN_LIMIT)
+        self.general: BoundedDict[int, ObservedRequest] = BoundedDict(_OPEN_LIMIT)
+        self.lookups: BoundedDict[int, ObservedRequest] = BoundedDict(_OPEN_LIMIT)
         self.answered: BoundedDict[tuple[bool, int], int] = BoundedDict(1024)
         """(of a lookup, request id) -> kind of the answered question."""
         self.cancelled: BoundedDict[tuple[bool, int], None] = BoundedDict(1024)
         """Questions whose answer may come or not: their producer or consumer was closed meanwhile."""
         # producers, consumers, watchers
-        self.producers: BoundedDict[int, Producer] = BoundedDict(_OPEN_LIMIT)
-        self.consumers: BoundedDict[int, Consumer] = BoundedDict(_OPEN_LIMIT)
+        self.producers: BoundedDict[int, ObservedProducer] = BoundedDict(_OPEN_LIMIT)
+        self.consumers: BoundedDict[int, ObservedConsumer] = BoundedDict(_OPEN_LIMIT)
         self.gone_producers: BoundedDict[int, str] = BoundedDict(_GONE_LIMIT)
         """Ids that are not in use any more -> how they ended."""
         self.gone_consumers: BoundedDict[int, str] = BoundedDict(_GONE_LIMIT)
         self.watchers: BoundedDict[int, bool] = BoundedDict(_OPEN_LIMIT)
         """Watcher id -> whether it is open (else asked for)."""
         # what the frame at hand is about, found once for all rules
-        self.producer: Producer | None = None
-        self.consumer: Consumer | None = None
-        self.request: Request | None = None
-        self.entry: Entry = NO_ENTRY
+        self.producer: ObservedProducer | None = None
+        self.consumer: ObservedConsumer | None = None
+        self.request: ObservedRequest | None = None
+        self.entry: ObservedEntry = NO_ENTRY
         self.position: Position = (-1, -1)
         """Ledger and entry of a MESSAGE."""
         self.before: Delivery | None = None
@@ -81,17 +81,17 @@ class State:
         self.sent_at = -1
         """The index, in its producer's queue, of the SEND that a SEND_RECEIPT answers; -1 for none."""
 
-    def requests_of(self, kind: int) -> BoundedDict[int, Request]:
+    def requests_of(self, kind: int) -> BoundedDict[int, ObservedRequest]:
         """The number space of a kind of request."""
         return self.lookups if kind in LOOKUP_KINDS else self.general
 
 
-def is_open(thing: Producer | Consumer | None) -> bool:
+def is_open(thing: ObservedProducer | ObservedConsumer | None) -> bool:
     """Tell whether the endpoint was opened, and neither side has begun to close it."""
     return thing is not None and thing.open_since >= 0 and thing.closing < 0 and thing.closed_by_broker < 0
 
 
-NO_ENTRY = Entry(b"")
+NO_ENTRY = ObservedEntry(b"")
 
 Step = Callable[[State, Any], None]
 """A change of the state by a frame's command."""

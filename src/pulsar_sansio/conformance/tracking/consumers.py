@@ -6,9 +6,9 @@ from ...wire import CUMULATIVE
 from .. import commands as c
 from ..memory import ConsumerMemory, Position
 from ..questions import answered, ask, cancel
-from ..state.consumer import Consumer
+from ..state.consumer import ObservedConsumer
 from ..state.delivery import Delivery
-from ..state.request import Request
+from ..state.request import ObservedRequest
 from ..state.state import State, Step, is_open
 
 # --- opening and closing ---------------------------------------------------------------------------
@@ -28,7 +28,7 @@ def _subscribe(state: State, command: Any) -> None:
         )
     if command.HasField("consumer_epoch"):
         memory.epoch = max(memory.epoch, command.consumer_epoch)
-    before: Consumer | None = memory.registration
+    before: ObservedConsumer | None = memory.registration
     if before is not None:
         for position, delivery in before.delivered.items():
             memory.earlier[position] = delivery.count
@@ -36,7 +36,7 @@ def _subscribe(state: State, command: Any) -> None:
             memory.earlier[position] = delivery.count
         if before.delivered.overflowed or before.acknowledged.overflowed:
             memory.earlier.overflowed = True
-    consumer = Consumer(consumer_id, command, memory, state.frame)
+    consumer = ObservedConsumer(consumer_id, command, memory, state.frame)
     memory.registration = consumer
     before = state.consumers.get(consumer_id)
     if before is not None and before.closing >= 0:
@@ -46,7 +46,7 @@ def _subscribe(state: State, command: Any) -> None:
     state.gone_consumers.pop(consumer_id, None)
 
 
-def opened_consumer(state: State, request: Request) -> None:
+def opened_consumer(state: State, request: ObservedRequest) -> None:
     """SUCCESS of a SUBSCRIBE."""
     consumer = state.consumers.get(request.command.consumer_id)
     if consumer is not None and consumer.frame == request.frame:
@@ -54,7 +54,7 @@ def opened_consumer(state: State, request: Request) -> None:
         consumer.previous = None
 
 
-def closed_consumer(state: State, request: Request) -> None:
+def closed_consumer(state: State, request: ObservedRequest) -> None:
     """SUCCESS of a CLOSE_CONSUMER or an UNSUBSCRIBE."""
     consumer_id = request.command.consumer_id
     consumer = state.consumers.get(consumer_id)
@@ -69,7 +69,7 @@ def closed_consumer(state: State, request: Request) -> None:
         consumer.previous = None
 
 
-def refused_consumer(state: State, request: Request) -> None:
+def refused_consumer(state: State, request: ObservedRequest) -> None:
     """ERROR of a SUBSCRIBE, a CLOSE_CONSUMER or an UNSUBSCRIBE."""
     consumer_id = request.command.consumer_id
     consumer = state.consumers.get(consumer_id)
@@ -99,7 +99,7 @@ def _seek(state: State, seek: Any) -> None:
         state.consumer.ended = False
 
 
-def sought(state: State, request: Request) -> None:
+def sought(state: State, request: ObservedRequest) -> None:
     """Either answer of a SEEK."""
     consumer = state.consumers.get(request.command.consumer_id)
     if consumer is not None and consumer.seeking == request.frame:
@@ -129,7 +129,7 @@ def cost(state: State, message: Any) -> int:
     return (bits & (1 << count) - 1).bit_count()
 
 
-def may_come_again(consumer: Consumer, position: Position, delivery: Delivery) -> bool:
+def may_come_again(consumer: ObservedConsumer, position: Position, delivery: Delivery) -> bool:
     """Tell whether the client has asked for the entry more often than the broker has redelivered it."""
     return position in consumer.redelivery.entries or delivery.redeliveries_used < consumer.redelivery.all
 
@@ -194,7 +194,7 @@ def _end_of_topic(state: State, end: Any) -> None:
 # --- acknowledging ---------------------------------------------------------------------------------
 
 
-def newest_delivery(consumer: Consumer, ack: Any) -> int:
+def newest_delivery(consumer: ObservedConsumer, ack: Any) -> int:
     """The latest frame that brought one of the acknowledged entries; -1 when that is not known."""
     frame = -1
     for ledger_id, entry_id, _ in ack.message_ids:
@@ -232,7 +232,7 @@ def _ack(state: State, ack: Any) -> None:
                 request.acknowledged.append(position)
 
 
-def _acknowledge_up_to(consumer: Consumer, up_to: Position) -> None:
+def _acknowledge_up_to(consumer: ObservedConsumer, up_to: Position) -> None:
     """Entries lie in ascending order, a rewind having put the later ones behind again."""
     done = []
     for position in consumer.delivered:

@@ -10,7 +10,7 @@ from typing import Any
 from .. import commands as c
 from ..findings import Side
 from ..questions import ask
-from ..state.producer import Producer
+from ..state.producer import ObservedProducer
 from ..state.state import State, Step
 from ..traits import (
     ACK_SET,
@@ -59,7 +59,7 @@ def _prepare_send(state: State, send: Any) -> int:
     return traits
 
 
-def _match_resend(producer: Producer, send: Any, state: State) -> None:
+def _match_resend(producer: ObservedProducer, send: Any, state: State) -> None:
     metadata = state.entry.metadata
     chunk = -1 if metadata is None or metadata.chunk_id is None else metadata.chunk_id
     key = (send.sequence_id, chunk)

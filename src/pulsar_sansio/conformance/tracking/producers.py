@@ -3,11 +3,11 @@
 from typing import Any
 
 from .. import commands as c
-from ..entries import Entry
-from ..memory import ProducerMemory, Sent
+from ..entries import ObservedEntry
+from ..memory import ProducerMemory, UnansweredSend
 from ..questions import answered, ask, cancel
-from ..state.producer import Producer
-from ..state.request import Request
+from ..state.producer import ObservedProducer
+from ..state.request import ObservedRequest
 from ..state.state import State, Step, is_open
 
 # --- opening and closing ---------------------------------------------------------------------------
@@ -28,8 +28,8 @@ def _producer(state: State, command: Any) -> None:
     memory.epoch = command.epoch
     if command.producer_name:
         memory.name = command.producer_name
-    before: Producer | None = memory.registration
-    producer = Producer(producer_id, command, memory, state.frame)
+    before: ObservedProducer | None = memory.registration
+    producer = ObservedProducer(producer_id, command, memory, state.frame)
     if before is not None:
         producer.resend = list(before.pending)
         if not before.abandoned:
@@ -69,7 +69,7 @@ def _producer_success(state: State, success: Any) -> None:
         request.waiting = True
 
 
-def closed_producer(state: State, request: Request) -> None:
+def closed_producer(state: State, request: ObservedRequest) -> None:
     """SUCCESS of a CLOSE_PRODUCER."""
     producer_id = request.command.producer_id
     producer = state.producers.get(producer_id)
@@ -85,7 +85,7 @@ def closed_producer(state: State, request: Request) -> None:
         producer.previous = None
 
 
-def refused_producer(state: State, request: Request) -> None:
+def refused_producer(state: State, request: ObservedRequest) -> None:
     """ERROR of a PRODUCER or a CLOSE_PRODUCER."""
     producer_id = request.command.producer_id
     producer = state.producers.get(producer_id)
@@ -142,14 +142,14 @@ def _send(state: State, send: Any) -> None:
     not_above = last is not None and sequence_id <= last and chunk <= 0
     if last is None or sequence_id > last:
         producer.last_sequence = sequence_id if highest is None or highest < sequence_id else highest
-    producer.pending.append(Sent(sequence_id, highest, chunk, entry.digest, state.frame, not_above))
+    producer.pending.append(UnansweredSend(sequence_id, highest, chunk, entry.digest, state.frame, not_above))
     if producer.match >= 0:
         producer.resent = producer.match + 1
     elif producer.resent < len(producer.resend) and sequence_id > producer.resend[-1].sequence_id:
         producer.abandoned = True
 
 
-def _track_chunk(memory: ProducerMemory, entry: Entry, chunk: int) -> None:
+def _track_chunk(memory: ProducerMemory, entry: ObservedEntry, chunk: int) -> None:
     metadata = entry.metadata
     assert metadata is not None
     uuid = metadata.uuid or ""
@@ -185,7 +185,7 @@ def _receipt(state: State, receipt: Any) -> None:
             state.memory.topics.digests[producer.topic, ledger_id, entry_id] = sent.digest
 
 
-def find_sent(producer: Producer, sequence_id: int) -> int:
+def find_sent(producer: ObservedProducer, sequence_id: int) -> int:
     """The index in the queue of the answer's SEND; -1 when it is not there."""
     for index, sent in enumerate(producer.pending):
         if sent.sequence_id == sequence_id:
@@ -193,7 +193,7 @@ def find_sent(producer: Producer, sequence_id: int) -> int:
     return -1
 
 
-def find_refused(producer: Producer, sequence_id: int) -> int:
+def find_refused(producer: ObservedProducer, sequence_id: int) -> int:
     """The same for a SEND_ERROR, which names the highest id of a batch."""
     for index, sent in enumerate(producer.pending):
         if max(sent.sequence_id, sent.highest_sequence_id or 0) == sequence_id:

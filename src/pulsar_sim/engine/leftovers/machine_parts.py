@@ -20,6 +20,7 @@ SHARED = frozenset(
         "BinaryLookup",
         "Broker",
         "BrokerAddresses",
+        "BrokerServices",
         "Client",
         "Connection",
         "Context",
