@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from pulsar_sim.mutants import Judged, Table
+from pulsar_sim.mutants import FateTable, Judged
 from pulsar_sim.mutants.judged import SIMULATOR, SURVIVED, TESTS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "mutants.md"
@@ -32,14 +32,14 @@ def read(file: Path) -> list[Judged]:
 
 def section(judged: list[Judged]) -> str:
     """The figures, the table and the survivors, as Markdown."""
-    table = Table.of(judged)
+    table = FateTable.of(judged)
     total = table.total
     survivors = [each for each in judged if each.fate == SURVIVED]
     untested = [each for each in survivors if not each.tested]
     lines = [
         f"{sum(total.values())} mutants, {total['equivalent']} of them equivalent. Of the others the "
-        f"simulation notices {Table.percent(total, SIMULATOR):.1f} %, with unit tests "
-        f"{Table.percent(total, SIMULATOR, TESTS):.1f} %; {len(survivors)} are not noticed, of which the "
+        f"simulation notices {FateTable.percent(total, SIMULATOR):.1f} %, with unit tests "
+        f"{FateTable.percent(total, SIMULATOR, TESTS):.1f} %; {len(survivors)} are not noticed, of which the "
         f"unit tests have not judged {len(untested)} yet.",
         "",
         table.as_markdown(),

@@ -21,7 +21,7 @@ MARK = "intercepted"
 """The property that the changing interceptor adds."""
 
 
-class Interruption(Exception):
+class ProbeFailure(Exception):
     """Raised by the raising interceptor."""
 
 
@@ -130,7 +130,7 @@ class RaisingInterceptor(ProducerInterceptor):
     def _raise_at_random(self) -> None:
         if self._stream.chance(300):
             self.raised += 1
-            raise Interruption
+            raise ProbeFailure
 
     def eligible(self, topic: TopicName, message: OutgoingMessage) -> bool:
         self._raise_at_random()

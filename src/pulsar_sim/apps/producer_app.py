@@ -41,7 +41,7 @@ from ..model.partitioned_topics import PartitionedTopic, by_size
 from ..model.records.producer_record import ProducerRecord
 from ..model.records.topic_record import TopicRecord
 from .client_process import HURRY, REOPEN_DELAY, ClientProcess, was_misled
-from .interceptor_probes import Interruption, RaisingInterceptor, WatchingInterceptor, interceptors
+from .interceptor_probes import ProbeFailure, RaisingInterceptor, WatchingInterceptor, interceptors
 from .workload import written
 
 if TYPE_CHECKING:
@@ -461,7 +461,7 @@ class ProducerApp:
 
     def _interrupted(self, error: Exception) -> None:
         """An interceptor has raised: only the raising one may."""
-        if not isinstance(error, Interruption):
+        if not isinstance(error, ProbeFailure):
             raise error
         self._interruptions += 1
         raised = sum(each.raised for each in self._interceptors if isinstance(each, RaisingInterceptor))

@@ -21,7 +21,7 @@ from ..engine.network import Wire
 from ..engine.profile import FAR_LEDGERS
 from ..model.key_ranges import hold, overlap, ranges_of, slot_of
 from ..model.records.consumer_record import ConsumerRecord
-from ..model.records.entry import Entry
+from ..model.records.entry import StoredEntry
 from ..model.records.message_position import MessagePosition, Position
 from ..model.records.subscription_record import SubscriptionRecord
 from ..model.records.topic_record import TopicRecord
@@ -361,7 +361,7 @@ class BrokerWatch:
         if consumer is not None:
             consumer.rewinds += 1
 
-    def _discovered(self, topic: TopicRecord, position: Position, payload: bytes) -> Entry:
+    def _discovered(self, topic: TopicRecord, position: Position, payload: bytes) -> StoredEntry:
         """Record an entry that was stored by a broker that died before its receipt."""
         entry = topic.sends.get(payload)
         if entry is None:

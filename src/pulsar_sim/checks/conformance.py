@@ -25,7 +25,7 @@ class _WireEnd:
         self.conversation: Conversation = session.conversation(number)
 
 
-class Listener:
+class CheckedEnds:
     """The ends of all wires on one side: checks frames written there, and records frames that arrive
     there."""
 
@@ -86,8 +86,8 @@ class RuleWatch:
         """Name the processes at both ends of a wire."""
         topics = TopicMemory()
         self._excused: set[tuple[str, str]] = set()
-        self.clients = Listener(Side.CLIENT, client_process, topics, self._excused)
-        self.brokers = Listener(Side.BROKER, broker_process, topics, self._excused)
+        self.clients = CheckedEnds(Side.CLIENT, client_process, topics, self._excused)
+        self.brokers = CheckedEnds(Side.BROKER, broker_process, topics, self._excused)
 
     def excuse(self, process: str, rule: str) -> None:
         """Exempt a process from a rule: there is a reason that no frame shows."""

@@ -14,7 +14,7 @@ from pulsar_sansio.wire import MessageMetadata, Send, unpack_payload
 
 from ..engine.failures import ViolationError
 from ..model.records.consumer_record import ConsumerRecord
-from ..model.records.entry import Entry
+from ..model.records.entry import StoredEntry
 from ..model.records.message_position import MessagePosition
 from ..model.records.producer_record import Lane, ProducerRecord
 from ..model.records.sent import Sent
@@ -28,7 +28,7 @@ REPEATED_PROPERTIES = (TIMES, DELAY)
 """Properties that each copy of a copy sets anew."""
 
 
-class Source(NamedTuple):
+class CopySource(NamedTuple):
     """A message that a copy may be of."""
 
     subscription: SubscriptionRecord
@@ -42,7 +42,7 @@ class WrittenCopy(NamedTuple):
     """A copy, however often it is written."""
 
     copy: Copy
-    sources: list[Source]
+    sources: list[CopySource]
     """The possible sources: a message that was copied twice may be copied again twice."""
 
 
@@ -96,12 +96,12 @@ class CopyWatch:
         sent = Sent(producer.record, number, payload, key, properties, time)
         sent.topic = producer.lane.topic
         sent.deliver_at = metadata.deliver_at_time or None
-        producer.lane.topic.sends[command.payload] = Entry(command.payload, (sent,))
+        producer.lane.topic.sends[command.payload] = StoredEntry(command.payload, (sent,))
         return WrittenCopy(Copy(number), sources)
 
     def _retry_sources(
         self, producer: CopyProducerEnd, metadata: MessageMetadata, requested: list[RetryRequest]
-    ) -> list[Source]:
+    ) -> list[CopySource]:
         """An application asked for the copy, which has the right count and delay."""
         times = origin_of(dict(metadata.properties))[2]
         name = producer.lane.topic.name
@@ -111,12 +111,12 @@ class CopyWatch:
             properties = dict(metadata.properties)
             raise ViolationError("INV-C10", f"{producer.name}: a copy that says {properties}: {why}")
         return [
-            Source(each.record.subscription, each.message_position, each.sent, each)
+            CopySource(each.record.subscription, each.message_position, each.sent, each)
             for each, why in zip(requested, wrong, strict=True)
             if not why
         ]
 
-    def _dead_letter_sources(self, producer: CopyProducerEnd, properties: dict[str, str]) -> list[Source]:
+    def _dead_letter_sources(self, producer: CopyProducerEnd, properties: dict[str, str]) -> list[CopySource]:
         """The message was redelivered too often to the consumer that owns the producer, and was not
         acknowledged."""
         if TIMES in properties:
@@ -139,11 +139,11 @@ class CopyWatch:
             raise ViolationError(
                 "INV-C10", f"{record.name}: {message_position} is a dead letter without a cause"
             )
-        return [Source(subscription, message_position, entry.messages[message_position[2]])]
+        return [CopySource(subscription, message_position, entry.messages[message_position[2]])]
 
     def _dead_letter_sources_of_copies(
         self, producer: CopyProducerEnd, properties: dict[str, str]
-    ) -> list[Source]:
+    ) -> list[CopySource]:
         """The message of a retry topic was redelivered too often."""
         found = []
         for name in self.model.retry_topics:
@@ -158,7 +158,7 @@ class CopyWatch:
                     if origin_of(sent.properties) == origin_of(properties) and _came_too_often(
                         record, message_position
                     ):
-                        found.append(Source(subscription, message_position, sent))
+                        found.append(CopySource(subscription, message_position, sent))
         if not found:
             raise ViolationError("INV-C10", f"{producer.name}: a dead letter without a cause: {properties}")
         return found

@@ -12,7 +12,7 @@ from pulsar_sansio.wire import Send, decompress, split_batch, unpack_payload
 
 from ..engine.clock import SECOND
 from ..engine.failures import ViolationError
-from ..model.records.entry import Chunk, Entry
+from ..model.records.entry import StoredChunk, StoredEntry
 from ..model.records.producer_record import Lane, ProducerRecord
 from ..model.records.sent import Sent
 from ..model.redelivery_timing import LATEST
@@ -174,7 +174,7 @@ class SendWatch:
             sent.wires += 1
 
     @staticmethod
-    def _goes_on(producer: ProducerEnd, entry: Entry) -> bool:
+    def _goes_on(producer: ProducerEnd, entry: StoredEntry) -> bool:
         """INV-P6: no message comes between the chunks of another, and none is left out. A new attachment
         writes the chunks without receipt: it may begin with any. Return True when this chunk follows
         another."""
@@ -194,7 +194,7 @@ class SendWatch:
             raise ViolationError("INV-P6", f"{sent} comes between the chunks of {same}")
         return False
 
-    def _parse(self, record: ProducerRecord, command: Send) -> Entry:
+    def _parse(self, record: ProducerRecord, command: Send) -> StoredEntry:
         """INV-P2: return the messages of a SEND, which are those the application submitted."""
         unpacked = unpack_payload(command.payload)
         metadata = unpacked.metadata
@@ -232,9 +232,11 @@ class SendWatch:
             if sent.ticket <= previous:
                 raise ViolationError("INV-P3", f"{record.tag}: {sent} stands out of order in its batch")
             previous = sent.ticket
-        return Entry(command.payload, tuple(messages))
+        return StoredEntry(command.payload, tuple(messages))
 
-    def _parse_chunk(self, record: ProducerRecord, command: Send, metadata: Any, payload: bytes) -> Entry:
+    def _parse_chunk(
+        self, record: ProducerRecord, command: Send, metadata: Any, payload: bytes
+    ) -> StoredEntry:
         """INV-C11: return the entry of one chunk; with the last one, the message must be what was
         submitted."""
         sent = self.model.by_identity.get(dict(metadata.properties).get("n", ""))
@@ -260,4 +262,4 @@ class SendWatch:
                 joined = bytes(decompress(codec, joined, metadata.uncompressed_size or 0, LIMIT))
             if joined != sent.payload:
                 raise ViolationError("INV-C11", f"{sent}: its chunks make something else")
-        return Entry(command.payload, (sent,), Chunk(number, total, metadata.uuid))
+        return StoredEntry(command.payload, (sent,), StoredChunk(number, total, metadata.uuid))

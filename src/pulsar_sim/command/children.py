@@ -23,7 +23,7 @@ MEMORY = 2 << 30
 
 
 @dataclass(slots=True)
-class Ended(Generic[Key]):
+class EndedChild(Generic[Key]):
     """A child that is done, or was ended."""
 
     key: Key
@@ -80,7 +80,7 @@ class Children(Generic[Key]):
         self._children[reading] = _Child(key, pid, reading, time.monotonic() + clock)
         self._selector.register(reading, selectors.EVENT_READ)
 
-    def wait(self) -> Ended[Key]:
+    def wait(self) -> EndedChild[Key]:
         """The next child that ends. There must be one."""
         while True:
             soonest = min(child.until for child in self._children.values())
@@ -95,13 +95,13 @@ class Children(Generic[Key]):
                     child.late, child.until = True, time.monotonic() + 1.0
                     os.kill(child.pid, signal.SIGKILL)
 
-    def _end(self, child: _Child[Key]) -> Ended[Key]:
+    def _end(self, child: _Child[Key]) -> EndedChild[Key]:
         self._selector.unregister(child.reading)
         os.close(child.reading)
         del self._children[child.reading]
         _, status = os.waitpid(child.pid, 0)
         lines = child.said.decode(errors="replace").splitlines()
-        return Ended(child.key, lines, os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0, child.late)
+        return EndedChild(child.key, lines, os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0, child.late)
 
 
 def _work(work: Callable[[Say], None], writing: int, processor: int) -> None:

@@ -17,10 +17,10 @@ from typing import Any
 
 from pulsar_trio_command.options.arguments import positive, seconds, whole
 
-from ..mutants import Judged, Mutant, Reach, Table, drawn, parse_equivalents
+from ..mutants import FateTable, Judged, Mutant, Reach, drawn, parse_equivalents
 from ..mutants.drawing import reachable
 from ..mutants.judged import EQUIVALENT, SIMULATOR, SURVIVED, TESTS
-from .children import Children, Ended, Say
+from .children import Children, EndedChild, Say
 from .mutate_judges import (
     HANG,
     TARGETS,
@@ -219,7 +219,7 @@ class _Campaign:
             print(f"{judged.fate:10} {judged.name}{f' ({judged.by})' if judged.by else ''}", flush=True)
 
     def _finish(self, judged: list[Judged]) -> int:
-        table = Table.of(judged)
+        table = FateTable.of(judged)
         elapsed = time.monotonic() - self._started
         if self._arguments.json:
             found = {**table.as_json(), "of": self._target.name, "seed": self._arguments.seed}
@@ -230,8 +230,8 @@ class _Campaign:
             total = table.total
             print(
                 f"{sum(total.values())} mutants: "
-                f"{Table.percent(total, SIMULATOR):.1f} % noticed by the simulation, "
-                f"{Table.percent(total, SIMULATOR, TESTS):.1f} % with unit tests; {elapsed:.0f} s"
+                f"{FateTable.percent(total, SIMULATOR):.1f} % noticed by the simulation, "
+                f"{FateTable.percent(total, SIMULATOR, TESTS):.1f} % with unit tests; {elapsed:.0f} s"
             )
         return UNNOTICED if table.total[SURVIVED] else 0
 
@@ -312,7 +312,7 @@ class _Campaign:
                 self._add(children.wait(), found, failures)
         return Reach({name: found.worlds.get(name, {}) for name in names}), failures
 
-    def _add(self, ended: Ended[Any], found: Reach, failures: list[str]) -> None:
+    def _add(self, ended: EndedChild[Any], found: Reach, failures: list[str]) -> None:
         if ended.signal:
             failures.append(f"a process was ended by signal {ended.signal}")
         reach, failed = reached(ended.lines)
@@ -339,7 +339,7 @@ class _Campaign:
         fate = EQUIVALENT if reason else SURVIVED
         return Judged(mutant.name, mutant.module, mutant.line, fate, reason, "", worlds)
 
-    def _simulated(self, mutant: Mutant, ended: Ended[Any]) -> Judged:
+    def _simulated(self, mutant: Mutant, ended: EndedChild[Any]) -> Judged:
         rule, where, ran = noticed(ended)
         before = self._before.get(mutant.name)
         if not rule:
@@ -351,7 +351,7 @@ class _Campaign:
         return Judged(mutant.name, mutant.module, mutant.line, SIMULATOR, rule, where, ran)
 
 
-def _tested(mutant: Mutant, ended: Ended[Any]) -> Judged:
+def _tested(mutant: Mutant, ended: EndedChild[Any]) -> Judged:
     test = failed_test(ended)
     fate = TESTS if test else SURVIVED
     return Judged(mutant.name, mutant.module, mutant.line, fate, test, tested=True)

@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..mutants import Mutant, Probes, Reach, Source, plant
-from .children import Ended, Say
+from ..mutants import ModuleSource, Mutant, Probes, Reach, plant
+from .children import EndedChild, Say
 
 HANG = 10.0
 """Seconds of processor time for one world; the longest of a thousand takes a fifth of one."""
@@ -63,7 +63,7 @@ def judge(target: Target) -> Any:
     return import_module(target.judge)
 
 
-def sources(target: Target) -> Iterator[Source]:
+def sources(target: Target) -> Iterator[ModuleSource]:
     """The modules that are mutated, in the order of packages and files."""
     for package in target.packages:
         spec = find_spec(package)
@@ -74,7 +74,7 @@ def sources(target: Target) -> Iterator[Source]:
             name = ".".join([package, *file.relative_to(folder).with_suffix("").parts])
             name = name.removesuffix(".__init__")
             if not any(name == each or name.startswith(f"{each}.") for each in target.without):
-                yield Source(name, file.read_text(encoding="utf-8"))
+                yield ModuleSource(name, file.read_text(encoding="utf-8"))
 
 
 # --- the simulation ---------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ def reached(lines: Iterable[str]) -> tuple[Reach, list[str]]:
     return Reach.from_json(found), failures
 
 
-def noticed(ended: Ended[Any]) -> tuple[str, str, int]:
+def noticed(ended: EndedChild[Any]) -> tuple[str, str, int]:
     """The rule that noticed the mutant, the place, and the number of worlds (or tests) run.
 
     The rule is empty where none noticed it.
@@ -237,7 +237,7 @@ def in_order(tests: Iterable[str], module: str) -> list[str]:
     return sorted(tests, key=distance)
 
 
-def failed_test(ended: Ended[Any]) -> str:
+def failed_test(ended: EndedChild[Any]) -> str:
     """The first test that failed, or that did not come back; "" where all passed."""
     rule, where, _ = noticed(ended)
     return rule if rule.startswith("tests/") else f"{where} ({rule})" if rule else ""

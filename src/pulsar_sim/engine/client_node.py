@@ -106,7 +106,7 @@ class Timer:
         self._fire()
 
 
-class Client(ClientMachine):
+class RecordingClient(ClientMachine):
     """A client that records its ended producers, consumers and table views."""
 
     def __init__(self, now: int, config: ClientConfig, *, seed: int, wall_time: int) -> None:
@@ -137,7 +137,7 @@ class Client(ClientMachine):
 
 
 class ClientNode:
-    """One client process: a `Client` and its ends of the wires."""
+    """One client process: a `RecordingClient` and its ends of the wires."""
 
     def __init__(
         self, world: "Surroundings", name: str, config: ClientConfig, application: Application
@@ -147,7 +147,7 @@ class ClientNode:
         self.config = config
         self.application = application
         seed = world.streams.seed_of(f"machine {name}")
-        self.client = Client(world.clock.now, config, seed=seed, wall_time=world.wall_time())
+        self.client = RecordingClient(world.clock.now, config, seed=seed, wall_time=world.wall_time())
         self.wires: dict[int, Wire] = {}
         self.attempts: dict[int, Attempt] = {}
         self.alive = True

@@ -24,7 +24,7 @@ GARBAGE = -1
 """Stands in place of a command type for bytes that are no frame. Frames behind them are ignored."""
 
 
-class Endpoint(Protocol):
+class NetworkEndpoint(Protocol):
     """The interface of a node to the network. A link is the node's own name of its end of a wire."""
 
     name: str
@@ -35,7 +35,7 @@ class Endpoint(Protocol):
     def link_lost(self, link: int, reason: str) -> None: ...
 
 
-class Listener(Endpoint, Protocol):
+class Listener(NetworkEndpoint, Protocol):
     """A broker's interface: it may accept a wire."""
 
     def accept(self, wire: "Wire") -> bool: ...
@@ -291,7 +291,7 @@ class Pipe:
         self.arrived = arrived = self.arrived + len(data)
         marks = self._marks
         wire = self.wire
-        node: Endpoint
+        node: NetworkEndpoint
         if self.to_broker:
             node, link, is_open = wire.broker, wire.broker_link, wire.broker_open
         else:
@@ -326,7 +326,7 @@ class Wire:
     )
 
     def __init__(
-        self, network: "Network", number: int, client: Endpoint, link: int, broker: Listener
+        self, network: "Network", number: int, client: NetworkEndpoint, link: int, broker: Listener
     ) -> None:
         self.network = network
         self.number = number
@@ -346,7 +346,7 @@ class Wire:
         self.to_client.stop_decoding()
 
     def deliver_end(self, to_broker: bool) -> None:
-        node: Endpoint = self.broker if to_broker else self.client
+        node: NetworkEndpoint = self.broker if to_broker else self.client
         if self.broker_open if to_broker else self.client_open:
             self.network.trace.add(self.network.clock.now, node.name, f"wire {self.number} end")
             node.link_eof(self.broker_link if to_broker else self.client_link)
@@ -409,7 +409,7 @@ class Wire:
     def _lose(self, client_side: bool, reason: str) -> None:
         if not (self.client_open if client_side else self.broker_open):
             return
-        node: Endpoint = self.client if client_side else self.broker
+        node: NetworkEndpoint = self.client if client_side else self.broker
         self.network.trace.add(self.network.clock.now, node.name, f"wire {self.number} lost: {reason}")
         if client_side:
             self.client_open = False
@@ -430,7 +430,7 @@ class Attempt:
 
     __slots__ = ("cancelled", "client", "link")
 
-    def __init__(self, client: Endpoint, link: int) -> None:
+    def __init__(self, client: NetworkEndpoint, link: int) -> None:
         self.client = client
         self.link = link
         self.cancelled = False
@@ -458,11 +458,11 @@ class Network:
         self.listeners: dict[str, Listener] = {}
         self.wires: dict[int, Wire] = {}
         """Wires by number, in order of opening."""
-        self.make_wire: Callable[[Network, int, Endpoint, int, Listener], Wire] = Wire
+        self.make_wire: Callable[[Network, int, NetworkEndpoint, int, Listener], Wire] = Wire
         """Makes each new wire; sweeps replace it to end wires at a chosen byte."""
         self._count = 0
 
-    def connect(self, client: Endpoint, link: int, host: str) -> Attempt:
+    def connect(self, client: NetworkEndpoint, link: int, host: str) -> Attempt:
         attempt = Attempt(client, link)
         conditions = self.conditions
         delay = 2 * conditions.latency + (self.stream.below(conditions.jitter) if conditions.jitter else 0)

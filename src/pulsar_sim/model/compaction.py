@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from pulsar_sansio.wire import SingleMessageMetadata, decompress, split_batch, unpack_payload
 
 if TYPE_CHECKING:
-    from .records.entry import Entry
+    from .records.entry import StoredEntry
     from .records.message_position import MessagePosition, Position
     from .records.sent import Sent
     from .records.topic_record import TopicRecord
@@ -83,7 +83,7 @@ class Compacted:
             }
         return self._last
 
-    def is_left_of(self, position: "Position", entry: "Entry", payload: bytes) -> bool:
+    def is_left_of(self, position: "Position", entry: "StoredEntry", payload: bytes) -> bool:
         """True when these bytes are the entry without messages that may be missing."""
         if not self._topic.log or position > self.horizon:
             return False

@@ -8,10 +8,10 @@ each statement runs. It refuses to know processes, time limits and tests: those 
 
 from .drawing import drawn
 from .equivalents import parse_equivalents
-from .judged import FATES, Judged, Table
+from .judged import FATES, FateTable, Judged
 from .planting import Probes, plant
 from .reach import Reach, bits_of
-from .source import Mutant, Source
+from .source import ModuleSource, Mutant
 from .worlds import broken_by, worlds
 
 __all__ = [
@@ -20,8 +20,8 @@ __all__ = [
     "Mutant",
     "Probes",
     "Reach",
-    "Source",
-    "Table",
+    "ModuleSource",
+    "FateTable",
     "bits_of",
     "broken_by",
     "drawn",

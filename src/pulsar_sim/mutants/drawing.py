@@ -8,10 +8,10 @@ from collections.abc import Iterable
 
 from ..engine.randomness import Streams
 from .reach import Reach
-from .source import Mutant, Source
+from .source import ModuleSource, Mutant
 
 
-def reachable(sources: Iterable[Source], reach: Reach) -> list[Mutant]:
+def reachable(sources: Iterable[ModuleSource], reach: Reach) -> list[Mutant]:
     """The mutants in statements that worlds run, in the order of the modules and their source."""
     found = []
     for source in sources:
@@ -22,7 +22,7 @@ def reachable(sources: Iterable[Source], reach: Reach) -> list[Mutant]:
     return found
 
 
-def drawn(sources: Iterable[Source], reach: Reach, seed: int, count: int) -> list[Mutant]:
+def drawn(sources: Iterable[ModuleSource], reach: Reach, seed: int, count: int) -> list[Mutant]:
     """At most `count` mutants: one of each line, the lines in an order that the seed decides, then another of
     each line."""
     lines: dict[tuple[str, int], list[Mutant]] = {}

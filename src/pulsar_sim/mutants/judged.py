@@ -36,13 +36,13 @@ class Judged:
 
 
 @dataclass(slots=True)
-class Table:
+class FateTable:
     """Fates by module."""
 
     modules: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, judged: Iterable[Judged]) -> "Table":
+    def of(cls, judged: Iterable[Judged]) -> "FateTable":
         table = cls()
         for each in judged:
             row = table.modules.setdefault(each.module, dict.fromkeys(FATES, 0))

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
-from .source import PROBE, Mutant, Source
+from .source import PROBE, ModuleSource, Mutant
 
 
-def source_of(module: str) -> Source:
+def source_of(module: str) -> ModuleSource:
     """The source of an imported module."""
     file = sys.modules[module].__file__
     assert file is not None, module
-    return Source(module, Path(file).read_text(encoding="utf-8"))
+    return ModuleSource(module, Path(file).read_text(encoding="utf-8"))
 
 
 def plant(mutant: Mutant) -> None:
@@ -40,7 +40,7 @@ class Probes:
 
     modules: dict[str, bytearray] = field(default_factory=dict)
 
-    def plant(self, sources: Iterable[Source]) -> None:
+    def plant(self, sources: Iterable[ModuleSource]) -> None:
         """Let all functions of these modules, as far as they are imported, note what is begun."""
         for source in sources:
             module = sys.modules.get(source.module)

@@ -45,7 +45,7 @@ class Mutant:
         return self.name
 
 
-class Source:
+class ModuleSource:
     """A module's source. Its statements and its mutants have the same numbers in every process."""
 
     def __init__(self, module: str, text: str) -> None:

@@ -8,7 +8,7 @@ from pulsar_sim import Streams, draw
 from pulsar_sim.checks.copy_frames import CopyProducerEnd, CopyWatch
 from pulsar_sim.engine.failures import ViolationError
 from pulsar_sim.model.records.consumer_record import ConsumerRecord
-from pulsar_sim.model.records.entry import Entry
+from pulsar_sim.model.records.entry import StoredEntry
 from pulsar_sim.model.records.producer_record import ProducerRecord
 from pulsar_sim.model.records.sent import Sent
 from pulsar_sim.model.records.subscription_record import SubscriptionRecord
@@ -50,7 +50,7 @@ class LetterTopics:
         self.consumer = self.model.consumers["c"] = ConsumerRecord("c", self.subscription, spec)
         self.consumer.too_often[5, 0] = 1
         producer = ProducerRecord("p", topic, ProducerSpec(topic=topic.name))
-        topic.stored((5, 0), Entry(b"entry", (Sent(producer, 0, b"payload", "key", {"n": "1"}, 7),)))
+        topic.stored((5, 0), StoredEntry(b"entry", (Sent(producer, 0, b"payload", "key", {"n": "1"}, 7),)))
         self.watch = CopyWatch(self.model)
         self.end: CopyProducerEnd = self.watch.opened(dead, f"{topic.name}-s-c-abcde-DLQ")
 

@@ -13,7 +13,7 @@ from pulsar_sim.engine.profile import CompactionPlan, Profile
 from pulsar_sim.engine.randomness import Streams
 from pulsar_sim.generate import draw
 from pulsar_sim.model.compaction import Compacted
-from pulsar_sim.model.records.entry import Entry
+from pulsar_sim.model.records.entry import StoredEntry
 from pulsar_sim.model.records.producer_record import ProducerRecord
 from pulsar_sim.model.records.sent import Sent
 from pulsar_sim.model.records.topic_record import TopicRecord
@@ -68,7 +68,7 @@ def a_log(*messages: tuple[str | None, bytes]) -> TopicRecord:
     topic = TopicRecord("t", False)
     for number, (key, value) in enumerate(messages):
         sent = Sent(_producer_of(topic), number, value, key, {}, 0)
-        topic.stored((0, number), Entry(b"%d" % number, (sent,)))
+        topic.stored((0, number), StoredEntry(b"%d" % number, (sent,)))
     return topic
 
 

@@ -13,7 +13,7 @@ from pulsar_sim.model.partitioned_topics import PartitionedTopic
 from pulsar_sim.model.positions.expected_position import START, Base
 from pulsar_sim.model.positions.multi_topics_position import MultiTopicsSoughtSubscription
 from pulsar_sim.model.records.consumer_record import ConsumerRecord
-from pulsar_sim.model.records.entry import Entry
+from pulsar_sim.model.records.entry import StoredEntry
 from pulsar_sim.model.records.producer_record import ProducerRecord
 from pulsar_sim.model.records.sent import Sent
 from pulsar_sim.model.records.subscription_record import SubscriptionRecord
@@ -153,7 +153,7 @@ class Tour:
         for number in range(5):
             sent = Sent(producer, number, b"%d" % number, None, {}, 0)
             sent.sent_at = number
-            self.topic.stored((1, number), Entry(b"%d" % number, (sent,)))
+            self.topic.stored((1, number), StoredEntry(b"%d" % number, (sent,)))
         self.for_seekers.subscribed_again()
         self.comes(0)
 
@@ -224,7 +224,7 @@ class Turns(Group):
         super().__init__()
         producer = ProducerRecord("p", self.known[f"{BASE}n1"], ProducerSpec(topic=f"{BASE}n1"))
         sent = Sent(producer, 0, b"waits", None, {}, 0)
-        self.known[f"{BASE}n1"].stored((2, 0), Entry(b"waits", (sent,)))
+        self.known[f"{BASE}n1"].stored((2, 0), StoredEntry(b"waits", (sent,)))
 
     def waits(self, joined: bool = True) -> None:
         self.subscribes("n0", 1)

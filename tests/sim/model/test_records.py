@@ -3,7 +3,7 @@
 import pytest
 
 from pulsar_sansio.model.config import ProducerSpec, SubscriptionType
-from pulsar_sim.model.records.entry import Chunk, Entry
+from pulsar_sim.model.records.entry import StoredChunk, StoredEntry
 from pulsar_sim.model.records.producer_record import ProducerRecord
 from pulsar_sim.model.records.sent import Sent
 from pulsar_sim.model.records.subscription_record import SubscriptionRecord
@@ -17,7 +17,7 @@ def subscription() -> SubscriptionRecord:
     producer = ProducerRecord("p", topic, ProducerSpec(topic=topic.name))
     sent = Sent(producer, 0, b"ab", None, {}, 0)
     for entry_id, number in enumerate((0, 0, 1, 1)):
-        topic.stored((5, entry_id), Entry(b"%d" % number, (sent,), Chunk(number, 2, "uuid")))
+        topic.stored((5, entry_id), StoredEntry(b"%d" % number, (sent,), StoredChunk(number, 2, "uuid")))
     assert sent.message_positions == [(5, 2, 0)]
     return SubscriptionRecord(topic, "s", SubscriptionType.SHARED)
 
@@ -45,7 +45,7 @@ def test_a_copy_of_which_a_chunk_was_let_go_need_not_come(subscription: Subscrip
     topic = subscription.topic
     sent = topic.log[5, 0].source
     for entry_id, number in ((4, 0), (5, 1)):
-        topic.stored((5, entry_id), Entry(b"%d" % number, (sent,), Chunk(number, 2, "uuid")))
+        topic.stored((5, entry_id), StoredEntry(b"%d" % number, (sent,), StoredChunk(number, 2, "uuid")))
     assert sent.message_positions == [(5, 2, 0), (5, 5, 0)]
     subscription.useless_chunks.add((5, 4))
     assert not subscription.is_incomplete((5, 5))
@@ -61,7 +61,7 @@ def test_a_chunk_makes_nothing_with_one_that_was_deleted_with_the_topic(
     sent = topic.log[5, 0].source
     assert not topic.is_torn(sent)
     topic.gone = 5
-    topic.stored((6, 0), Entry(b"1", (sent,), Chunk(1, 2, "uuid")))
+    topic.stored((6, 0), StoredEntry(b"1", (sent,), StoredChunk(1, 2, "uuid")))
     assert topic.is_torn(sent)
     assert topic.log[6, 0].messages == ()
     assert sent.message_positions == [(5, 2, 0)]

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pulsar_sim.mutants import Judged, Reach, Source, Table, bits_of, drawn, parse_equivalents
+from pulsar_sim.mutants import FateTable, Judged, ModuleSource, Reach, bits_of, drawn, parse_equivalents
 from pulsar_sim.mutants.judged import EQUIVALENT, SIMULATOR, SURVIVED, TESTS
 
 TEXT = """
@@ -19,7 +19,7 @@ def f(a):
 def g(a):
     a(4)
 """
-SOURCE = Source("m", TEXT)
+SOURCE = ModuleSource("m", TEXT)
 
 
 def reach(**worlds: list[int]) -> Reach:
@@ -71,8 +71,9 @@ def test_the_same_seed_draws_the_same_in_another_process() -> None:
     code = """if True:
         from pathlib import Path
         from pulsar_sansio.client.producing import send_window
-        from pulsar_sim.mutants import Reach, Source, drawn
-        source = Source("pulsar_sansio.client.producing.send_window", Path(send_window.__file__).read_text())
+        from pulsar_sim.mutants import ModuleSource, Reach, drawn
+        text = Path(send_window.__file__).read_text()
+        source = ModuleSource("pulsar_sansio.client.producing.send_window", text)
         reach = Reach({"a": {source.module: (1 << source.statements) - 1}})
         print([each.name for each in drawn([source], reach, 3, 30)])
     """
@@ -107,7 +108,7 @@ def test_equivalents_that_say_nothing(text: str, error: str) -> None:
 
 def test_the_table_leaves_equivalents_out_of_the_percentages() -> None:
     fates = [SIMULATOR] * 8 + [TESTS] + [SURVIVED] + [EQUIVALENT] * 10
-    table = Table.of(
+    table = FateTable.of(
         Judged(f"m{number}", "b" if number else "a", 1, fate) for number, fate in enumerate(fates)
     )
     found = table.as_json()
@@ -115,4 +116,4 @@ def test_the_table_leaves_equivalents_out_of_the_percentages() -> None:
     assert list(table.modules) == ["a", "b"]
     assert "| b | 19 | 7 | 1 | 10 | 1 |" in table.as_markdown()
     assert "| all | 20 | 8 | 1 | 10 | 1 |" in table.as_markdown()
-    assert Table.percent(dict.fromkeys(found["modules"]["a"], 0), SIMULATOR) == 100.0
+    assert FateTable.percent(dict.fromkeys(found["modules"]["a"], 0), SIMULATOR) == 100.0

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pulsar_sim.command import mutate, mutate_judges
-from pulsar_sim.command.children import Children, Ended
+from pulsar_sim.command.children import Children, EndedChild
 from pulsar_sim.command.mutate_judges import ADAPTER, MACHINES, noticed, simulate, sources
 from pulsar_sim.mutants import Mutant, Probes, broken_by, parse_equivalents, plant, worlds
 from pulsar_trio_command.command import main
@@ -86,7 +86,7 @@ def test_probes_note_which_statements_were_begun() -> None:
 
 def ended(
     work: Callable[[Callable[[str], None]], None], processor: int = 30, clock: float = 60
-) -> Ended[int]:
+) -> EndedChild[int]:
     with Children[int](1) as children:
         children.start(1, work, processor, clock)
         assert children.full

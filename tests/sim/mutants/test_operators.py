@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from pulsar_sim.mutants import Source
+from pulsar_sim.mutants import ModuleSource
 from pulsar_sim.mutants.operators import OPERATORS
 
 CASES: dict[str, list[tuple[str, list[str]]]] = {
@@ -76,14 +76,14 @@ def test_every_operator_has_cases() -> None:
     [(kind, statement, after) for kind, cases in CASES.items() for statement, after in cases],
 )
 def test_what_an_operator_makes(kind: str, statement: str, after: list[str]) -> None:
-    source = Source("m", f"def f(self, a, b):\n    {statement}\n")
+    source = ModuleSource("m", f"def f(self, a, b):\n    {statement}\n")
     assert [each.after for each in source.mutants() if each.kind == kind] == after
 
 
 def test_each_mutant_is_another_tree_and_compiles() -> None:
     for cases in CASES.values():
         for statement, _ in cases:
-            source = Source("m", f"def f(self, a, b):\n    {statement}\n")
+            source = ModuleSource("m", f"def f(self, a, b):\n    {statement}\n")
             trees = [source.mutated(each.number) for each in source.mutants()]
             for tree in trees:
                 compile(tree, "m", "exec")
@@ -106,19 +106,19 @@ def test_each_mutant_is_another_tree_and_compiles() -> None:
     ],
 )
 def test_where_a_change_makes_no_sense(text: str) -> None:
-    assert [each.name for each in Source("m", text).mutants() if each.kind != "leaving"] == []
+    assert [each.name for each in ModuleSource("m", text).mutants() if each.kind != "leaving"] == []
 
 
 def test_in_a_constructor_no_assignment_is_dropped() -> None:
     text = (
         "class A:\n    def __init__(self, b):\n        self.a = None\n        self.b = b\n        self.c()\n"
     )
-    assert [each.before for each in Source("m", text).mutants()] == ["self.c()"]
+    assert [each.before for each in ModuleSource("m", text).mutants()] == ["self.c()"]
 
 
 def test_a_name_has_no_line_and_is_unique() -> None:
     text = "def f(a):\n    if a:\n        a(1)\n    else:\n        a(1)\n"
-    first, moved = Source("m", text).mutants(), Source("m", f"import b\n\n{text}").mutants()
+    first, moved = ModuleSource("m", text).mutants(), ModuleSource("m", f"import b\n\n{text}").mutants()
     assert [each.name for each in first] == [each.name for each in moved]
     assert [each.line + 2 for each in first] == [each.line for each in moved]
     assert [each.name for each in first if each.kind == "dropped"] == [
@@ -131,7 +131,7 @@ def test_of_a_long_statement_the_part_around_is_shown() -> None:
     others = ", ".join(f"'another word {number}': b" for number in range(20))
     (mutant,) = [
         each
-        for each in Source("m", f"def f(a, b):\n    return {{{others}, 'last': a < b}}\n").mutants()
+        for each in ModuleSource("m", f"def f(a, b):\n    return {{{others}, 'last': a < b}}\n").mutants()
         if each.kind == "comparison"
     ]
     assert mutant.name == "m f comparison: a < b => a <= b"
@@ -139,4 +139,4 @@ def test_of_a_long_statement_the_part_around_is_shown() -> None:
 
 def test_there_is_no_mutant_behind_the_last() -> None:
     with pytest.raises(IndexError, match="m has no mutant 1"):
-        Source("m", "def f(a):\n    a()\n").mutated(1)
+        ModuleSource("m", "def f(a):\n    a()\n").mutated(1)

@@ -15,7 +15,7 @@ import trio
 
 from pulsar_sansio import Address
 from pulsar_sim.engine.clock import Action, Clock
-from pulsar_sim.engine.network import Conditions, Endpoint, Listener, Network, Pipe, Wire
+from pulsar_sim.engine.network import Conditions, Listener, Network, NetworkEndpoint, Pipe, Wire
 from pulsar_sim.engine.randomness import Stream
 from pulsar_sim.engine.trace import Trace
 
@@ -66,7 +66,9 @@ class _SocketPipe(Pipe):
 class _SocketWire(Wire):
     __slots__ = ()
 
-    def __init__(self, network: Network, number: int, client: Endpoint, link: int, broker: Listener) -> None:
+    def __init__(
+        self, network: Network, number: int, client: NetworkEndpoint, link: int, broker: Listener
+    ) -> None:
         super().__init__(network, number, client, link, broker)
         self.to_broker = _SocketPipe(self, True)
         self.to_client = _SocketPipe(self, False)

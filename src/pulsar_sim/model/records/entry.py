@@ -6,7 +6,7 @@ from .message_position import Position
 from .sent import Sent
 
 
-class Chunk(NamedTuple):
+class StoredChunk(NamedTuple):
     """Marks a SEND as one chunk of a message."""
 
     number: int
@@ -15,12 +15,12 @@ class Chunk(NamedTuple):
     """The uuid of the message: a producer of that name that sends under that sequence id has it too."""
 
 
-class Entry:
+class StoredEntry:
     """One SEND as a broker stores it: the bytes, and the messages they hold."""
 
     __slots__ = ("chunk", "epochs", "key", "messages", "payload", "positions", "size", "source")
 
-    def __init__(self, payload: bytes, messages: tuple[Sent, ...], chunk: Chunk | None = None) -> None:
+    def __init__(self, payload: bytes, messages: tuple[Sent, ...], chunk: StoredChunk | None = None) -> None:
         self.key = messages[0].key
         """The key of the entry: a batch has the key of its first message (BATCH-11)."""
         self.payload = payload

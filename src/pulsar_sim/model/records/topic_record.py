@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from ...engine.failures import ViolationError
 from ..compaction import Compacted
-from .entry import Entry
+from .entry import StoredEntry
 from .message_position import Position
 from .sent import Sent
 
@@ -26,9 +26,9 @@ class TopicRecord:
         """The last ledger that was deleted with the topic, perhaps; -1 for none."""
         self.served_twice = False
         """A broker that has lost the topic still serves it with its own state."""
-        self.sends: dict[bytes, Entry] = {}
+        self.sends: dict[bytes, StoredEntry] = {}
         """Every payload ever written in a SEND for this topic."""
-        self.log: dict[Position, Entry] = {}
+        self.log: dict[Position, StoredEntry] = {}
         self.order: list[Position] = []
         self.messages = 0
         """The number of messages in the log, with duplicates."""
@@ -60,7 +60,7 @@ class TopicRecord:
         then used again."""
         self.gone = min(self.gone, self.order[-1][0] if self.order else -1)
 
-    def stored(self, position: Position, entry: Entry) -> None:
+    def stored(self, position: Position, entry: StoredEntry) -> None:
         """The broker shows, by a receipt or a delivery, that the entry lies there."""
         known = self.log.get(position)
         if known is not None:
@@ -68,7 +68,7 @@ class TopicRecord:
                 raise ViolationError("INV-P9", f"{self.name} {position} holds two different entries")
             return
         if entry.chunk is not None:
-            self._stored_chunk(position, Entry(entry.payload, entry.messages, entry.chunk))
+            self._stored_chunk(position, StoredEntry(entry.payload, entry.messages, entry.chunk))
             return
         self.log[position] = entry
         if self.order and position < self.order[-1]:
@@ -81,7 +81,7 @@ class TopicRecord:
         for index, message in enumerate(entry.messages):
             message.message_positions.append((*position, index))
 
-    def _stored_chunk(self, position: Position, entry: Entry) -> None:
+    def _stored_chunk(self, position: Position, entry: StoredEntry) -> None:
         """Record a chunk as an entry of its own: the chunks before it decide whether it completes the
         message."""
         assert entry.chunk is not None

@@ -6,7 +6,7 @@ It ends by a reset, in silence, or in good order.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...engine.network import Endpoint, Listener, Network, Pipe, Wire
+from ...engine.network import Listener, Network, NetworkEndpoint, Pipe, Wire
 from ..scenarios import Scenario, ScenarioWorld, must_pass
 
 ENDINGS: dict[str, Callable[[Pipe], None]] = {}
@@ -92,7 +92,7 @@ class CutWorld(ScenarioWorld):
         self.network.make_wire = self._make_wire
 
     def _make_wire(
-        self, network: Network, number: int, client: Endpoint, link: int, broker: Listener
+        self, network: Network, number: int, client: NetworkEndpoint, link: int, broker: Listener
     ) -> Wire:
         wire = Wire(network, number, client, link, broker)
         cut = self._cut

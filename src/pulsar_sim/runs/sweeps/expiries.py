@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ...engine.broker_node import BrokerNode
-from ...engine.network import Endpoint, Listener, Network, Pipe, Wire
+from ...engine.network import Listener, Network, NetworkEndpoint, Pipe, Wire
 from ...engine.profile import CredentialsPlan, Profile
 from ..scenarios import Scenario, ScenarioWorld, must_pass
 
@@ -74,7 +74,7 @@ class ExpiringWorld(ScenarioWorld):
         self.network.make_wire = self._make_wire
 
     def _make_wire(
-        self, network: Network, number: int, client: Endpoint, link: int, broker: Listener
+        self, network: Network, number: int, client: NetworkEndpoint, link: int, broker: Listener
     ) -> Wire:
         wire = Wire(network, number, client, link, broker)
         expiry = self._expiry

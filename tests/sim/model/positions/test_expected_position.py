@@ -5,7 +5,7 @@ import pytest
 from pulsar_sansio.model.config import ProducerSpec
 from pulsar_sansio.wire import MessageMetadata, pack_payload
 from pulsar_sim.model.positions.expected_position import START, Base, ExpectedPosition, after, whole
-from pulsar_sim.model.records.entry import Chunk, Entry
+from pulsar_sim.model.records.entry import StoredChunk, StoredEntry
 from pulsar_sim.model.records.producer_record import ProducerRecord
 from pulsar_sim.model.records.sent import Sent
 from pulsar_sim.model.records.topic_record import TopicRecord
@@ -24,7 +24,7 @@ def topic() -> TopicRecord:
             each.sent_at = 10 * number + 10
         metadata = MessageMetadata(producer_name="p", sequence_id=number, publish_time=published)
         payload = b"".join(pack_payload(metadata.encode(), b"%d" % number))
-        record.stored((5, number), Entry(payload, tuple(sent)))
+        record.stored((5, number), StoredEntry(payload, tuple(sent)))
     return record
 
 
@@ -121,12 +121,14 @@ def torn(topic: TopicRecord) -> TopicRecord:
         if number == 0:
             sent = Sent(producer, 0, b"", None, {}, 0)
             sent.sent_at = 50
-        topic.stored(position, Entry(payload, (sent,), Chunk(number, 2, "u")))
+        topic.stored(position, StoredEntry(payload, (sent,), StoredChunk(number, 2, "u")))
     for entry, at in ((1, 60), (3, 70)):
         plain = Sent(producer, entry, b"", None, {}, 0)
         plain.sent_at = at
         metadata = MessageMetadata(producer_name="q", sequence_id=entry, publish_time=3000)
-        topic.stored((6, entry), Entry(b"".join(pack_payload(metadata.encode(), b"%d" % entry)), (plain,)))
+        topic.stored(
+            (6, entry), StoredEntry(b"".join(pack_payload(metadata.encode(), b"%d" % entry)), (plain,))
+        )
     return topic
 
 
