@@ -68,8 +68,8 @@ def tls_error(error: Exception, peer: str, server_name: str | None) -> TlsError:
         return TlsHandshakeEnded(f"{client or peer} ended the connection during the TLS handshake{hint}")
     reason = getattr(error, "reason", None) or str(error)
     if any(words in reason for words in _CLIENT_CERTIFICATE_WORDS):
-        return _about_certificates(reason, peer, client)
-    if any(words in reason for words in _MISMATCH_WORDS):
+        return _about_certificates(reason, peer, client)  # with TLS 1.3 they come after the handshake, too
+    if server_name != "" and any(words in reason for words in _MISMATCH_WORDS):
         return TlsProtocolMismatch(
             f"{client or peer} speaks no TLS, or no version and cipher of TLS that this side allows: "
             f"{reason} (pulsar+ssl:// is on 6651 by default, pulsar:// on 6650)"

@@ -144,6 +144,14 @@ def test_any_other_failure_keeps_its_reason(cause: Exception, reason: str) -> No
     assert str(tls_error(cause, PEER, None)) == f"TLS with the client at broker:6651 failed: {reason}"
 
 
+def test_a_peer_that_has_finished_the_handshake_speaks_tls() -> None:
+    """The peer is no other program on a wrong port: it sends garbage, or ends the connection by an alert."""
+    for reason in ("WRONG_VERSION_NUMBER", "SSLV3_ALERT_HANDSHAKE_FAILURE"):
+        error = tls_error(failed(reason), PEER, "")
+        assert type(error) is TlsError
+        assert str(error) == f"TLS with broker:6651 failed: {reason}"
+
+
 def test_a_client_that_shows_no_certificate(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     server = authority.server(trust=authority.file, require_client_certificate=True)
