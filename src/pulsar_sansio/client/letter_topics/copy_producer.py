@@ -102,11 +102,9 @@ class CopyProducer:
 
     def _partitioned(self, producer: Producer, partitions: int) -> None:
         taken = producer.hand_over()
-        whole = PartitionedProducer(self._services, producer.handle, producer.spec, partitions, taken)
-        if self._producer is producer:
-            self._producer = whole
-        else:  # it was closed meanwhile
-            whole.close()
+        self._producer = PartitionedProducer(
+            self._services, producer.handle, producer.spec, partitions, taken
+        )
 
     def _on_output(self, output: Output) -> None:
         match output:
