@@ -2,14 +2,11 @@
 bug."""
 
 import json
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pulsar_sansio import Broker, BrokerConfig
 from pulsar_sansio.broker.metadata import FIRST_NAMESPACES
 from pulsar_trio.broker.admin import (
     cluster,
@@ -21,7 +18,7 @@ from pulsar_trio.broker.admin import (
 from pulsar_trio.broker.admin.listener import perform
 from pulsar_trio.broker.admin.messages import PARTITIONED_METADATA, Refused, Request
 from pulsar_trio.broker.admin.namespaces import namespaces, permissions, policies, unset
-from tests.broker.peer import World
+from tests.trio.broker.admin.asking import Administrator
 
 ROUTES = [
     (method, path)
@@ -89,25 +86,6 @@ BODIES = st.one_of(
 
 QUERIES = ["", "?force=true", "?messageTTL=5", "?checkAllowAutoCreation=true", "?applied=true", "?mode=ALL"]
 QUERIES += ["?key=k", "?initialPosition=earliest&messagePosition=2", "?messagePosition=x"]
-
-
-class Administrator:
-    """A broker without a socket."""
-
-    def __init__(self) -> None:
-        self.world = World(BrokerConfig(web_service_url="http://127.0.0.1:8080"))
-
-    @property
-    def machine(self) -> Broker:
-        return self.world.broker
-
-    def now(self) -> int:
-        return self.world.now
-
-    def command(self, command: Callable[..., Any], *arguments: object) -> Any:
-        result = command(self.world.now, *arguments)
-        self.world.pump()
-        return result
 
 
 @st.composite

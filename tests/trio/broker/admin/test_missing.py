@@ -6,7 +6,7 @@ from pulsar_trio.broker.admin import missing
 from pulsar_trio.broker.admin.listener import perform
 from pulsar_trio.broker.admin.messages import Refused, Request
 from pulsar_trio.broker.admin.routes import Table
-from tests.trio.broker.admin.test_anything import Administrator
+from tests.trio.broker.admin.asking import Administrator
 
 
 def request(method: str, target: str) -> Request:

@@ -10,7 +10,6 @@ from pulsar_sansio import OutgoingMessage
 from pulsar_trio import CompressionType, EmbeddedBroker, open_broker, open_client
 from pulsar_trio.broker.admin.listener import perform
 from pulsar_trio.broker.admin.messages import Answer, Request
-from pulsar_trio.broker.admin.peeking import date
 
 TOPIC = "/admin/v2/persistent/public/default/t"
 
@@ -104,16 +103,3 @@ async def test_refusals(broker: EmbeddedBroker, method: str, path: str, body: ob
 async def test_a_namespace_that_is_not_there(broker: EmbeddedBroker, path: str) -> None:
     assert ask(broker, "POST", f"/admin/v2/namespaces/public/none/{path}").status == 404
     assert ask(broker, "POST", f"/admin/v2/namespaces/public/default/{path}").status == 204
-
-
-@pytest.mark.parametrize(
-    ("wall_time", "text"),
-    [
-        (0, "1970-01-01T00:00:00Z"),
-        (1_700_000_000_120, "2023-11-14T22:13:20.12Z"),
-        (2**63, "9223372036854775808"),
-        (-1, "-1"),
-    ],
-)
-def test_dates(wall_time: int, text: str) -> None:
-    assert date(wall_time) == text

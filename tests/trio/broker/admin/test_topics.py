@@ -2,7 +2,7 @@
 
 from pulsar_trio.broker.admin.listener import perform
 from pulsar_trio.broker.admin.messages import Request
-from tests.trio.broker.admin.test_anything import Administrator
+from tests.trio.broker.admin.asking import Administrator
 
 TOPIC = "/admin/v2/persistent/public/default/p"
 
