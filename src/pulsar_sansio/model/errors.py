@@ -206,6 +206,13 @@ class CredentialsFailed(SecurityError):
     """The provider of this client's credentials failed or took too long; its error is the `__cause__`."""
 
 
+class CryptoError(PulsarError):
+    """A message cannot be encrypted or decrypted: a key cannot be read or used, or the payload was changed.
+
+    The text names the key that was wanted, where there is one (rule ERR-12).
+    """
+
+
 # --- refusals by the broker ----------------------------------------------------------------------
 
 
