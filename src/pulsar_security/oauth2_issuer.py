@@ -1,7 +1,7 @@
-"""`Issuer`: the requests to an OAuth 2.0 issuer, for its metadata and for a token, without a socket.
+"""`OAuth2Issuer`: the requests to an OAuth 2.0 issuer, for its metadata and for a token, without a socket.
 
-`Issuer.steps` says what to send and when to wait; an adapter does both and tells what came of it. The adapter
-knows the time and the deadline.
+`OAuth2Issuer.steps` says what to send and when to wait; an adapter does both and tells what came of it. The
+adapter knows the time and the deadline.
 """
 
 import json
@@ -63,7 +63,7 @@ class Issued:
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """Send this request, and answer with `HttpAnswer` or `HttpFailure`. Redirects are not followed."""
+    """Send this request, and answer with `IssuerAnswer` or `HttpFailure`. Redirects are not followed."""
 
     method: str
     url: str
@@ -79,7 +79,7 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
-class HttpAnswer:
+class IssuerAnswer:
     """The issuer's answer to a request."""
 
     status: int
@@ -94,7 +94,7 @@ class HttpFailure:
     may_pass: bool
 
 
-Told: TypeAlias = HttpAnswer | HttpFailure | None
+Told: TypeAlias = IssuerAnswer | HttpFailure | None
 """The outcome of a step; None for the first step and after a pause."""
 
 
@@ -106,7 +106,7 @@ class _NotThere(Exception):
     """The issuer has nothing at this URL."""
 
 
-class Issuer:
+class OAuth2Issuer:
     """One issuer. `http`: the module `httpx2`, for the adapter.
 
     Raises `InvalidConfiguration` for a wrong URL, and where `httpx2` is not installed.

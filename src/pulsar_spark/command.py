@@ -38,7 +38,7 @@ ARCHIVE = "archive:"
 """Before the path of an archive, where a topic could stand too."""
 
 
-class Bar(Protocol):
+class ProgressBar(Protocol):
     """The interface of a progress bar that the command draws on a terminal."""
 
     def __enter__(self) -> Self: ...
@@ -48,7 +48,7 @@ class Bar(Protocol):
     def show(self, done: int, rate: str = "") -> None: ...
 
 
-class Output(Protocol):
+class CommandOutput(Protocol):
     """Where a command prints: the command line's, which is handed in."""
 
     as_json: bool
@@ -56,11 +56,11 @@ class Output(Protocol):
     def result(self, text: str, **values: object) -> None: ...
     def note(self, text: str) -> None: ...
     def error(self, error: BaseException) -> None: ...
-    def bar(self, text: str, total: int) -> Bar: ...
+    def bar(self, text: str, total: int) -> ProgressBar: ...
 
 
-OutputType: TypeAlias = Callable[[bool], Output]
-Job: TypeAlias = "Callable[[argparse.Namespace, SparkSession, Output], int]"
+OutputType: TypeAlias = Callable[[bool], CommandOutput]
+Job: TypeAlias = "Callable[[argparse.Namespace, SparkSession, CommandOutput], int]"
 """Gives the exit code."""
 
 
@@ -229,7 +229,7 @@ def _first_line(error: Exception) -> str | None:
     return ours[-1].partition(": ")[2] if ours else lines[0]
 
 
-def percents(bar: Bar) -> Show:
+def percents(bar: ProgressBar) -> Show:
     """Draws what is seen on a bar of 100. It may go back: Spark plans more when it sees more."""
     return lambda seen: bar.show(seen.percent, seen.text)
 
@@ -237,7 +237,7 @@ def percents(bar: Bar) -> Show:
 # --- simulate ------------------------------------------------------------------------------------------
 
 
-def _simulate(arguments: argparse.Namespace, session: "SparkSession", output: Output) -> int:
+def _simulate(arguments: argparse.Namespace, session: "SparkSession", output: CommandOutput) -> int:
     from pulsar_sim.runs.report import files
     from pulsar_sim.runs.summary import summary
 
@@ -274,7 +274,7 @@ def _write(files_by_name: dict[str, str], folder: Path) -> None:
 # --- messages ------------------------------------------------------------------------------------------
 
 
-def _archive(arguments: argparse.Namespace, session: "SparkSession", output: Output) -> int:
+def _archive(arguments: argparse.Namespace, session: "SparkSession", output: CommandOutput) -> int:
     from .jobs.archive import archive
     from .report import render
 
@@ -295,7 +295,7 @@ def _archive(arguments: argparse.Namespace, session: "SparkSession", output: Out
     return 0
 
 
-def _replay(arguments: argparse.Namespace, session: "SparkSession", output: Output) -> int:
+def _replay(arguments: argparse.Namespace, session: "SparkSession", output: CommandOutput) -> int:
     from .jobs.replay import replay
 
     with output.bar("replaying", 100) as bar:
@@ -314,9 +314,9 @@ def _replay(arguments: argparse.Namespace, session: "SparkSession", output: Outp
     return 0
 
 
-def _audit(arguments: argparse.Namespace, session: "SparkSession", output: Output) -> int:
+def _audit(arguments: argparse.Namespace, session: "SparkSession", output: CommandOutput) -> int:
     """Exit code 1 where something is wrong."""
-    from .jobs.audit import COLUMNS, Identity, audit
+    from .jobs.audit import COLUMNS, MessageIdentity, audit
 
     def side(text: str) -> "DataFrame":
         if text.startswith(ARCHIVE):
@@ -325,7 +325,7 @@ def _audit(arguments: argparse.Namespace, session: "SparkSession", output: Outpu
         return session.read.format("pulsar").options(**options).load()
 
     archived = any(text.startswith(ARCHIVE) for text in (arguments.sent, arguments.received))
-    identity = Identity(arguments.identity or ("position" if archived else "content"))
+    identity = MessageIdentity(arguments.identity or ("position" if archived else "content"))
     with output.bar("comparing", 100) as bar:
         found = audit(side(arguments.sent), side(arguments.received), identity=identity, show=percents(bar))
     wrong = {name: getattr(found, name) for name in ("lost", "duplicated", "foreign", "reordered")}
@@ -346,7 +346,7 @@ def _audit(arguments: argparse.Namespace, session: "SparkSession", output: Outpu
     return 0 if found.clean else 1
 
 
-def _redrive(arguments: argparse.Namespace, session: "SparkSession", output: Output) -> int:
+def _redrive(arguments: argparse.Namespace, session: "SparkSession", output: CommandOutput) -> int:
     from .jobs.redrive import redrive
 
     with output.bar("moving letters", 100) as bar:

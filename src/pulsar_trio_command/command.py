@@ -21,7 +21,7 @@ from typing import NamedTuple, NoReturn
 
 from pulsar_sansio import InvalidConfiguration, PulsarError
 
-from .console import Failed, Output
+from .console import CommandFailed, Output
 from .signals import INTERRUPTED
 
 
@@ -74,14 +74,14 @@ def main(arguments: Sequence[str] | None = None, *, interruptible: bool = False)
         _write_nothing_more()
         return NOBODY_READS
     except KeyboardInterrupt:
-        Output(False).error(Failed("interrupted"))
+        Output(False).error(CommandFailed("interrupted"))
         return INTERRUPTED
     except OSError as error:  # a file that a command writes, or the output itself
         try:
             sys.stdout.flush()
         except OSError:
             _write_nothing_more()
-        Output(False).error(Failed(str(error)))
+        Output(False).error(CommandFailed(str(error)))
         return 1
     finally:
         if interruptible:
@@ -115,12 +115,12 @@ def _run(given: argparse.Namespace) -> int:
         error = _first(raised)
         match error:
             case KeyboardInterrupt():
-                output.error(Failed("interrupted"))
+                output.error(CommandFailed("interrupted"))
                 return INTERRUPTED
             case BrokenPipeError():  # the reader of our output has read enough
                 _write_nothing_more()
                 return 0
-            case PulsarError() | OSError() | Failed():
+            case PulsarError() | OSError() | CommandFailed():
                 output.error(error)
                 return 2 if isinstance(error, InvalidConfiguration) else 1
             case _:

@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from pulsar_sansio import BrokerAddressRefused, ConnectionLost, InvalidConfiguration, TimedOut
 
 
-class Failed(Exception):
+class CommandFailed(Exception):
     """A command did not do what it was asked to. `hint` says what to try."""
 
     def __init__(self, text: str, hint: str = "") -> None:
@@ -133,7 +133,7 @@ class Bar:
 
 def hint_for(error: BaseException) -> str:
     """A hint that says what to try next, or an empty text."""
-    if isinstance(error, Failed):
+    if isinstance(error, CommandFailed):
         return error.hint
     if isinstance(error, InvalidConfiguration):
         return "see --help"

@@ -16,10 +16,10 @@ import trio
 from pulsar_trio.broker.server import open_broker
 from pulsar_trio.client.client import Client
 
-from .console import Bar, Failed, Output, number
+from .console import Bar, CommandFailed, Output, number
 from .options.arguments import byte_count, positive
 from .options.connecting import reporting_client
-from .options.connection import Connection, connection
+from .options.connection import ConnectionArguments, connection
 
 NUMBER = Struct(">Q")
 """Begins each message."""
@@ -94,11 +94,11 @@ async def run(given: argparse.Namespace, output: Output) -> None:
         reordered=check.reordered,
     )
     if check.lost or check.repeated or check.reordered:
-        raise Failed("messages were lost, repeated or out of order", "this is a bug, please report it")
+        raise CommandFailed("messages were lost, repeated or out of order", "this is a bug, please report it")
 
 
 @asynccontextmanager
-async def _pulsar(given: argparse.Namespace) -> AsyncIterator[Connection]:
+async def _pulsar(given: argparse.Namespace) -> AsyncIterator[ConnectionArguments]:
     """The Pulsar of the options, or a broker that runs in this process meanwhile.
 
     $PULSAR_SERVICE_URL does not count: a demonstration must not fill a topic by surprise.
@@ -107,7 +107,7 @@ async def _pulsar(given: argparse.Namespace) -> AsyncIterator[Connection]:
         yield connection(given)
     else:
         async with open_broker() as broker:
-            yield Connection(broker.url, {}, ())
+            yield ConnectionArguments(broker.url, {}, ())
 
 
 async def _throughput(client: Client, topic: str, count: int, size: int, bar: Bar) -> tuple[Check, float]:
@@ -126,7 +126,7 @@ async def _throughput(client: Client, topic: str, count: int, size: int, bar: Ba
                 with trio.move_on_after(PATIENCE) as patience:
                     messages = await consumer.receive_many()
                 if patience.cancelled_caught:
-                    raise Failed(
+                    raise CommandFailed(
                         f"{count - check.seen} messages have not arrived", "is the broker overloaded?"
                     )
                 for message in messages:

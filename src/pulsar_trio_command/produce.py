@@ -13,7 +13,7 @@ from pulsar_sansio import OutgoingMessage
 from pulsar_trio.producing.producer import Producer
 from pulsar_trio.producing.receipts import Receipt
 
-from .console import Bar, Failed, Output, number
+from .console import Bar, CommandFailed, Output, number
 from .options.arguments import byte_count, positive, rate
 from .options.connecting import reporting_client
 from .options.connection import connection
@@ -111,7 +111,7 @@ class Envelopes:
         """Number of the last line, from 1 on."""
 
     def around(self, payloads: Iterable[bytes]) -> Iterable[bytes | OutgoingMessage]:
-        """Raises `Failed` at a line without a key, when the messages before it have been taken."""
+        """Raises `CommandFailed` at a line without a key, when the messages before it have been taken."""
         if self._separator is not None:
             return self._split(payloads, self._separator)
         if self._key is None and not self._properties:
@@ -130,8 +130,8 @@ class Envelopes:
                 raise self._wrong("its key is not UTF-8 text") from None
             yield OutgoingMessage(value, key=text, properties=self._properties)
 
-    def _wrong(self, text: str) -> Failed:
-        return Failed(
+    def _wrong(self, text: str) -> CommandFailed:
+        return CommandFailed(
             f"line {self._line} of standard input has no key: {text}",
             f"the {self._line - 1} lines before it were sent",
         )

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pulsar_sansio import ConnectionLost, InvalidConfiguration, TimedOut
-from pulsar_trio_command.console import Bar, Failed, Output, hint_for, number, one_line, printable
+from pulsar_trio_command.console import Bar, CommandFailed, Output, hint_for, number, one_line, printable
 from pulsar_trio_command.demo import Check
 
 
@@ -27,7 +27,7 @@ def test_results_and_errors(capsys: pytest.CaptureFixture[str]) -> None:
         output = Output(as_json)
         output.result("three messages", messages=3)
         output.note("by the way")
-        output.error(Failed("it failed", "try again"))
+        output.error(CommandFailed("it failed", "try again"))
         output.error(KeyError())
     captured = capsys.readouterr()
     assert captured.out == 'three messages\n{"messages": 3}\n'

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from pulsar_spark.jobs.audit import Audited, Identity, audit
+from pulsar_spark.jobs.audit import Audited, MessageIdentity, audit
 
 pytestmark = pytest.mark.spark
 
@@ -68,7 +68,7 @@ def test_null_and_empty_are_not_the_same(spark: SparkSession) -> None:
     assert numbers(audited) == (1, 0, 1, 0)
 
 
-@pytest.mark.parametrize("identity", [Identity.POSITION, Identity.SEQUENCE])
-def test_an_archive_has_the_topic_s_own_positions(spark: SparkSession, identity: Identity) -> None:
+@pytest.mark.parametrize("identity", [MessageIdentity.POSITION, MessageIdentity.SEQUENCE])
+def test_an_archive_has_the_topic_s_own_positions(spark: SparkSession, identity: MessageIdentity) -> None:
     topic, archive = side(spark, "a", MESSAGES), side(spark, "a", [*MESSAGES[:30], ("other", "value")])
     assert numbers(audit(topic, archive, identity=identity)) == (9, 0, 0, 0)

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pulsar_sansio import OutgoingMessage
 from pulsar_spark.errors import UnsupportedTopic
 from pulsar_spark.jobs.archive import archive
-from pulsar_spark.jobs.audit import COLUMNS, Identity, audit
+from pulsar_spark.jobs.audit import COLUMNS, MessageIdentity, audit
 from pulsar_spark.jobs.redrive import redrive
 from pulsar_spark.jobs.replay import replay
 from pulsar_spark.link import Link
@@ -45,7 +45,7 @@ def test_archive_and_replay_are_what_was_sent(
 
     topic_now = read(spark, broker, topic, columns=",".join(COLUMNS))
     archived = spark.read.parquet(path).select(*COLUMNS)
-    assert audit(topic_now, archived, identity=Identity.POSITION).clean
+    assert audit(topic_now, archived, identity=MessageIdentity.POSITION).clean
 
     broker.admin.create_topic(deduplicated_topic)
     for _ in range(2):  # the second time everything is there

@@ -1,8 +1,9 @@
 """Audit: check that everything sent arrived, once, and in order; over any number of messages.
 
 An audit compares two sides: two topics, or a topic and its archive. Messages of both sides match by their
-identity (`Identity`). Spark groups both sides by a digest of it. So it holds no message twice, and shuffles
-only digests and positions. This module owns the meaning of the six numbers; the caller decides what is read.
+identity (`MessageIdentity`). Spark groups both sides by a digest of it. So it holds no message twice, and
+shuffles only digests and positions. This module owns the meaning of the six numbers; the caller decides what
+is read.
 """
 
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ EXAMPLES = 20
 """Messages shown of what is wrong."""
 
 
-class Identity(Enum):
+class MessageIdentity(Enum):
     """The fields by which an audit matches a message of one side with one of the other."""
 
     CONTENT = "content"
@@ -86,7 +87,7 @@ def audit(
     sent: "DataFrame",
     received: "DataFrame",
     *,
-    identity: Identity = Identity.CONTENT,
+    identity: MessageIdentity = MessageIdentity.CONTENT,
     show: Show | None = None,
 ) -> Audited:
     """Compare two DataFrames that have the columns `COLUMNS`, each being one snapshot."""
@@ -105,17 +106,17 @@ def audit(
     return Audited(**numbers, examples=tuple(_finding(row) for row in rows))
 
 
-def _side(frame: "DataFrame", identity: Identity, is_sent: bool) -> "DataFrame":
+def _side(frame: "DataFrame", identity: MessageIdentity, is_sent: bool) -> "DataFrame":
     from pyspark.sql import functions as f
 
     parts: list[Column]
     match identity:
-        case Identity.CONTENT:
+        case MessageIdentity.CONTENT:
             properties = f.array_sort(f.map_entries("__messageProperties"))
             parts = [*map(f.col, ("__key", "value", "__eventTime", "__orderingKey")), properties]
-        case Identity.SEQUENCE:
+        case MessageIdentity.SEQUENCE:
             parts = [*map(f.col, ("__topic", "__producerName", "__sequenceId"))]
-        case Identity.POSITION:
+        case MessageIdentity.POSITION:
             parts = [*map(f.col, POSITION)]
     nothing = [f.isnull(part) for part in parts]  # a hash passes over nulls
     where = f.struct(*POSITION, "__producerName", "__key")
@@ -127,7 +128,7 @@ def _side(frame: "DataFrame", identity: Identity, is_sent: bool) -> "DataFrame":
     )
 
 
-def _grouped(sent: "DataFrame", received: "DataFrame", identity: Identity) -> "DataFrame":
+def _grouped(sent: "DataFrame", received: "DataFrame", identity: MessageIdentity) -> "DataFrame":
     """A row per identity: how often on each side, and where first."""
     from pyspark.sql import functions as f
 

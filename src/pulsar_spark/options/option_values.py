@@ -1,4 +1,4 @@
-"""The texts that options have, as values: each function takes a text, or raises `Refused`.
+"""The texts that options have, as values: each function takes a text, or raises `ValueRefused`.
 
 The functions know the form of a topic's name and of a service URL. They do not know which option they are
 for, except where the text itself says better what is wrong with it.
@@ -22,13 +22,13 @@ from ..errors import InvalidOption, UnsupportedTopic
 from ..security.carried_secret import CarriedSecret
 
 
-class Refused(ValueError):
+class ValueRefused(ValueError):
     """A value that a parser does not take."""
 
 
 def text(value: str) -> str:
     if not value.strip():
-        raise Refused
+        raise ValueRefused
     return value.strip()
 
 
@@ -37,9 +37,9 @@ def secret(value: str) -> CarriedSecret:
     try:
         Secret(value)
     except InvalidConfiguration:
-        raise Refused from None
+        raise ValueRefused from None
     if not value:
-        raise Refused
+        raise ValueRefused
     return CarriedSecret(value)
 
 
@@ -48,14 +48,14 @@ def boolean(value: str) -> bool:
     try:
         return known[value.strip().lower()]
     except KeyError:
-        raise Refused from None
+        raise ValueRefused from None
 
 
 def choice(*choices: str) -> Callable[[str], str]:
     def parse(value: str) -> str:
         found = value.strip().lower()
         if found not in choices:
-            raise Refused
+            raise ValueRefused
         return found
 
     return parse
@@ -64,7 +64,7 @@ def choice(*choices: str) -> Callable[[str], str]:
 def whole(least: int, most: int) -> Callable[[str], int]:
     def parse(value: str) -> int:
         if not re.fullmatch(r"\s*\d{1,19}\s*", value, re.ASCII) or not least <= int(value) <= most:
-            raise Refused
+            raise ValueRefused
         return int(value)
 
     return parse
@@ -103,7 +103,7 @@ def topic_to_read(value: str) -> tuple[str, ...]:
 def topics(value: str) -> tuple[str, ...]:
     names = [topic(part) for part in value.split(",") if part.strip()]
     if not names:
-        raise Refused
+        raise ValueRefused
     return tuple(dict.fromkeys(names))
 
 
@@ -128,17 +128,17 @@ def timestamp(value: str) -> int:
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
-        raise Refused from None
+        raise ValueRefused from None
     if when.tzinfo is None:
         when = when.replace(tzinfo=timezone.utc)  # noqa: UP017
     milliseconds = round(when.timestamp() * 1000)
     if milliseconds < 0:
-        raise Refused
+        raise ValueRefused
     return milliseconds
 
 
 def names(value: str) -> tuple[str, ...]:
     found = tuple(part.strip() for part in value.split(",") if part.strip())
     if not found or len(set(found)) != len(found):
-        raise Refused
+        raise ValueRefused
     return found

@@ -17,11 +17,11 @@ from ..errors import (
     OptionNotImplemented,
     UnknownOption,
 )
-from ..reading.offsets import Wanted
+from ..reading.offsets import WantedPositions
 from ..security.access import Access
 from .access_options import take_access
 from .option_table import ALL, OPTIONS, READS, REQUIRED, STREAM, WRITES, Option, Use
-from .option_values import Refused
+from .option_values import ValueRefused
 
 _OTHER_WAY: Final = (
     "credentials are the options auth.…, TLS is tls.…, and nothing here needs the administration"
@@ -50,10 +50,10 @@ class ReadOptions:
     topics: tuple[str, ...]
     """Full names; empty where a pattern says which."""
     topics_pattern: str | None
-    starting: Wanted | None
+    starting: WantedPositions | None
     """None: what is usual for a stream, or a batch."""
     starting_timestamp: int | None
-    ending: Wanted | None = None
+    ending: WantedPositions | None = None
     ending_timestamp: int | None = None
     columns: tuple[str, ...] | None
     value_type: str
@@ -224,7 +224,7 @@ def _parse(given: Mapping[str, str], use: Use) -> _Given:
 def _value(row: Option, text: str) -> object:
     try:
         return row.parse(text)
-    except Refused:
+    except ValueRefused:
         shown = "the value" if row.secret else repr(text)
         raise InvalidOption(f"option {row.name}: {shown} is not allowed; allowed: {row.allowed}") from None
 

@@ -22,16 +22,16 @@ from ..link import Link, open_link
 from ..options.option_table import Use
 from ..options.query_options import ReadOptions, parse_read
 from .columns import ALL_COLUMNS, MAYBE_TEXT
-from .offsets import Offsets, Place, Position, Range, Wanted, as_text, to_json, wanted_at
+from .offsets import Offsets, Place, Position, Range, WantedPositions, as_text, to_json, wanted_at
 from .overtaken import Watch
 from .plan import Extent, Lost, lost_by_deletion, lost_by_retention, pack, ranges, split
 from .range_reader import read_ranges
-from .topics import Topics
+from .topics import QueryTopics
 
 _log = logging.getLogger("pulsar_spark")
 
 
-class Part(InputPartition):
+class TaskPartition(InputPartition):
     """The ranges that one task reads, one after the other."""
 
     def __init__(self, parts: tuple[Range, ...]) -> None:
@@ -39,7 +39,7 @@ class Part(InputPartition):
         self.ranges = parts
 
     def __repr__(self) -> str:
-        return f"Part({', '.join(map(str, self.ranges))})"
+        return f"TaskPartition({', '.join(map(str, self.ranges))})"
 
 
 # --- a snapshot -------------------------------------------------------------------------------------
@@ -47,21 +47,21 @@ class Part(InputPartition):
 
 def take_snapshot(options: ReadOptions) -> tuple[Offsets, Offsets]:
     """Where a batch read begins and ends, as the topics are now."""
-    with closing(Topics(options, reading_link(options))) as topics:
+    with closing(QueryTopics(options, reading_link(options))) as topics:
         return _places(topics, options)
 
 
-def _places(topics: Topics, options: ReadOptions) -> tuple[Offsets, Offsets]:
+def _places(topics: QueryTopics, options: ReadOptions) -> tuple[Offsets, Offsets]:
     lasts, _ = topics.wait_for(topics.discover())
     if options.starting_timestamp is not None:
         wanted = wanted_at(options.starting_timestamp)
     else:
-        wanted = options.starting or Wanted(Place.EARLIEST, {}, {})
+        wanted = options.starting or WantedPositions(Place.EARLIEST, {}, {})
     starts = topics.resolve(wanted, lasts)
     if options.ending_timestamp is not None:
         until = wanted_at(options.ending_timestamp)
     else:
-        until = options.ending or Wanted(Place.LATEST, {}, {})
+        until = options.ending or WantedPositions(Place.LATEST, {}, {})
     ends = topics.resolve(until, lasts)
     return starts, {name: min(end, lasts[name]) for name, end in ends.items()}
 
@@ -75,7 +75,7 @@ def snapshot(**given: object) -> dict[str, str]:
     return {"startingOffsets": json.dumps(to_json(starts)), "endingOffsets": json.dumps(to_json(ends))}
 
 
-def check_retention(topics: Topics, options: ReadOptions, starts: Mapping[str, Position]) -> Offsets:
+def check_retention(topics: QueryTopics, options: ReadOptions, starts: Mapping[str, Position]) -> Offsets:
     """Those of the topics that are still there. Raises `DataLoss` where one is not, or does not have what
     comes behind its start any more; or logs it where `failOnDataLoss` is false."""
     there: Offsets = {}
@@ -111,8 +111,8 @@ def report(lost: Lost, options: ReadOptions) -> None:
 
 
 def divide(
-    topics: Topics, options: ReadOptions, starts: Mapping[str, Position], ends: Mapping[str, Position]
-) -> list[Part]:
+    topics: QueryTopics, options: ReadOptions, starts: Mapping[str, Position], ends: Mapping[str, Position]
+) -> list[TaskPartition]:
     """The tasks that read what lies between two offsets; the same offsets give the same tasks."""
     whole = ranges(starts, ends)
     extents: dict[str, Extent] = {}
@@ -120,7 +120,7 @@ def divide(
         extents = {each.topic: topics.extent(each.topic, each.start, each.end) for each in whole}
         whole = split(whole, extents, options.min_partitions)
     whole = [replace(each, next_ledger=topics.next_ledger(each.topic, each.start)) for each in whole]
-    return [Part(task) for task in pack(whole, options.max_partitions, extents)]
+    return [TaskPartition(task) for task in pack(whole, options.max_partitions, extents)]
 
 
 # --- the reader -------------------------------------------------------------------------------------
@@ -136,14 +136,14 @@ class PulsarReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         starts, ends = self._taken or take_snapshot(self._options)
-        topics = Topics(self._options, reading_link(self._options))
+        topics = QueryTopics(self._options, reading_link(self._options))
         wanted = {name: start for name, start in starts.items() if start < ends[name]}
         if not self._options.read_compacted:
             wanted = check_retention(topics, self._options, wanted)
         wanted, ends = self.narrow(topics, wanted, ends)
         return list(divide(topics, self._options, wanted, {name: ends[name] for name in wanted}))
 
-    def narrow(self, topics: Topics, starts: Offsets, ends: Offsets) -> tuple[Offsets, Offsets]:
+    def narrow(self, topics: QueryTopics, starts: Offsets, ends: Offsets) -> tuple[Offsets, Offsets]:
         """Return the part of the offsets that the filters leave; all of it without filters."""
         return starts, ends
 
@@ -157,10 +157,10 @@ class PulsarReader(DataSourceReader):
 def read_part(options: ReadOptions, schema: Any, part: Any) -> Iterator[Any]:
     """Read the ranges of one task as record batches, one after the other. Spark makes a task
     of its own where there are none."""
-    if not isinstance(part, Part):
+    if not isinstance(part, TaskPartition):
         return
     link = reading_link(options)
-    topics = Topics(options, link)
+    topics = QueryTopics(options, link)
 
     def watch(wanted: Range) -> Watch:
         return Watch(topics, wanted, partial(report, options=options))

@@ -25,7 +25,7 @@ from pulsar_sansio import (
 )
 
 from ..errors import BadColumn
-from .parts import Bytes, Parts, fixed, from_column
+from .parts import Bytes, ColumnParts, fixed, from_column
 from .uniform_members import Comparison, UniformMembers, find_uniform
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -240,7 +240,7 @@ def _id_suffixes(partition: int, size: int, first: int) -> Any:
         indexes >>= 7
 
 
-class _EventTime(Parts):
+class _EventTime(ColumnParts):
     def add_members(self, _entry: Any, run: UniformMembers, _first: int) -> None:
         where = run.template.event_time
         if where is None:
@@ -256,7 +256,7 @@ class _EventTime(Parts):
         self.add_list([_micros(message.event_time or None) for message in messages])
 
 
-class _SequenceId(Parts):
+class _SequenceId(ColumnParts):
     def add_members(self, entry: Any, run: UniformMembers, first: int) -> None:
         where = run.template.sequence_id
         if where is None:
@@ -273,7 +273,7 @@ def _signed(number: int) -> Any:
     return np.int64((number + 2**63) % 2**64 - 2**63)
 
 
-class _BatchIndex(Parts):
+class _BatchIndex(ColumnParts):
     def add_members(self, _entry: Any, run: UniformMembers, first: int) -> None:
         self.add(np.arange(first, first + len(run), dtype=np.int32))
 
@@ -281,7 +281,7 @@ class _BatchIndex(Parts):
         self.add(np.array([message.batch_index for message in messages], np.int32))
 
 
-class _Size(Parts):
+class _Size(ColumnParts):
     def add_members(self, _entry: Any, run: UniformMembers, _first: int) -> None:
         self.add(np.full(len(run), run.template.payload, np.int32))
 
@@ -289,7 +289,7 @@ class _Size(Parts):
         self.add(np.array([len(message.data) for message in messages], np.int32))
 
 
-class _Properties(Parts):
+class _Properties(ColumnParts):
     def add_members(self, _entry: Any, run: UniformMembers, _first: int) -> None:
         pairs = run.template.properties
         count, each = len(run), len(pairs)

@@ -23,7 +23,7 @@ from pulsar_sansio import TopicName
 
 from .batch_source import PulsarReader
 from .offsets import Offsets
-from .topics import Topics
+from .topics import QueryTopics
 
 PUBLISH_TIME_SKEW = 60_000
 """Milliseconds by which publish times may be out of order: producers' clocks set them, and a filter on them
@@ -83,7 +83,7 @@ class FilteredReader(PulsarReader):
         latest = int(when.timestamp() * 1000) + 1 + PUBLISH_TIME_SKEW
         self._until = latest if self._until is None else min(self._until, latest)
 
-    def narrow(self, topics: Topics, starts: Offsets, ends: Offsets) -> tuple[Offsets, Offsets]:
+    def narrow(self, topics: QueryTopics, starts: Offsets, ends: Offsets) -> tuple[Offsets, Offsets]:
         kept = {name: start for name, start in starts.items() if self._is_read(name)}
         ends = dict(ends)
         for name, start in kept.items():

@@ -19,7 +19,7 @@ from typing import Any, Final
 from pulsar_sansio import InvalidMessage, InvalidTopicName, TopicName, decode_message_id
 
 from ..errors import OffsetParseError, OffsetVersionError, UnsupportedTopic
-from ..options.option_values import Refused, timestamp
+from ..options.option_values import ValueRefused, timestamp
 
 Position = tuple[int, int]
 """Ledger and entry."""
@@ -126,7 +126,7 @@ Where = Place | AtTime | OfSubscription | BehindEntry
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedPositions:
     """Where reading is to begin or end: for all topics, and for those that are named."""
 
     general: Where
@@ -157,25 +157,25 @@ class Wanted:
         )
 
 
-def parse_start(text: str) -> Wanted:
+def parse_start(text: str) -> WantedPositions:
     """Option startingOffsets. Raises `OffsetParseError`."""
     return _wanted("startingOffsets", text, ending=False)
 
 
-def parse_end(text: str) -> Wanted:
+def parse_end(text: str) -> WantedPositions:
     """Option endingOffsets. Raises `OffsetParseError`."""
     return _wanted("endingOffsets", text, ending=True)
 
 
-def wanted_at(publish_time: int) -> Wanted:
+def wanted_at(publish_time: int) -> WantedPositions:
     """Options startingTimestamp and endingTimestamp."""
-    return Wanted(AtTime(publish_time), {}, {})
+    return WantedPositions(AtTime(publish_time), {}, {})
 
 
-def _wanted(option: str, text: str, *, ending: bool) -> Wanted:
+def _wanted(option: str, text: str, *, ending: bool) -> WantedPositions:
     text = text.strip()
     if not text.startswith("{"):
-        return Wanted(_where(option, text, ending), {}, {})
+        return WantedPositions(_where(option, text, ending), {}, {})
     try:
         value = json.loads(text)
     except ValueError as error:
@@ -195,7 +195,7 @@ def _wanted(option: str, text: str, *, ending: bool) -> Wanted:
                 partitions[_full_name(topic, index, f"option {of}")] = _where(of, place, ending)
         else:
             topics[_full_name(topic, "", f"option {of}")] = _where(of, given, ending)
-    return Wanted(Place.LATEST if ending else Place.EARLIEST, topics, partitions)
+    return WantedPositions(Place.LATEST if ending else Place.EARLIEST, topics, partitions)
 
 
 def _where(of: str, given: object, ending: bool) -> Where:
@@ -207,7 +207,7 @@ def _where(of: str, given: object, ending: bool) -> Where:
     if isinstance(given, dict) and set(given) == {"time"}:
         try:
             return AtTime(timestamp(str(given["time"])))
-        except Refused:
+        except ValueRefused:
             pass
     elif isinstance(given, list):
         return BehindEntry(_position(given, f"option {of}"))

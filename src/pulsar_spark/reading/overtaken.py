@@ -6,14 +6,14 @@ where the next entry is of another ledger, or no entry comes at all. Nothing is 
 that was read last is still there; or where it was read to its end, and the one after it is there. Which entry
 is its last, and which ledger comes after it, is looked up before it is read, while it is there.
 
-It asks `Topics` and knows neither sockets nor messages. What a loss means is decided by the query's options.
+It asks `QueryTopics` and knows neither sockets nor messages. The query's options decide what a loss means.
 """
 
 from collections.abc import Callable
 
 from .offsets import NOTHING, Position, Range
 from .plan import Lost
-from .topics import Topics
+from .topics import QueryTopics
 
 Report = Callable[[Lost], None]
 
@@ -21,7 +21,7 @@ Report = Callable[[Lost], None]
 class Watch:
     """One range while it is read; `report` is told what is lost, and may raise."""
 
-    def __init__(self, topics: Topics, wanted: Range, report: Report) -> None:
+    def __init__(self, topics: QueryTopics, wanted: Range, report: Report) -> None:
         self._topics = topics
         self._range = wanted
         self._report = report

@@ -114,7 +114,7 @@ def _validity(rows: int, nulls: Iterable[tuple[int, int]]) -> Any:
     return pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
-class Parts:
+class ColumnParts:
     """A column that is put together from Arrow arrays."""
 
     def __init__(self, type: Any) -> None:

@@ -13,7 +13,7 @@ from .offsets import NOTHING, Offsets, Position, Range
 
 
 @dataclass(frozen=True)
-class Run:
+class EntryRun:
     """Entries of one ledger, one after the other: `first` to `last`, both included."""
 
     ledger: int
@@ -24,7 +24,7 @@ class Run:
         return self.last - self.first + 1
 
 
-Extent = Sequence[Run]
+Extent = Sequence[EntryRun]
 """The entries behind one position and up to another, in order."""
 
 
@@ -49,7 +49,7 @@ def clip(extent: Extent, start: Position, end: Position) -> Extent:
         first = max(run.first, start[1] + 1) if run.ledger == start[0] else run.first
         last = min(run.last, end[1]) if run.ledger == end[0] else run.last
         if start[0] <= run.ledger <= end[0] and first <= last:
-            clipped.append(Run(run.ledger, first, last))
+            clipped.append(EntryRun(run.ledger, first, last))
     return clipped
 
 

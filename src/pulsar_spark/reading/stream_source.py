@@ -27,9 +27,9 @@ from pyspark.sql.streaming.datasource import (
 from ..link import Link
 from ..options.query_options import ReadOptions
 from .batch_source import arrow_schema, check_retention, divide, link_settings, read_part, report
-from .offsets import NOTHING, Offsets, Place, Position, Wanted, from_json, to_json, wanted_at
+from .offsets import NOTHING, Offsets, Place, Position, WantedPositions, from_json, to_json, wanted_at
 from .plan import Extent, admit, forward, lost_by_deletion
-from .topics import Topics
+from .topics import QueryTopics
 
 LOSS_CHECK = 10.0
 """Seconds between two questions where a topic begins now; the first is asked before anything is read."""
@@ -101,7 +101,7 @@ class _Driver:
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._link = Link(options.service_url, **link_settings(options))
-        self._topics = Topics(options, self._link)
+        self._topics = QueryTopics(options, self._link)
         self._names: list[str] = []
         self._discovered_at = float("-inf")
         self.lasts: Offsets = {}
@@ -134,7 +134,7 @@ class _Driver:
             if options.starting_timestamp is not None:
                 wanted = wanted_at(options.starting_timestamp)
             else:
-                wanted = options.starting or Wanted(Place.LATEST, {}, {})
+                wanted = options.starting or WantedPositions(Place.LATEST, {}, {})
             if not self._frozen:
                 self._ask()
             self._require(known={})

@@ -17,8 +17,18 @@ from ..errors import InvalidOption, LinkTimeout, SubscriptionBusy, TopicNotFound
 from ..link import Link, last_of
 from ..options.query_options import ReadOptions
 from ..subscribed import Hold, Reading
-from .offsets import NOTHING, AtTime, BehindEntry, Offsets, OfSubscription, Place, Position, Wanted, Where
-from .plan import Extent, Run
+from .offsets import (
+    NOTHING,
+    AtTime,
+    BehindEntry,
+    Offsets,
+    OfSubscription,
+    Place,
+    Position,
+    WantedPositions,
+    Where,
+)
+from .plan import EntryRun, Extent
 
 T = TypeVar("T")
 
@@ -38,7 +48,7 @@ PEEK_TIMEOUT = 5.0
 """Seconds for one entry to come that is known to be there; limits are estimates, and do without it."""
 
 
-class Topics:
+class QueryTopics:
     """The topics of one query, through one link.
 
     `options` says which. Nothing is opened before it is needed. Methods raise `LinkTimeout` where the broker
@@ -51,7 +61,7 @@ class Topics:
         self._timeout = options.operation_timeout_s
         self._watched: dict[str, Reading] = {}
         self._holds: dict[str, Hold] = {}
-        self._runs: dict[str, dict[int, Ledger]] = {}
+        self._runs: dict[str, dict[int, ClosedLedger]] = {}
         """By topic: its ledgers that take no more entries, as far as they were looked at."""
 
     # --- which topics ----------------------------------------------------------------------------
@@ -157,7 +167,7 @@ class Topics:
             f"the beginning of {name}",
         )
 
-    def resolve(self, wanted: Wanted, lasts: Offsets) -> Offsets:
+    def resolve(self, wanted: WantedPositions, lasts: Offsets) -> Offsets:
         """Positions for places. Raises `InvalidOption` for a topic that is named and not read."""
         read = set(lasts) | {str(TopicName.parse(name).base) for name in lasts}
         strange = sorted(wanted.named() - read)
@@ -225,7 +235,7 @@ class Topics:
         )
         if mark_delete is None or mark_delete > start:
             return False
-        self._runs.setdefault(name, {})[start[0]] = Ledger(start[1], begins[0])
+        self._runs.setdefault(name, {})[start[0]] = ClosedLedger(start[1], begins[0])
         return True
 
     def _held(self, name: str, subscription: str) -> Hold:
@@ -245,7 +255,7 @@ class Topics:
         """The entries behind `start` and up to `end`. Ledgers that are full are looked at once."""
         ledgers = self._runs.setdefault(name, {})
         place = start
-        runs: list[Run] = []
+        runs: list[EntryRun] = []
         if place == NOTHING and place < end:
             place = self.begins(name)
             if place == NOTHING:
@@ -255,10 +265,10 @@ class Topics:
                 ledgers[place[0]] = self._look_at(name, place[0], end)
             ledger = ledgers[place[0]]
             if place[1] < ledger.last:
-                runs.append(Run(place[0], place[1] + 1, ledger.last))
+                runs.append(EntryRun(place[0], place[1] + 1, ledger.last))
             place = (ledger.next, -1)
         if place < end:
-            runs.append(Run(end[0], place[1] + 1, end[1]))
+            runs.append(EntryRun(end[0], place[1] + 1, end[1]))
         return runs
 
     def note_end(self, name: str, before: Position, last: Position, *, watched: bool) -> None:
@@ -283,7 +293,7 @@ class Topics:
         """The last entries of ledgers that were looked at."""
         return [(number, ledger.last) for number, ledger in self._runs.get(name, {}).items()]
 
-    def _look_at(self, name: str, ledger: int, end: Position) -> "Ledger":
+    def _look_at(self, name: str, ledger: int, end: Position) -> "ClosedLedger":
         """The end of a ledger that has one, and the ledger that comes after it. A reader that begins behind
         all of it has acknowledged its last entry, and gets the first message behind it."""
         with self._link.reading(
@@ -296,9 +306,9 @@ class Topics:
             done = reader.where(self._timeout).mark_delete or NOTHING
             first = self._first(reader)
         following = first[0].ledger_id if first else end[0]
-        return Ledger(done[1] if done[0] == ledger else -1, max(following, ledger + 1))
+        return ClosedLedger(done[1] if done[0] == ledger else -1, max(following, ledger + 1))
 
-    def ledger(self, name: str, number: int, end: Position) -> "Ledger":
+    def ledger(self, name: str, number: int, end: Position) -> "ClosedLedger":
         """A ledger before the one of `end`, as it is now; its `last` is -1 where it is not there any more."""
         return self._try(lambda: self._look_at(name, number, end), f"ledger {number} of {name}")
 
@@ -347,7 +357,7 @@ class Topics:
                 self._link.serve(_PAUSE)
 
 
-class Ledger:
+class ClosedLedger:
     """A ledger that takes no more entries."""
 
     __slots__ = ("last", "next")

@@ -1,7 +1,7 @@
 """OAuth 2.0 of a query: each process asks the issuer for a token of its own, by blocking calls.
 
 The options travel with the query; a token never does. It owns the tokens of this process and the time; what
-is sent to the issuer is `pulsar_security.Issuer`'s.
+is sent to the issuer is `pulsar_security.OAuth2Issuer`'s.
 """
 
 import time
@@ -16,11 +16,11 @@ from pulsar_security import (
     RENEWAL_TIME,
     REQUEST_TIME,
     ClientCredentials,
-    HttpAnswer,
     HttpFailure,
     HttpRequest,
     Issued,
-    Issuer,
+    IssuerAnswer,
+    OAuth2Issuer,
     Pause,
     TlsConfig,
     TokenRequest,
@@ -63,7 +63,7 @@ class OAuth2Options:
         """Raises `InvalidConfiguration` for options that contradict each other, and without `httpx2`."""
         self.client_credentials()
         if self.issuer is not None:
-            Issuer(self.issuer)
+            OAuth2Issuer(self.issuer)
 
 
 _held: dict[OAuth2Options, tuple[Issued, float]] = {}
@@ -99,7 +99,7 @@ def _new_token(options: OAuth2Options, seconds: float) -> Issued:
     """Ask the issuer for so many seconds at most. Raises `CredentialsFailed`."""
     try:
         request = options.client_credentials().request()
-        return _ask(Issuer(request.issuer_url), request, TlsConfig(trust=options.trust), seconds)
+        return _ask(OAuth2Issuer(request.issuer_url), request, TlsConfig(trust=options.trust), seconds)
     except OSError as error:
         raise CredentialsFailed(
             f"auth.oauth2Credentials {options.credentials!r}: {error.strerror}"
@@ -115,7 +115,7 @@ def discard_token(options: OAuth2Options, token: Secret) -> None:
         del _held[options]
 
 
-def _ask(issuer: Issuer, request: TokenRequest, tls: TlsConfig, seconds: float) -> Issued:
+def _ask(issuer: OAuth2Issuer, request: TokenRequest, tls: TlsConfig, seconds: float) -> Issued:
     """Raises `CredentialsFailed`, and `InvalidConfiguration` for a file of TLS that cannot be used."""
     began = time.monotonic()
     deadline = began + seconds
@@ -136,7 +136,9 @@ def _ask(issuer: Issuer, request: TokenRequest, tls: TlsConfig, seconds: float) 
     raise issuer.too_late(time.monotonic() - began, reason)
 
 
-def _send(issuer: Issuer, client: Any, request: HttpRequest, deadline: float) -> HttpAnswer | HttpFailure:
+def _send(
+    issuer: OAuth2Issuer, client: Any, request: HttpRequest, deadline: float
+) -> IssuerAnswer | HttpFailure:
     """Send one request. `deadline`: of `time.monotonic()`; an answer that is not whole then has failed."""
     timeout = max(0.001, deadline - time.monotonic())
     content = b""
@@ -148,6 +150,6 @@ def _send(issuer: Issuer, client: Any, request: HttpRequest, deadline: float) ->
                 content += part if len(content) <= MAX_ANSWER else b""
                 if time.monotonic() > deadline:
                     return HttpFailure(f"{request.url}: the answer was not whole in time", may_pass=True)
-            return HttpAnswer(response.status_code, content)
+            return IssuerAnswer(response.status_code, content)
     except issuer.failures as error:
         return issuer.failure_of(request.url, error)

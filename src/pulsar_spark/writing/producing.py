@@ -95,7 +95,7 @@ class Written:
 
 
 @dataclass
-class Entry:
+class UnconfirmedEntry:
     """One that is not confirmed yet. `lowest`: its first row's sequence id."""
 
     rows: int
@@ -116,7 +116,7 @@ class Destination:
         self.topic = topic
         self.waiting: list[Payload] = []
         self.waiting_sizes: list[int] = []
-        self.in_flight: deque[Entry] = deque()
+        self.in_flight: deque[UnconfirmedEntry] = deque()
         self.unchecked = False
         """True while it is not known whether the broker deduplicates."""
         self.last_known = NO_ID
@@ -216,7 +216,7 @@ class Destination:
             return
         messages, self.waiting = self.waiting, []
         size, self.waiting_sizes = sum(self.waiting_sizes), []
-        entry = Entry(len(messages), size, self._first_id + self._sent)
+        entry = UnconfirmedEntry(len(messages), size, self._first_id + self._sent)
         if entry.known_in_part(self.last_known):  # it came back to more than there was when it was opened
             raise self._failed(taken_over(self.last_known))
         task = self._task

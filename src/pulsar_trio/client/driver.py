@@ -20,11 +20,11 @@ from pulsar_sansio import client_outputs as outputs
 from pulsar_security import TlsFailure
 
 from ..errors import ResourceClosed, trio_error
-from ..security.identity import Identity
+from ..security.identity import ClientIdentity
 from ..transport.connecting import connect
 from ..transport.link import Link
 from ..transport.pump import Pump
-from .endpoint import Answer, Endpoint
+from .endpoint import Endpoint, PendingResult
 from .news import News, requests_wanted
 from .options import checked_seed
 
@@ -39,13 +39,13 @@ class Driver(Pump):
 
     machine: Machine
 
-    def __init__(self, config: ClientConfig, seed: int | None, identity: Identity) -> None:
+    def __init__(self, config: ClientConfig, seed: int | None, identity: ClientIdentity) -> None:
         super().__init__()
         self.config = config
         self._identity = identity
         self.machine = Machine(self.now(), config, seed=checked_seed(seed), wall_time=time_ns() // 1_000_000)
         self.endpoints: dict[int, Endpoint] = {}
-        self.answers: dict[int, Answer] = {}
+        self.answers: dict[int, PendingResult] = {}
         self._news = News(self.endpoints)
         self._to_push: set[int] = set()
         self._push_wanted = trio.lowlevel.ParkingLot()
@@ -135,10 +135,10 @@ class Driver(Pump):
     @contextmanager
     def asked(
         self, call: Callable[..., int], *arguments: object, owner: int | None = None
-    ) -> Iterator[Answer]:
+    ) -> Iterator[PendingResult]:
         """Give a command that is answered later; the answer comes while the block runs, or is dropped.
         The command itself continues."""
-        answer = Answer()
+        answer = PendingResult()
 
         def begin(now: int, *arguments: object) -> int:
             request = call(now, *arguments)

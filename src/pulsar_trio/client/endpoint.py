@@ -19,7 +19,7 @@ TURN = 64
 """Messages between two checkpoints: a checkpoint costs as much as several messages."""
 
 
-class Answer:
+class PendingResult:
     """One result that is to come."""
 
     __slots__ = ("_event", "error", "taken", "value")
@@ -80,7 +80,7 @@ class Endpoint(ABC):
         self._ended: PulsarError | None = None
         self._closing = False
         self._gone = trio.Event()
-        self._ready = Answer()
+        self._ready = PendingResult()
         self.connected = False
         """True while the endpoint is attached to a broker. A detached endpoint reconnects by itself."""
         self._cause: PulsarError | None = None
@@ -160,7 +160,7 @@ class Endpoint(ABC):
                 error.__cause__ = self._cause
             raise
 
-    def _asked(self, call: Callable[..., int], *arguments: object) -> AbstractContextManager[Answer]:
+    def _asked(self, call: Callable[..., int], *arguments: object) -> AbstractContextManager[PendingResult]:
         if self._ended is not None:
             self._refuse()
         return self._driver.asked(call, self._handle, *arguments, owner=self._handle)

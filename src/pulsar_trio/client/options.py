@@ -44,7 +44,7 @@ from pulsar_security import TlsConfig
 
 from ..official_names import word_meant, wrong_argument
 from ..security.authentication import Authentication, MutualTls
-from ..security.identity import Identity
+from ..security.identity import ClientIdentity
 
 Topics: TypeAlias = str | Sequence[str] | re.Pattern[str] | TopicsPattern
 """The topics of a consumer: one topic, several, or all those of a namespace that match."""
@@ -193,7 +193,7 @@ def client_config(url: str, options: Mapping[str, Any]) -> ClientConfig:
     return ClientConfig(url, **given)
 
 
-def client_identity(config: ClientConfig, options: Mapping[str, Any]) -> Identity:
+def client_identity(config: ClientConfig, options: Mapping[str, Any]) -> ClientIdentity:
     """Read the files of `tls`. Raises `InvalidConfiguration` for one that cannot be used."""
     tls, authentication = options.get("tls"), options.get("authentication")
     encrypts = ServiceUrl.parse(config.service_url).tls
@@ -206,7 +206,7 @@ def client_identity(config: ClientConfig, options: Mapping[str, Any]) -> Identit
         )
     if tls is None and encrypts:
         tls = TlsConfig()
-    return Identity(tls, authentication)
+    return ClientIdentity(tls, authentication)
 
 
 def _shows_certificate(tls: TlsConfig | None) -> bool:

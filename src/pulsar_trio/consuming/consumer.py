@@ -40,7 +40,7 @@ from ..client.position import Position, core_position, seconds
 from .copies import copy_each
 from .failures import NEGATIVE_ACKNOWLEDGE, FailureActions, FailurePolicy
 from .processing import Processing
-from .running import Handler, Outcomes, Run, Source
+from .running import Handler, Outcomes, Run, RunSource
 from .stopping import CurrentRun
 
 if TYPE_CHECKING:
@@ -308,7 +308,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         self._check_not_listening()
         if self._arrived or self._batch_receivers:
             raise InvalidConfiguration("run is not possible while a task waits in receive")
-        source = Source(self._receive_waiting, self._rest_of_run)
+        source = RunSource(self._receive_waiting, self._rest_of_run)
         run = Run(source, outcomes, handler, concurrency, self._by_key, stop)
         self._listening = True
         self._at_hand = iter(())

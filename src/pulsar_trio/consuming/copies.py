@@ -5,11 +5,11 @@ from contextlib import AbstractContextManager, ExitStack
 
 from pulsar_sansio import Message, PulsarError
 
-from ..client.endpoint import Answer
+from ..client.endpoint import PendingResult
 
 
 async def copy_each(
-    messages: Iterable[Message], copy: Callable[[Message], AbstractContextManager[Answer]]
+    messages: Iterable[Message], copy: Callable[[Message], AbstractContextManager[PendingResult]]
 ) -> None:
     """Ask for a copy of each message, in this order, and wait until each is safe or has failed.
 

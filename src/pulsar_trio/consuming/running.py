@@ -26,7 +26,7 @@ Handler: TypeAlias = Callable[[Message], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RunSource:
     """The source of the messages of a run."""
 
     receive: Callable[[], Awaitable[Message]]
@@ -52,7 +52,7 @@ class Run:
 
     def __init__(
         self,
-        source: Source,
+        source: RunSource,
         outcomes: Outcomes,
         handler: Handler,
         concurrency: int,

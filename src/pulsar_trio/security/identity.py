@@ -1,4 +1,4 @@
-"""`Identity`: the TLS context and the credentials of one client, for all of its connections."""
+"""`ClientIdentity`: the TLS context and the credentials of one client, for all of its connections."""
 
 import socket
 import ssl
@@ -13,7 +13,7 @@ from ..transport.tls_handshake import encrypt
 from .authentication import Authentication, CredentialSteps
 
 
-class Identity:
+class ClientIdentity:
     """`tls`: None for the defaults of `TlsConfig`. `authentication`: None for one without credentials.
 
     Raises `InvalidConfiguration` for a file that cannot be used.

@@ -15,11 +15,11 @@ from pulsar_security import (
     RENEWAL_TIME,
     REQUEST_TIME,
     ClientCredentials,
-    HttpAnswer,
     HttpFailure,
     HttpRequest,
     Issued,
-    Issuer,
+    IssuerAnswer,
+    OAuth2Issuer,
     Pause,
     ReloadedContext,
     TlsConfig,
@@ -83,7 +83,7 @@ class OAuth2(Authentication):
             raise InvalidConfiguration(f"OAuth2: timeout: seconds from 0 to 3600, not {timeout!r}")
         self._timeout = timeout
         self._context = ReloadedContext(TlsConfig() if tls is None else tls)
-        self._issuer: Issuer | None = None if issuer_url is None else Issuer(issuer_url)
+        self._issuer: OAuth2Issuer | None = None if issuer_url is None else OAuth2Issuer(issuer_url)
         self._issued: Issued | None = None
         self._issued_at = 0.0
         self._run: trio.lowlevel.TrioToken | None = None
@@ -126,7 +126,7 @@ class OAuth2(Authentication):
                 self._credentials.request, abandon_on_cancel=True, limiter=self._threads
             )
             if self._issuer is None or self._issuer.url != request.issuer_url:
-                self._issuer = Issuer(request.issuer_url)
+                self._issuer = OAuth2Issuer(request.issuer_url)
             pending.token = await self._next_token(self._issuer, request)
             return pending.token
         except (CredentialsFailed, InvalidConfiguration, OSError) as error:
@@ -136,7 +136,7 @@ class OAuth2(Authentication):
             self._pending = None
             pending.done.set()
 
-    async def _next_token(self, issuer: Issuer, request: TokenRequest) -> Secret:
+    async def _next_token(self, issuer: OAuth2Issuer, request: TokenRequest) -> Secret:
         """Return a new token, or the last one where that is still valid and there is no new one."""
         run, last = self._run, self._issued
         if last is not None and trio.current_time() >= last.expires_at(self._issued_at):
@@ -159,7 +159,9 @@ class OAuth2(Authentication):
         return f"OAuth2({given.issuer_url!r}, {source})"
 
 
-async def _token(issuer: Issuer, request: TokenRequest, context: ssl.SSLContext, timeout: float) -> Issued:
+async def _token(
+    issuer: OAuth2Issuer, request: TokenRequest, context: ssl.SSLContext, timeout: float
+) -> Issued:
     """Ask the issuer for a token, for so many seconds at most. Raises `CredentialsFailed`."""
     began = trio.current_time()
     deadline = min(began + timeout, trio.current_effective_deadline()) - MARGIN
@@ -181,12 +183,12 @@ async def _token(issuer: Issuer, request: TokenRequest, context: ssl.SSLContext,
     raise issuer.too_late(trio.current_time() - began, reason)
 
 
-async def _send(issuer: Issuer, client: Any, request: HttpRequest) -> HttpAnswer | HttpFailure:
+async def _send(issuer: OAuth2Issuer, client: Any, request: HttpRequest) -> IssuerAnswer | HttpFailure:
     content = b""
     try:
         async with client.stream(request.method, request.url, data=request.form, headers=HEADERS) as response:
             async for part in response.aiter_raw():
                 content += part if len(content) <= MAX_ANSWER else b""
-            return HttpAnswer(response.status_code, content)
+            return IssuerAnswer(response.status_code, content)
     except issuer.failures as error:
         return issuer.failure_of(request.url, error)

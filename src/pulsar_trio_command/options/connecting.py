@@ -8,14 +8,14 @@ import trio
 from pulsar_trio.client.client import Client, open_client
 
 from ..console import Output
-from .connection import Connection
+from .connection import ConnectionArguments
 
 PATIENCE = 2.0
 """Seconds after which a command says what it waits for. Connecting mostly takes a tenth of that."""
 
 
 @asynccontextmanager
-async def reporting_client(to: Connection, output: Output) -> AsyncIterator[Client]:
+async def reporting_client(to: ConnectionArguments, output: Output) -> AsyncIterator[Client]:
     """A client with these options; the warnings about them are printed first.
 
     Where no attempt has failed and none has succeeded for `PATIENCE`, as behind a firewall that answers

@@ -26,7 +26,7 @@ MAX_PASSWORD = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ConnectionArguments:
     """The URL and the keywords for `open_client`. `warnings`: lines about settings of the file."""
 
     url: str
@@ -78,7 +78,7 @@ def add_client_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--oauth2-scope", metavar="TEXT")
 
 
-def connection(given: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Connection:
+def connection(given: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> ConnectionArguments:
     """Put together what options, file and environment say.
 
     Raises `InvalidConfiguration` for a file that cannot be used and for options that exclude each other.
@@ -103,7 +103,7 @@ def connection(given: argparse.Namespace, environment: Mapping[str, str] = os.en
     sni_proxy = given.sni_proxy or conf.sni_proxy
     if sni_proxy is not None:
         options["sni_proxy"] = sni_proxy
-    return Connection(url, options, tuple(conf.warnings))
+    return ConnectionArguments(url, options, tuple(conf.warnings))
 
 
 def _tls(given: argparse.Namespace, conf: FileSettings, environment: Mapping[str, str]) -> TlsConfig:

@@ -10,17 +10,17 @@ import trio
 from pulsar_sansio import InvalidConfiguration
 from pulsar_security import TlsConfig
 from pulsar_trio import Basic, MutualTls, OAuth2, Token
-from pulsar_trio_command.options.connection import Connection, add_client_arguments, connection
+from pulsar_trio_command.options.connection import ConnectionArguments, add_client_arguments, connection
 from tests.canary import CANARY
 
 
-def parsed(*arguments: str, **environment: str) -> Connection:
+def parsed(*arguments: str, **environment: str) -> ConnectionArguments:
     parser = argparse.ArgumentParser()
     add_client_arguments(parser)
     return connection(parser.parse_args(arguments), environment)
 
 
-def credentials(found: Connection) -> bytes:
+def credentials(found: ConnectionArguments) -> bytes:
     method = found.options["authentication"]
     assert method is not None
     return trio.run(method.credentials, "broker").reveal()
@@ -41,7 +41,7 @@ def conf(tmp_path: Path) -> str:
 
 
 def test_the_url(conf: str) -> None:
-    assert parsed() == Connection("pulsar://localhost:6650", {}, ())
+    assert parsed() == ConnectionArguments("pulsar://localhost:6650", {}, ())
     assert parsed(PULSAR_SERVICE_URL="pulsar://b:1").url == "pulsar://b:1"
     assert parsed("--client-conf", conf, PULSAR_SERVICE_URL="pulsar://b:1").url == "pulsar+ssl://file:6651"
     assert parsed("--client-conf", conf, "--url", "pulsar://c:1").url == "pulsar://c:1"

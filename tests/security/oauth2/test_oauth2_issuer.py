@@ -1,4 +1,4 @@
-"""`Issuer`: what it sends, when it waits, and what it makes of each answer, step by step."""
+"""`OAuth2Issuer`: what it sends, when it waits, and what it makes of each answer, step by step."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from pulsar_sansio import CredentialsFailed, InvalidConfiguration, Secret
-from pulsar_security import HttpAnswer, HttpFailure, HttpRequest, Issued, Issuer, Pause, TokenRequest
+from pulsar_security import HttpFailure, HttpRequest, Issued, IssuerAnswer, OAuth2Issuer, Pause, TokenRequest
 from pulsar_security.oauth2_issuer import MAX_ANSWER, MAX_URL
 from tests.canary import CANARY
 
@@ -17,11 +17,11 @@ FORM = {"grant_type": "client_credentials", "client_id": "worker", "client_secre
 OPENID = HttpRequest("GET", "https://issuer/.well-known/openid-configuration", None)
 SERVER = HttpRequest("GET", "https://issuer/.well-known/oauth-authorization-server", None)
 ASK = HttpRequest("POST", "https://issuer/token", FORM)
-NOT_THERE = HttpAnswer(404, b"")
+NOT_THERE = IssuerAnswer(404, b"")
 
 
-def answer(status: int = 200, **values: object) -> HttpAnswer:
-    return HttpAnswer(status, json.dumps(values).encode())
+def answer(status: int = 200, **values: object) -> IssuerAnswer:
+    return IssuerAnswer(status, json.dumps(values).encode())
 
 
 METADATA = answer(token_endpoint="https://issuer/token")
@@ -29,7 +29,7 @@ TOKEN = answer(access_token="t", expires_in=60)
 
 
 def told(
-    issuer: Issuer, *answers: HttpAnswer | HttpFailure | None, request: TokenRequest = REQUEST
+    issuer: OAuth2Issuer, *answers: IssuerAnswer | HttpFailure | None, request: TokenRequest = REQUEST
 ) -> list[object]:
     """Return the steps of a request that is told these outcomes; the last is the token or the error."""
     steps, outcomes = issuer.steps(request), iter(answers)
@@ -46,7 +46,7 @@ def told(
 
 
 def test_the_endpoint_is_asked_for_once() -> None:
-    issuer = Issuer("https://issuer/")
+    issuer = OAuth2Issuer("https://issuer/")
     issued = Issued(Secret("t"), 60.0)
     assert told(issuer, NOT_THERE, METADATA, TOKEN) == [OPENID, SERVER, ASK, issued]
     wide = TokenRequest("https://issuer", "worker", Secret(CANARY), "urn:pulsar", "send")
@@ -57,7 +57,7 @@ def test_the_endpoint_is_asked_for_once() -> None:
 
 
 def test_an_endpoint_that_is_gone_is_asked_for_anew() -> None:
-    issuer = Issuer("https://issuer")
+    issuer = OAuth2Issuer("https://issuer")
     gone = "OAuth2: the token endpoint https://issuer/token is not there"
     assert told(issuer, METADATA, NOT_THERE) == [OPENID, ASK, gone]
     assert told(issuer, METADATA, TOKEN)[:2] == [OPENID, ASK]
@@ -65,7 +65,7 @@ def test_an_endpoint_that_is_gone_is_asked_for_anew() -> None:
 
 def test_a_failure_that_may_pass_is_followed_by_pauses_up_to_the_longest() -> None:
     down = HttpFailure("down", may_pass=True)
-    found = told(Issuer("https://issuer"), *[down, None] * 6, answer(503), None, answer(429))
+    found = told(OAuth2Issuer("https://issuer"), *[down, None] * 6, answer(503), None, answer(429))
     pauses = [step for step in found if isinstance(step, Pause)]
     status = f"{OPENID.url} answers with status"
     assert pauses == [
@@ -82,18 +82,21 @@ def test_a_failure_that_may_pass_is_followed_by_pauses_up_to_the_longest() -> No
         (answer(401, error="invalid_client"), f"{ASK.url} answers with invalid_client (status 401)"),
         (answer(400, error=CANARY), f"{ASK.url} answers with status 400"),
         (answer(400, error=7), f"{ASK.url} answers with status 400"),
-        (HttpAnswer(302, b"<html>"), f"{ASK.url} answers with status 302"),
-        (HttpAnswer(200, b"{"), f"the answer of {ASK.url} is no JSON object"),
-        (HttpAnswer(200, b"[]"), f"the answer of {ASK.url} is no JSON object"),
-        (HttpAnswer(200, TOKEN.content.ljust(MAX_ANSWER + 1)), f"the answer of {ASK.url} is no JSON object"),
+        (IssuerAnswer(302, b"<html>"), f"{ASK.url} answers with status 302"),
+        (IssuerAnswer(200, b"{"), f"the answer of {ASK.url} is no JSON object"),
+        (IssuerAnswer(200, b"[]"), f"the answer of {ASK.url} is no JSON object"),
+        (
+            IssuerAnswer(200, TOKEN.content.ljust(MAX_ANSWER + 1)),
+            f"the answer of {ASK.url} is no JSON object",
+        ),
         (answer(), f"the answer of {ASK.url} has no token"),
         (answer(access_token=7), f"the answer of {ASK.url} has no token"),
         (answer(access_token=f"{CANARY} "), f"the answer of {ASK.url} has no token"),
     ],
 )
-def test_an_outcome_that_ends_the_attempt(outcome: HttpAnswer | HttpFailure, text: str) -> None:
+def test_an_outcome_that_ends_the_attempt(outcome: IssuerAnswer | HttpFailure, text: str) -> None:
     """An error code that is no word of the standard might repeat what the client sent."""
-    assert told(Issuer("https://issuer"), METADATA, outcome) == [OPENID, ASK, f"OAuth2: {text}"]
+    assert told(OAuth2Issuer("https://issuer"), METADATA, outcome) == [OPENID, ASK, f"OAuth2: {text}"]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +104,7 @@ def test_an_outcome_that_ends_the_attempt(outcome: HttpAnswer | HttpFailure, tex
     [("60", 60), (1.5, 1.5), (None, 0), (True, 0), (-1, 0), (1e9, 0), ("1" * 10, 0), ("1.5", 0)],
 )
 def test_the_life_of_a_token(seconds: object, lifetime: float) -> None:
-    found = told(Issuer("https://issuer"), METADATA, answer(access_token="t", expires_in=seconds))
+    found = told(OAuth2Issuer("https://issuer"), METADATA, answer(access_token="t", expires_in=seconds))
     assert found[-1] == Issued(Secret("t"), lifetime)
 
 
@@ -112,12 +115,12 @@ def test_the_life_of_a_token(seconds: object, lifetime: float) -> None:
 def test_metadata_that_name_no_usable_endpoint(endpoint: object) -> None:
     """An issuer over https names no endpoint without encryption."""
     text = f"OAuth2: the metadata {OPENID.url} name no usable token_endpoint"
-    assert told(Issuer("https://issuer"), answer(token_endpoint=endpoint)) == [OPENID, text]
+    assert told(OAuth2Issuer("https://issuer"), answer(token_endpoint=endpoint)) == [OPENID, text]
 
 
 def test_an_issuer_without_metadata() -> None:
     text = f"OAuth2: no metadata at {OPENID.url} nor at {SERVER.url}"
-    assert told(Issuer("https://issuer"), NOT_THERE, NOT_THERE) == [OPENID, SERVER, text]
+    assert told(OAuth2Issuer("https://issuer"), NOT_THERE, NOT_THERE) == [OPENID, SERVER, text]
 
 
 @pytest.mark.parametrize(
@@ -126,13 +129,13 @@ def test_an_issuer_without_metadata() -> None:
 )
 def test_a_url_that_no_issuer_has(url: str) -> None:
     with pytest.raises(InvalidConfiguration, match="OAuth2: issuer_url"):
-        Issuer(url)
+        OAuth2Issuer(url)
 
 
 def test_the_library_is_wanted_only_for_an_issuer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "httpx2", None)
     with pytest.raises(InvalidConfiguration, match="OAuth2 needs the library httpx2"):
-        Issuer("https://issuer")
+        OAuth2Issuer("https://issuer")
 
 
 @pytest.mark.parametrize(
@@ -144,13 +147,13 @@ def test_the_library_is_wanted_only_for_an_issuer(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_the_meaning_of_an_exception_of_the_library(error: Any, expected: HttpFailure) -> None:
-    issuer = Issuer("https://issuer")
+    issuer = OAuth2Issuer("https://issuer")
     assert isinstance(error, issuer.failures)
     assert issuer.failure_of("URL", error) == expected
 
 
 def test_the_error_of_an_adapter_that_waited_too_long() -> None:
-    issuer = Issuer("https://issuer")
+    issuer = OAuth2Issuer("https://issuer")
     text = "OAuth2: no token of https://issuer within 1.5 s: "
     assert str(issuer.too_late(1.5, None)) == f"{text}no answer"
     assert str(issuer.too_late(1.5, "down")) == f"{text}down"

@@ -6,7 +6,7 @@ from typing import cast
 from pulsar_spark.reading.offsets import NOTHING, Position, Range
 from pulsar_spark.reading.overtaken import Watch
 from pulsar_spark.reading.plan import Lost
-from pulsar_spark.reading.topics import Ledger, Topics
+from pulsar_spark.reading.topics import ClosedLedger, QueryTopics
 
 TOPIC = "persistent://public/default/t"
 
@@ -25,14 +25,14 @@ class Log:
         self.asked += 1
         return (min(self.ledgers), -1)
 
-    def ledger(self, _: str, number: int, end: Position) -> Ledger:
+    def ledger(self, _: str, number: int, end: Position) -> ClosedLedger:
         self.asked += 1
-        return Ledger(self.ledgers.get(number, -1), min(each for each in self.ledgers if each > number))
+        return ClosedLedger(self.ledgers.get(number, -1), min(each for each in self.ledgers if each > number))
 
 
 def watching(log: Log, wanted: Range) -> tuple[Watch, list[Lost]]:
     lost: list[Lost] = []
-    return Watch(cast(Topics, log), wanted, lost.append), lost
+    return Watch(cast(QueryTopics, log), wanted, lost.append), lost
 
 
 def test_a_range_in_one_ledger_asks_nothing() -> None:

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from pulsar_spark.reading.offsets import NOTHING, Position, Range
 from pulsar_spark.reading.plan import (
+    EntryRun,
     Extent,
-    Run,
     admit,
     clip,
     entries,
@@ -25,12 +25,12 @@ few = settings(max_examples=40)
 
 
 @st.composite
-def logs(draw: st.DrawFn) -> list[Run]:
+def logs(draw: st.DrawFn) -> list[EntryRun]:
     """The ledgers of a topic, the first perhaps read in part."""
     ledgers = sorted(draw(st.sets(st.integers(0, 40), max_size=4)))
     first = draw(st.integers(0, 5))
     return [
-        Run(ledger, first if number == 0 else 0, (first if number == 0 else 0) + draw(st.integers(0, 9)))
+        EntryRun(ledger, first if number == 0 else 0, (first if number == 0 else 0) + draw(st.integers(0, 9)))
         for number, ledger in enumerate(ledgers)
     ]
 
@@ -109,13 +109,13 @@ def test_limits_come_to_the_end(logs: dict[str, Extent], budget: int) -> None:
 
 
 def test_a_limit_is_shared_out_in_proportion() -> None:
-    logs = {"a": [Run(1, 0, 899)], "b": [Run(7, 0, 49), Run(9, 0, 49)]}
+    logs = {"a": [EntryRun(1, 0, 899)], "b": [EntryRun(7, 0, 49), EntryRun(9, 0, 49)]}
     found = admit({"a": (1, -1), "b": (7, -1)}, {"a": (1, 899), "b": (9, 49)}, logs, {}, 100)
     assert found == {"a": (1, 89), "b": (7, 9)}
 
 
 def test_a_limit_counts_what_entries_hold() -> None:
-    logs = {"a": [Run(1, 0, 99)]}
+    logs = {"a": [EntryRun(1, 0, 99)]}
     assert admit({}, {"a": (1, 99)}, logs, {"a": 100.0}, 1000) == {"a": (1, 9)}
 
 
@@ -155,7 +155,7 @@ def test_tasks_have_every_part_once(logs: dict[str, Extent], least: int, most: i
 
 
 def test_parts_are_even() -> None:
-    parts = split([Range("a", (1, -1), (2, 499))], {"a": [Run(1, 0, 499), Run(2, 0, 499)]}, 4)
+    parts = split([Range("a", (1, -1), (2, 499))], {"a": [EntryRun(1, 0, 499), EntryRun(2, 0, 499)]}, 4)
     assert [(part.start, part.end) for part in parts] == [
         ((1, -1), (1, 249)),
         ((1, 249), (1, 499)),
@@ -165,7 +165,7 @@ def test_parts_are_even() -> None:
 
 
 def test_tasks_are_even_where_topics_are_not() -> None:
-    logs = {"big": [Run(1, 0, 99)], **{f"small{n}": [Run(2, 0, 9)] for n in range(10)}}
+    logs = {"big": [EntryRun(1, 0, 99)], **{f"small{n}": [EntryRun(2, 0, 9)] for n in range(10)}}
     whole = ranges(
         {name: begin(log) for name, log in logs.items()}, {name: end(log) for name, log in logs.items()}
     )

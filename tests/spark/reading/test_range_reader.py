@@ -26,7 +26,7 @@ from pulsar_spark.errors import DataLoss, LinkTimeout, UnreadableMessages
 from pulsar_spark.link import Link
 from pulsar_spark.options.option_table import Use
 from pulsar_spark.options.query_options import parse_read
-from pulsar_spark.reading.batch_source import Part, read_part
+from pulsar_spark.reading.batch_source import TaskPartition, read_part
 from pulsar_spark.reading.columns import Builder
 from pulsar_spark.reading.offsets import NOTHING, Position, Range
 from pulsar_spark.reading.overtaken import Watch
@@ -211,7 +211,7 @@ def trim(broker: SparkBroker, topic: str, gone: Position) -> None:
 def part_of(broker: SparkBroker, wanted: Range, **options: str) -> Iterator[Any]:
     """Read one range as a task of a query with these options does."""
     given = {"service.url": broker.url, "topic": wanted.topic, "batchRows": "1", **options}
-    return read_part(parse_read(given, Use.BATCH_READ), VALUES, Part((wanted,)))
+    return read_part(parse_read(given, Use.BATCH_READ), VALUES, TaskPartition((wanted,)))
 
 
 @pytest.mark.real

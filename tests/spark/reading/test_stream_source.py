@@ -19,7 +19,7 @@ from pulsar_spark.options.query_options import parse_read
 from pulsar_spark.reading import stream_source
 from pulsar_spark.reading.offsets import Offsets, Position, Range, from_json, to_json
 from pulsar_spark.reading.stream_source import PulsarStreamReader, _Driver
-from pulsar_spark.reading.topics import Ledger, Topics
+from pulsar_spark.reading.topics import ClosedLedger, QueryTopics
 from pulsar_spark.subscribed import Hold
 from tests.patience import PATIENCE
 from tests.spark.brokers import SparkBroker
@@ -386,7 +386,7 @@ def test_a_ledger_that_is_gone_is_no_loss_where_the_subscription_holds_what_is_b
     driver.close()
 
 
-class Scripted(Topics):
+class Scripted(QueryTopics):
     """A topic of two ledgers, of which the first goes: what the broker would say, without one."""
 
     def __init__(self, driver: _Driver, script: Iterator[Position], look: bool, last_of_first: int) -> None:
@@ -404,8 +404,8 @@ class Scripted(Topics):
     def begins(self, name: str) -> Position:
         return 2, -1
 
-    def _look_at(self, name: str, ledger: int, end: Position) -> Ledger:
-        return Ledger(self._last_of_first if self._there else -1, 2)
+    def _look_at(self, name: str, ledger: int, end: Position) -> ClosedLedger:
+        return ClosedLedger(self._last_of_first if self._there else -1, 2)
 
 
 @pytest.mark.breaks("INV-C4", why="tasks read by other subscriptions what the query's own acknowledges")

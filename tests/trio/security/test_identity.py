@@ -25,7 +25,7 @@ from pulsar_trio import (
 from pulsar_trio.client.driver import Driver
 from pulsar_trio.client.options import client_config
 from pulsar_trio.security.authentication import MAX_THREADS
-from pulsar_trio.security.identity import Identity
+from pulsar_trio.security.identity import ClientIdentity
 from pulsar_trio.transport.background import background
 from tests.canary import CANARY
 
@@ -37,7 +37,7 @@ def wanted(method: str = "token", challenge: bytes | None = None, link: int = 1)
 
 
 async def asked(authentication: Authentication, seconds: float = 5) -> bytes:
-    found = await Identity(None, authentication).credentials(wanted(authentication.method), seconds)
+    found = await ClientIdentity(None, authentication).credentials(wanted(authentication.method), seconds)
     return found.reveal()
 
 
@@ -200,13 +200,13 @@ class _Doubling(CredentialSteps):
 
 
 async def test_a_method_with_several_steps() -> None:
-    identity = Identity(None, Doubling())
+    identity = ClientIdentity(None, Doubling())
     assert (await identity.credentials(wanted("doubling"), 5)).reveal() == b"first"
     assert (await identity.credentials(wanted("doubling", b"ab"), 5)).reveal() == b"abab"
 
 
 async def test_a_challenge_of_a_method_with_one_step() -> None:
-    identity = Identity(None, Token("text"))
+    identity = ClientIdentity(None, Token("text"))
     await identity.credentials(wanted(), 5)
     with pytest.raises(CredentialsFailed, match="one step"):
         await identity.credentials(wanted(challenge=b"more"), 5)
@@ -230,7 +230,7 @@ class Keeping(Authentication):
 
 async def test_credentials_that_a_broker_takes_no_more_are_discarded() -> None:
     """INV-N10: for renewals, and after a refusal. Links that showed the old text share the next one."""
-    identity = Identity(None, Keeping(b"one", b"two", b"three"))
+    identity = ClientIdentity(None, Keeping(b"one", b"two", b"three"))
 
     async def shown(link: int) -> bytes:
         return (await identity.credentials(wanted("keeping", link=link), 5)).reveal()
@@ -245,7 +245,7 @@ async def test_credentials_that_a_broker_takes_no_more_are_discarded() -> None:
 
 
 async def test_a_provider_that_fails_to_discard_costs_one_link() -> None:
-    identity = Identity(None, Keeping(b"one"))
+    identity = ClientIdentity(None, Keeping(b"one"))
     await identity.credentials(wanted("keeping"), 5)
     with pytest.raises(CredentialsFailed, match="raised IndexError"):
         await identity.credentials(wanted("keeping"), 5)
@@ -253,7 +253,7 @@ async def test_a_provider_that_fails_to_discard_costs_one_link() -> None:
 
 async def test_the_steps_of_a_link_that_is_gone_are_not_kept() -> None:
     """The link may end before its provider is asked."""
-    identity = Identity(None, Doubling())
+    identity = ClientIdentity(None, Doubling())
     driver = Driver(client_config("pulsar://localhost", {}), 1, identity)
     async with background(driver, trio.lowlevel.checkpoint):
         driver._on_credentials_wanted(wanted("doubling", link=99))

@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from pulsar_sansio import AuthenticationError, InvalidTopicName, TopicName
 
 from .messages import JSON, PARTITIONED_METADATA, Refused, Request
-from .routes import Administrator
+from .routes import AdministeredBroker
 
 Roles = tuple[str, ...]
 
@@ -87,7 +87,7 @@ def _is_address(name: str) -> bool:
 # --- roles --------------------------------------------------------------------------------------------
 
 
-def identify(broker: Administrator, request: Request) -> Roles:
+def identify(broker: AdministeredBroker, request: Request) -> Roles:
     """Return the roles of a request: its own, and the one that a proxy names. Raises `Refused` (401)."""
     authenticator = broker.machine.authenticator
     if authenticator is None or request.path in OPEN_PATHS:
@@ -120,7 +120,7 @@ def _credentials(request: Request) -> tuple[str, bytes]:
 # --- permissions --------------------------------------------------------------------------------------
 
 
-def authorize(broker: Administrator, roles: Roles, request: Request) -> None:
+def authorize(broker: AdministeredBroker, roles: Roles, request: Request) -> None:
     """Raises `Refused` (401, 403) when the roles lack the permission for a request whose path is known."""
     authorization = broker.machine.authorization
     if not authorization.enabled or request.path in OPEN_PATHS:
@@ -161,7 +161,9 @@ def authorize(broker: Administrator, roles: Roles, request: Request) -> None:
         raise Refused(403, f"role {' and '.join(roles)}: no permission for {wanted}"[:500])
 
 
-def _may_use(broker: Administrator, roles: Roles, topic: TopicName, reads: bool, rest: list[str]) -> bool:
+def _may_use(
+    broker: AdministeredBroker, roles: Roles, topic: TopicName, reads: bool, rest: list[str]
+) -> bool:
     """Decide on a part of a topic."""
     authorization = broker.machine.authorization
     match rest:

@@ -3,41 +3,41 @@
 from typing import Any
 
 from .messages import Answer, Refused, Request, json_answer
-from .routes import Administrator, Route
+from .routes import AdministeredBroker, Route
 
 
-def _broker_id(broker: Administrator) -> str:
+def _broker_id(broker: AdministeredBroker) -> str:
     """`host:port` of the HTTP side, as Pulsar names its brokers."""
     return str(broker.machine.config.web_service_url).split("://", 1)[1]
 
 
-def health(broker: Administrator, request: Request) -> Answer:
+def health(broker: AdministeredBroker, request: Request) -> Answer:
     """It answers, so it is well: a broker that failed answers nothing any more."""
     return Answer(200, b"ok")
 
 
-def version(broker: Administrator, request: Request) -> Answer:
+def version(broker: AdministeredBroker, request: Request) -> Answer:
     return Answer(200, broker.machine.config.server_version.encode())
 
 
-def list_brokers(broker: Administrator, request: Request) -> Answer:
+def list_brokers(broker: AdministeredBroker, request: Request) -> Answer:
     return json_answer([_broker_id(broker)])
 
 
-def list_brokers_of_cluster(broker: Administrator, request: Request) -> Answer:
+def list_brokers_of_cluster(broker: AdministeredBroker, request: Request) -> Answer:
     _check_cluster(broker, request)
     return list_brokers(broker, request)
 
 
-def leader(broker: Administrator, request: Request) -> Answer:
+def leader(broker: AdministeredBroker, request: Request) -> Answer:
     return json_answer({"serviceUrl": broker.machine.config.web_service_url, "brokerId": _broker_id(broker)})
 
 
-def list_clusters(broker: Administrator, request: Request) -> Answer:
+def list_clusters(broker: AdministeredBroker, request: Request) -> Answer:
     return json_answer([broker.machine.config.cluster])
 
 
-def read_cluster(broker: Administrator, request: Request) -> Answer:
+def read_cluster(broker: AdministeredBroker, request: Request) -> Answer:
     _check_cluster(broker, request)
     config = broker.machine.config
     data: dict[str, Any] = {
@@ -52,7 +52,7 @@ def read_cluster(broker: Administrator, request: Request) -> Answer:
     return json_answer(data)
 
 
-def create_cluster(broker: Administrator, request: Request) -> Answer:
+def create_cluster(broker: AdministeredBroker, request: Request) -> Answer:
     """Test set-ups ask for the one there is, and take 409 for success."""
     if request.text("cluster") == broker.machine.config.cluster:
         raise Refused(409, "Cluster already exists")
@@ -62,23 +62,23 @@ def create_cluster(broker: Administrator, request: Request) -> Answer:
 # --- dynamic configuration: no setting can be changed while the broker runs ---------------------------
 
 
-def dynamic_names(broker: Administrator, request: Request) -> Answer:
+def dynamic_names(broker: AdministeredBroker, request: Request) -> Answer:
     return json_answer([])
 
 
-def dynamic_values(broker: Administrator, request: Request) -> Answer:
+def dynamic_values(broker: AdministeredBroker, request: Request) -> Answer:
     return json_answer({})
 
 
-def update_dynamic(broker: Administrator, request: Request) -> Answer:
+def update_dynamic(broker: AdministeredBroker, request: Request) -> Answer:
     raise Refused(412, f"Can't update non-dynamic configuration {request.text('name'):.100}")
 
 
-def delete_dynamic(broker: Administrator, request: Request) -> Answer:
+def delete_dynamic(broker: AdministeredBroker, request: Request) -> Answer:
     raise Refused(412, f"Can't delete non-dynamic configuration {request.text('name'):.100}")
 
 
-def _check_cluster(broker: Administrator, request: Request) -> None:
+def _check_cluster(broker: AdministeredBroker, request: Request) -> None:
     if request.text("cluster") != broker.machine.config.cluster:
         raise Refused(404, "Cluster does not exist")
 

@@ -4,11 +4,11 @@ from pulsar_sansio import NotFound
 
 from .messages import Answer, Refused, Request, answering, json_answer, message_id_json, path_number
 from .peeking import entry_answer
-from .routes import Administrator, Route, both_domains
+from .routes import AdministeredBroker, Route, both_domains
 from .topics import TOPIC
 
 
-def _persistent_topic(broker: Administrator, request: Request, what: str, not_partitioned: str) -> str:
+def _persistent_topic(broker: AdministeredBroker, request: Request, what: str, not_partitioned: str) -> str:
     """The topic of the path, which has entries. Raises `Refused`."""
     topic = request.topic
     with answering((NotFound, 404, "Namespace not found")):
@@ -22,7 +22,7 @@ def _persistent_topic(broker: Administrator, request: Request, what: str, not_pa
     return topic
 
 
-def read(broker: Administrator, request: Request) -> Answer:
+def read(broker: AdministeredBroker, request: Request) -> Answer:
     ledger_id = path_number(request.text("ledger"), signed=True)
     entry_id = path_number(request.text("entry"), signed=True)
     topic = _persistent_topic(
@@ -32,7 +32,7 @@ def read(broker: Administrator, request: Request) -> Answer:
         return entry_answer(broker.machine.topic_administration.read_entry(topic, ledger_id, entry_id))
 
 
-def examine(broker: Administrator, request: Request) -> Answer:
+def examine(broker: AdministeredBroker, request: Request) -> Answer:
     """Positions count entries from 1; any other `initialPosition` than `earliest` means the end."""
     topic = _persistent_topic(
         broker,
@@ -47,7 +47,7 @@ def examine(broker: Administrator, request: Request) -> Answer:
         return entry_answer(broker.machine.topic_administration.examine(topic, position, from_end=from_end))
 
 
-def message_id_at(broker: Administrator, request: Request) -> Answer:
+def message_id_at(broker: AdministeredBroker, request: Request) -> Answer:
     timestamp = path_number(request.text("timestamp"), signed=True)
     topic = _persistent_topic(
         broker,

@@ -29,7 +29,7 @@ from . import (
 )
 from .messages import Answer, Refused, Request, answer_to, phrase, refusal
 from .namespaces import namespaces, permissions, policies, unset
-from .routes import Administrator, MethodNotAllowed, Table
+from .routes import AdministeredBroker, MethodNotAllowed, Table
 
 MAX_HEADER_BYTES = 16 * 1024
 """The limit for the request line and all header fields together. Jetty, which Pulsar uses, takes 8 kB."""
@@ -82,7 +82,7 @@ TABLE = Table(
 )
 
 
-def perform(broker: Administrator, request: Request) -> Answer:
+def perform(broker: AdministeredBroker, request: Request) -> Answer:
     """Answer one whole request."""
     try:
         roles = access.identify(broker, request)
@@ -124,7 +124,7 @@ def https_stream(stream: trio.SocketStream, context: ssl.SSLContext) -> HttpStre
 class AdminListener:
     """Serves the administration of one broker on accepted connections. `names`: the broker's hosts."""
 
-    def __init__(self, broker: Administrator, names: Collection[str]) -> None:
+    def __init__(self, broker: AdministeredBroker, names: Collection[str]) -> None:
         self._broker = broker
         self._names = frozenset(name.lower() for name in names)
         self._connections = 0

@@ -12,7 +12,7 @@ from pulsar_sansio import Broker
 from .messages import Answer, Refused, Request
 
 
-class Administrator(Protocol):
+class AdministeredBroker(Protocol):
     """The broker as the handlers of requests see it."""
 
     @property
@@ -26,7 +26,7 @@ class Administrator(Protocol):
         """Run a command now. When this returns, its consequences are done and durable."""
 
 
-Handler = Callable[[Administrator, Request], Answer]
+Handler = Callable[[AdministeredBroker, Request], Answer]
 
 Route = tuple[str, str, Handler]
 """A method, a path with `{names}` in it, and the handler that answers."""
@@ -86,7 +86,7 @@ class MethodNotAllowed(Refused):
 def not_implemented(path: str) -> Handler:
     """Answers 501 and names what is missing."""
 
-    def handler(broker: Administrator, request: Request) -> Answer:
+    def handler(broker: AdministeredBroker, request: Request) -> Answer:
         raise Refused(501, f"{request.method} {path} is not implemented by this broker")
 
     return handler
@@ -102,7 +102,7 @@ def both_domains(routes: list[Route]) -> list[Route]:
 
 
 def _with_domain(domain: str, handler: Handler) -> Handler:
-    def with_domain(broker: Administrator, request: Request) -> Answer:
+    def with_domain(broker: AdministeredBroker, request: Request) -> Answer:
         request.parameters["domain"] = domain
         return handler(broker, request)
 

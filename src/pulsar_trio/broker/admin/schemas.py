@@ -3,7 +3,7 @@
 from pulsar_sansio import SCHEMA_TYPES, InvalidConfiguration, NotApplicable, NotFound
 
 from .messages import Answer, Refused, Request, answering, json_answer, path_number, properties
-from .routes import Administrator, Route
+from .routes import AdministeredBroker, Route
 
 SCHEMAS = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
 
@@ -20,14 +20,14 @@ def _topic(request: Request) -> str:
     return request.topic
 
 
-def read(broker: Administrator, request: Request) -> Answer:
+def read(broker: AdministeredBroker, request: Request) -> Answer:
     text = request.parameters.get("version")
     version = None if text is None else path_number(text)
     with answering(NOT_FOUND):
         return json_answer(broker.machine.schema_administration.schema(_topic(request), version))
 
 
-def read_all(broker: Administrator, request: Request) -> Answer:
+def read_all(broker: AdministeredBroker, request: Request) -> Answer:
     found = broker.machine.schema_administration.schema_versions(_topic(request))
     return json_answer({"getSchemaResponses": found})
 
@@ -47,7 +47,7 @@ def _payload(request: Request) -> tuple[str, str, dict[str, str]]:
     return kind, "" if data in (None, "null") else str(data), properties(given.get("properties") or {})
 
 
-def register(broker: Administrator, request: Request) -> Answer:
+def register(broker: AdministeredBroker, request: Request) -> Answer:
     kind, data, pairs = _payload(request)
     with answering(*REFUSALS, (NotApplicable, 409, "")):
         version = broker.command(
@@ -56,14 +56,14 @@ def register(broker: Administrator, request: Request) -> Answer:
     return json_answer({"version": {"version": version}})
 
 
-def version_of(broker: Administrator, request: Request) -> Answer:
+def version_of(broker: AdministeredBroker, request: Request) -> Answer:
     """-1 for one that is not registered."""
     with answering(*REFUSALS):
         version = broker.machine.schema_administration.schema_version_of(_topic(request), *_payload(request))
     return json_answer({"version": version})
 
 
-def compatibility(broker: Administrator, request: Request) -> Answer:
+def compatibility(broker: AdministeredBroker, request: Request) -> Answer:
     with answering(*REFUSALS):
         compatible, strategy = broker.machine.schema_administration.is_schema_compatible(
             _topic(request), *_payload(request)
@@ -71,7 +71,7 @@ def compatibility(broker: Administrator, request: Request) -> Answer:
     return json_answer({"compatibility": compatible, "schemaCompatibilityStrategy": strategy}, 202)
 
 
-def delete(broker: Administrator, request: Request) -> Answer:
+def delete(broker: AdministeredBroker, request: Request) -> Answer:
     with answering((NotFound, 404, "Namespace does not exist")):
         forced = request.flag("force")
         version = broker.command(broker.machine.schema_administration.delete_schema, _topic(request), forced)

@@ -17,7 +17,7 @@ from .messages import NO_CONTENT, Answer, Refused, Request, answering, json_answ
 from .namespaces.namespaces import NO_NAMESPACE, check_bundle
 from .namespaces.policies import NAMESPACE
 from .peeking import entry_answer
-from .routes import Administrator, Route, both_domains
+from .routes import AdministeredBroker, Route, both_domains
 from .topics import TOPIC
 
 SUBSCRIPTION = f"{TOPIC}/subscription/{{subscription}}"
@@ -30,13 +30,13 @@ LONG = range(-(2**63), 2**63)
 NOT_PERSISTENT = (NotApplicable, 405, "Operation is not allowed on a non-persistent topic")
 
 
-def list_subscriptions(broker: Administrator, request: Request) -> Answer:
+def list_subscriptions(broker: AdministeredBroker, request: Request) -> Answer:
     topic = request.topic
     with answering((NotFound, 404, f"Topic {topic} not found")):
         return json_answer(broker.machine.subscription_administration.subscriptions(topic))
 
 
-def create(broker: Administrator, request: Request) -> Answer:
+def create(broker: AdministeredBroker, request: Request) -> Answer:
     """It begins with a whole entry, whatever else is said of the position, as with a Java broker."""
     topic = request.topic
     value = request.json() if request.body else "latest"
@@ -52,7 +52,7 @@ def create(broker: Administrator, request: Request) -> Answer:
     return NO_CONTENT
 
 
-def delete(broker: Administrator, request: Request) -> Answer:
+def delete(broker: AdministeredBroker, request: Request) -> Answer:
     with (
         _subscription_of(broker, request),
         answering((InUse, 412, "Subscription has active connected consumers")),
@@ -66,7 +66,7 @@ def delete(broker: Administrator, request: Request) -> Answer:
     return NO_CONTENT
 
 
-def properties(broker: Administrator, request: Request) -> Answer:
+def properties(broker: AdministeredBroker, request: Request) -> Answer:
     with _subscription_of(broker, request):
         return json_answer(
             broker.machine.subscription_administration.subscription_properties(
@@ -75,7 +75,7 @@ def properties(broker: Administrator, request: Request) -> Answer:
         )
 
 
-def set_properties(broker: Administrator, request: Request) -> Answer:
+def set_properties(broker: AdministeredBroker, request: Request) -> Answer:
     given = _text_for_text(request.json())
     with _subscription_of(broker, request):
         command = broker.machine.subscription_administration.set_subscription_properties
@@ -91,7 +91,7 @@ def _text_for_text(value: Any) -> dict[str, str]:
     return value
 
 
-def skip_all(broker: Administrator, request: Request) -> Answer:
+def skip_all(broker: AdministeredBroker, request: Request) -> Answer:
     with _subscription_of(broker, request):
         broker.command(
             broker.machine.subscription_administration.skip_messages,
@@ -102,7 +102,7 @@ def skip_all(broker: Administrator, request: Request) -> Answer:
     return NO_CONTENT
 
 
-def skip(broker: Administrator, request: Request) -> Answer:
+def skip(broker: AdministeredBroker, request: Request) -> Answer:
     count = path_number(request.text("count"))
     with _subscription_of(broker, request):
         if broker.machine.topic_administration.topic_partitions(request.topic):
@@ -116,7 +116,7 @@ def skip(broker: Administrator, request: Request) -> Answer:
     return NO_CONTENT
 
 
-def expire_by_time(broker: Administrator, request: Request) -> Answer:
+def expire_by_time(broker: AdministeredBroker, request: Request) -> Answer:
     seconds = path_number(request.text("seconds"))
     with _subscription_of(broker, request):
         expire = broker.machine.subscription_administration.expire_messages
@@ -124,7 +124,7 @@ def expire_by_time(broker: Administrator, request: Request) -> Answer:
     return NO_CONTENT
 
 
-def expire_by_time_everywhere(broker: Administrator, request: Request) -> Answer:
+def expire_by_time_everywhere(broker: AdministeredBroker, request: Request) -> Answer:
     """Expire messages of all subscriptions. Answers 409 if one of them has no message that is old enough."""
     seconds = path_number(request.text("seconds"))
     topic = request.topic
@@ -138,7 +138,7 @@ def expire_by_time_everywhere(broker: Administrator, request: Request) -> Answer
     return NO_CONTENT
 
 
-def expire_by_message(broker: Administrator, request: Request) -> Answer:
+def expire_by_message(broker: AdministeredBroker, request: Request) -> Answer:
     """Expire messages before that message's entry, and the whole entry too unless it is excluded."""
     value = request.json()
     excluded = _excluded(value)
@@ -159,7 +159,7 @@ def _check_expired(expired: bool, request: Request, why: str = "nothing is old e
         raise Refused(409, f"Expire message not issued on topic {request.topic}: {why}")
 
 
-def reset_to_time(broker: Administrator, request: Request) -> Answer:
+def reset_to_time(broker: AdministeredBroker, request: Request) -> Answer:
     timestamp = path_number(request.text("timestamp"))
     with _subscription_of(broker, request):
         broker.command(
@@ -171,7 +171,7 @@ def reset_to_time(broker: Administrator, request: Request) -> Answer:
     return NO_CONTENT
 
 
-def reset_to_message(broker: Administrator, request: Request) -> Answer:
+def reset_to_message(broker: AdministeredBroker, request: Request) -> Answer:
     value = request.json()
     excluded = _excluded(value)
     position = _position(value) or MessageId(LATEST, LATEST)
@@ -185,7 +185,7 @@ def reset_to_message(broker: Administrator, request: Request) -> Answer:
     return NO_CONTENT
 
 
-def peek(broker: Administrator, request: Request) -> Answer:
+def peek(broker: AdministeredBroker, request: Request) -> Answer:
     """A subscription that is not there is created, at the first entry, as a Java broker does it."""
     number = path_number(request.text("number"))
     topic = request.topic
@@ -211,7 +211,7 @@ def peek(broker: Administrator, request: Request) -> Answer:
             )
 
 
-def analyze_backlog(broker: Administrator, request: Request) -> Answer:
+def analyze_backlog(broker: AdministeredBroker, request: Request) -> Answer:
     position = _position(request.json()) if request.body else EARLIEST
     with _subscription_of(broker, request):
         if broker.machine.topic_administration.topic_partitions(request.topic):
@@ -241,7 +241,7 @@ def _place_text(message_id: MessageId | None) -> str | None:
     return None if message_id is None else f"{message_id.ledger_id}:{message_id.entry_id}"
 
 
-def clear_backlogs(broker: Administrator, request: Request) -> Answer:
+def clear_backlogs(broker: AdministeredBroker, request: Request) -> Answer:
     """Clear one subscription, or all, of every topic in a namespace or in its one bundle."""
     check_bundle(request)
     with answering(NO_NAMESPACE):
@@ -253,7 +253,7 @@ def clear_backlogs(broker: Administrator, request: Request) -> Answer:
     return NO_CONTENT
 
 
-def unsubscribe_everywhere(broker: Administrator, request: Request) -> Answer:
+def unsubscribe_everywhere(broker: AdministeredBroker, request: Request) -> Answer:
     check_bundle(request)
     in_use = (InUse, 412, "Subscription has active connected consumers")
     with answering(NO_NAMESPACE, in_use):
@@ -265,7 +265,7 @@ def unsubscribe_everywhere(broker: Administrator, request: Request) -> Answer:
     return NO_CONTENT
 
 
-def _subscription_of(broker: Administrator, request: Request) -> Any:
+def _subscription_of(broker: AdministeredBroker, request: Request) -> Any:
     """Refusals in the right order: first the topic, then its subscription."""
     topic = request.topic
     with answering((NotFound, 404, f"Topic {topic} not found")):

@@ -28,7 +28,7 @@ from .messages import (
     properties,
     whole_number,
 )
-from .routes import Administrator, Route, both_domains
+from .routes import AdministeredBroker, Route, both_domains
 
 TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 
@@ -49,14 +49,14 @@ def _no_single_topic(topic: str) -> tuple[type[NotApplicable], int, str]:
 # --- lists --------------------------------------------------------------------------------------------
 
 
-def list_topics(broker: Administrator, request: Request) -> Answer:
+def list_topics(broker: AdministeredBroker, request: Request) -> Answer:
     domain = request.text("domain")
     with answering((NotFound, 404, "Namespace does not exist")):
         names = broker.machine.topic_administration.topics(request.namespace)
     return json_answer([name for name in names if name.startswith(f"{domain}://")])
 
 
-def list_partitioned(broker: Administrator, request: Request) -> Answer:
+def list_partitioned(broker: AdministeredBroker, request: Request) -> Answer:
     domain = request.text("domain")
     with answering((NotFound, 404, "Namespace does not exist")):
         names = broker.machine.topic_administration.partitioned_topics(request.namespace)
@@ -66,7 +66,7 @@ def list_partitioned(broker: Administrator, request: Request) -> Answer:
 # --- topics without partitions ------------------------------------------------------------------------
 
 
-def create(broker: Administrator, request: Request) -> Answer:
+def create(broker: AdministeredBroker, request: Request) -> Answer:
     topic = request.topic
     given = properties(request.json() or {}) if request.body else {}
     name = TopicName.parse(topic)
@@ -83,7 +83,7 @@ def _no_parent(name: TopicName) -> str:
     )
 
 
-def delete(broker: Administrator, request: Request) -> Answer:
+def delete(broker: AdministeredBroker, request: Request) -> Answer:
     topic = request.topic
     with answering(_not_found(topic)):
         if broker.machine.topic_administration.topic_partitions(topic):
@@ -96,13 +96,13 @@ def delete(broker: Administrator, request: Request) -> Answer:
     return NO_CONTENT
 
 
-def read_properties(broker: Administrator, request: Request) -> Answer:
+def read_properties(broker: AdministeredBroker, request: Request) -> Answer:
     topic = _persistent(request)
     with answering(_not_found(topic)):
         return json_answer(broker.machine.administration.topic_properties(topic))
 
 
-def update_properties(broker: Administrator, request: Request) -> Answer:
+def update_properties(broker: AdministeredBroker, request: Request) -> Answer:
     """Properties that are not named stay; without a body nothing changes."""
     topic = _persistent(request)
     given = properties(request.json() or {}) if request.body else {}
@@ -111,7 +111,7 @@ def update_properties(broker: Administrator, request: Request) -> Answer:
     return NO_CONTENT
 
 
-def remove_property(broker: Administrator, request: Request) -> Answer:
+def remove_property(broker: AdministeredBroker, request: Request) -> Answer:
     topic = _persistent(request)
     if "key" not in request.query:
         raise Refused(400, "key: the property to remove, in the query")
@@ -129,7 +129,7 @@ def _persistent(request: Request) -> str:
 # --- partitioned topics -------------------------------------------------------------------------------
 
 
-def create_partitioned(broker: Administrator, request: Request) -> Answer:
+def create_partitioned(broker: AdministeredBroker, request: Request) -> Answer:
     topic = request.topic
     given: Any = request.json()
     found: dict[str, str] = {}
@@ -151,7 +151,7 @@ def _check_base_name(topic: str) -> None:
         raise Refused(412, "Partitioned Topic Name should not contain '-partition-'")
 
 
-def read_partitions(broker: Administrator, request: Request) -> Answer:
+def read_partitions(broker: AdministeredBroker, request: Request) -> Answer:
     topic = request.topic
     with answering((NotFound, 404, "Namespace not found")):
         broker.machine.topic_administration.topics(request.namespace)
@@ -161,7 +161,7 @@ def read_partitions(broker: Administrator, request: Request) -> Answer:
         return json_answer(broker.machine.topic_administration.partitions_metadata(topic))
 
 
-def grow(broker: Administrator, request: Request) -> Answer:
+def grow(broker: AdministeredBroker, request: Request) -> Answer:
     topic = request.topic
     partitions = whole_number(request.json())
     _check_base_name(topic)
@@ -181,7 +181,7 @@ def grow(broker: Administrator, request: Request) -> Answer:
     return NO_CONTENT
 
 
-def delete_partitioned(broker: Administrator, request: Request) -> Answer:
+def delete_partitioned(broker: AdministeredBroker, request: Request) -> Answer:
     topic = request.topic
     with answering((NotFound, 404, f"Topic {topic} not found.")):
         if not broker.machine.topic_administration.topic_partitions(topic):
@@ -197,14 +197,14 @@ def delete_partitioned(broker: Administrator, request: Request) -> Answer:
 # --- unloading and ending -----------------------------------------------------------------------------
 
 
-def unload(broker: Administrator, request: Request) -> Answer:
+def unload(broker: AdministeredBroker, request: Request) -> Answer:
     topic = request.topic
     with answering(_not_found(topic)):
         broker.command(broker.machine.topic_administration.unload, topic)
     return NO_CONTENT
 
 
-def terminate(broker: Administrator, request: Request) -> Answer:
+def terminate(broker: AdministeredBroker, request: Request) -> Answer:
     topic = _persistent(request)
     partitioned = (NotApplicable, 405, "Termination of a partitioned topic is not allowed")
     with answering(_not_found(topic), partitioned):
@@ -213,7 +213,7 @@ def terminate(broker: Administrator, request: Request) -> Answer:
         )
 
 
-def terminate_partitions(broker: Administrator, request: Request) -> Answer:
+def terminate_partitions(broker: AdministeredBroker, request: Request) -> Answer:
     topic = _persistent(request)
     name = TopicName.parse(topic)
     with answering(_not_found(topic)):
@@ -234,14 +234,14 @@ def terminate_partitions(broker: Administrator, request: Request) -> Answer:
     return json_answer(last)
 
 
-def compact(broker: Administrator, request: Request) -> Answer:
+def compact(broker: AdministeredBroker, request: Request) -> Answer:
     running = (InUse, 409, "Compaction already in progress")
     with answering(_not_found(request.topic), running, NO_COMPACTION):
         broker.command(broker.machine.topic_administration.compact, request.topic)
     return NO_CONTENT
 
 
-def compaction_status(broker: Administrator, request: Request) -> Answer:
+def compaction_status(broker: AdministeredBroker, request: Request) -> Answer:
     with answering(_not_found(request.topic), NO_COMPACTION):
         status, error = broker.machine.topic_administration.compaction_status(request.topic)
     return json_answer({"status": status, "lastError": error})
@@ -258,13 +258,13 @@ def _options(request: Request) -> StatsOptions:
     )
 
 
-def stats(broker: Administrator, request: Request) -> Answer:
+def stats(broker: AdministeredBroker, request: Request) -> Answer:
     topic = request.topic
     with answering(_not_found(topic), _no_single_topic(topic)):
         return json_answer(broker.machine.topic_administration.stats(topic, _options(request)))
 
 
-def partitioned_stats(broker: Administrator, request: Request) -> Answer:
+def partitioned_stats(broker: AdministeredBroker, request: Request) -> Answer:
     topic = request.topic
     reason = f"Partitioned Topic {topic} not found"
     with answering((NotFound, 404, reason), (NotApplicable, 404, reason)):
@@ -274,20 +274,20 @@ def partitioned_stats(broker: Administrator, request: Request) -> Answer:
         )
 
 
-def internal_stats(broker: Administrator, request: Request) -> Answer:
+def internal_stats(broker: AdministeredBroker, request: Request) -> Answer:
     topic = request.topic
     with answering(_not_found(topic), _no_single_topic(topic)):
         return json_answer(broker.machine.topic_administration.internal_stats(topic))
 
 
-def partitioned_internal_stats(broker: Administrator, request: Request) -> Answer:
+def partitioned_internal_stats(broker: AdministeredBroker, request: Request) -> Answer:
     topic = request.topic
     reason = f"Partitioned Topic {topic} not found"
     with answering((NotFound, 404, reason), (NotApplicable, 404, reason)):
         return json_answer(broker.machine.topic_administration.partitioned_internal_stats(topic))
 
 
-def last_message_id(broker: Administrator, request: Request) -> Answer:
+def last_message_id(broker: AdministeredBroker, request: Request) -> Answer:
     topic = request.topic
     if request.text("domain") != "persistent":
         raise Refused(405, "Get last message id on a non-persistent topic is not allowed")
@@ -298,7 +298,7 @@ def last_message_id(broker: Administrator, request: Request) -> Answer:
 # --- where it is --------------------------------------------------------------------------------------
 
 
-def lookup(broker: Administrator, request: Request) -> Answer:
+def lookup(broker: AdministeredBroker, request: Request) -> Answer:
     """LookupData. The last two fields are always there: old C++ clients fail without them.
 
     A persistent topic that does not exist and that no client may create has the status 404, as in Pulsar.
@@ -314,7 +314,7 @@ def lookup(broker: Administrator, request: Request) -> Answer:
     return json_answer(found | {"brokerUrlSsl": config.service_url_tls or ""})
 
 
-def lookup_bundle(broker: Administrator, request: Request) -> Answer:
+def lookup_bundle(broker: AdministeredBroker, request: Request) -> Answer:
     """One broker has no need to divide a namespace: there is one bundle."""
     with answering(_NO_NAMESPACE):
         broker.machine.topic_administration.topics(TopicName.parse(request.topic).namespace_name)
@@ -327,7 +327,7 @@ WHOLE_BUNDLE = "0x00000000_0xffffffff"
 _NO_NAMESPACE = (NotFound, 404, "Namespace not found")
 
 
-def _check_lookup(broker: Administrator, request: Request) -> None:
+def _check_lookup(broker: AdministeredBroker, request: Request) -> None:
     topic = request.topic
     with answering(_NO_NAMESPACE):
         usable = broker.machine.topic_administration.has_or_may_create(topic)

@@ -15,7 +15,7 @@ from pulsar_trio import EmbeddedBroker, StoreFailed, open_broker, open_client
 from pulsar_trio.broker.admin import listener, topics
 from pulsar_trio.broker.admin.messages import Answer, Request
 from pulsar_trio.broker.admin.missing import no_such_path
-from pulsar_trio.broker.admin.routes import Administrator, Table
+from pulsar_trio.broker.admin.routes import AdministeredBroker, Table
 from tests.patience import PATIENCE
 from tests.security.certificates import Authority
 from tests.trio.waiting import until
@@ -331,7 +331,7 @@ async def test_one_request_at_a_time_and_others_between(
     """Other tasks that wait get their turn after each request, however many requests arrive at once."""
     happened: list[str] = []
 
-    def slow(broker: Administrator, request: Request) -> Answer:
+    def slow(broker: AdministeredBroker, request: Request) -> Answer:
         happened.append("request")
         return Answer(204)
 
@@ -358,7 +358,7 @@ async def test_one_request_at_a_time_and_others_between(
 
 @pytest.mark.slow
 async def test_unread_answers_have_a_limit(admin: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    def much(broker: Administrator, request: Request) -> Answer:
+    def much(broker: AdministeredBroker, request: Request) -> Answer:
         return Answer(200, b"x" * 16_000_000)
 
     monkeypatch.setattr(listener, "TABLE", Table([("GET", "/much", much), *topics.ROUTES], no_such_path))
@@ -387,7 +387,7 @@ async def test_connections_end_with_the_broker() -> None:
 async def test_a_bug_in_a_handler_is_answered_and_nothing_else(
     admin: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def buggy(broker: Administrator, request: Request) -> Answer:
+    def buggy(broker: AdministeredBroker, request: Request) -> Answer:
         raise ZeroDivisionError("one by nothing")
 
     monkeypatch.setattr(listener, "TABLE", Table([("GET", "/buggy", buggy), *topics.ROUTES], no_such_path))

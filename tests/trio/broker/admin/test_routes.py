@@ -7,9 +7,9 @@ import pytest
 from pulsar_trio.broker.admin import missing
 from pulsar_trio.broker.admin.listener import TABLE
 from pulsar_trio.broker.admin.messages import Answer, Refused, Request
-from pulsar_trio.broker.admin.routes import Administrator, Handler, MethodNotAllowed, Table
+from pulsar_trio.broker.admin.routes import AdministeredBroker, Handler, MethodNotAllowed, Table
 
-NOBODY = cast(Administrator, None)
+NOBODY = cast(AdministeredBroker, None)
 
 
 def request(method: str, target: str) -> Request:
@@ -17,7 +17,7 @@ def request(method: str, target: str) -> Request:
 
 
 def named(name: str) -> Handler:
-    def handler(broker: Administrator, request: Request) -> Answer:
+    def handler(broker: AdministeredBroker, request: Request) -> Answer:
         return Answer(200, name.encode())
 
     return handler

@@ -13,7 +13,7 @@ from pulsar_sansio import (
 )
 
 from ..messages import NO_CONTENT, Answer, Refused, Request, answering, json_answer, properties
-from ..routes import Administrator, Route
+from ..routes import AdministeredBroker, Route
 from ..topics import WHOLE_BUNDLE
 from .policies import NAMES_IN_POLICIES, NAMESPACE
 
@@ -27,18 +27,18 @@ MAX_BUNDLES = 999
 # --- tenants ------------------------------------------------------------------------------------------
 
 
-def list_tenants(broker: Administrator, request: Request) -> Answer:
+def list_tenants(broker: AdministeredBroker, request: Request) -> Answer:
     return json_answer(sorted(broker.machine.metadata.tenants))
 
 
-def read_tenant(broker: Administrator, request: Request) -> Answer:
+def read_tenant(broker: AdministeredBroker, request: Request) -> Answer:
     roles = broker.machine.metadata.tenants.get(request.text("tenant"))
     if roles is None:
         raise Refused(404, "Tenant does not exist")
     return json_answer({"adminRoles": list(roles), "allowedClusters": [broker.machine.config.cluster]})
 
 
-def create_tenant(broker: Administrator, request: Request) -> Answer:
+def create_tenant(broker: AdministeredBroker, request: Request) -> Answer:
     roles = _roles(broker, request)
     name_refused = (InvalidTopicName, 412, "Tenant name is not valid")
     with answering(
@@ -48,7 +48,7 @@ def create_tenant(broker: Administrator, request: Request) -> Answer:
     return NO_CONTENT
 
 
-def update_tenant(broker: Administrator, request: Request) -> Answer:
+def update_tenant(broker: AdministeredBroker, request: Request) -> Answer:
     tenant = request.text("tenant")
     roles = _roles(broker, request)
     with answering((NotFound, 404, f"Tenant {tenant} not found"), (InvalidConfiguration, 412, "")):
@@ -56,7 +56,7 @@ def update_tenant(broker: Administrator, request: Request) -> Answer:
     return NO_CONTENT
 
 
-def _roles(broker: Administrator, request: Request) -> list[str]:
+def _roles(broker: AdministeredBroker, request: Request) -> list[str]:
     """The roles of the body. Its clusters have to be the only one there is. Raises `Refused`."""
     if not request.body:
         raise Refused(412, "TenantInfo is null")
@@ -77,7 +77,7 @@ def _roles(broker: Administrator, request: Request) -> list[str]:
     return roles
 
 
-def delete_tenant(broker: Administrator, request: Request) -> Answer:
+def delete_tenant(broker: AdministeredBroker, request: Request) -> Answer:
     _no_force(request, "tenants")
     in_use = (InUse, 409, "The tenant still has active namespaces")
     with answering((NotFound, 404, "Tenant doesn't exist"), in_use):
@@ -94,12 +94,12 @@ def _no_force(request: Request, what: str) -> None:
 # --- namespaces ---------------------------------------------------------------------------------------
 
 
-def list_namespaces(broker: Administrator, request: Request) -> Answer:
+def list_namespaces(broker: AdministeredBroker, request: Request) -> Answer:
     with answering((NotFound, 404, "Tenant not found")):
         return json_answer(broker.machine.administration.namespaces(request.text("tenant")))
 
 
-def read_namespace(broker: Administrator, request: Request) -> Answer:
+def read_namespace(broker: AdministeredBroker, request: Request) -> Answer:
     with answering(NO_NAMESPACE):
         policies = broker.machine.administration.policies_of(request.namespace)
         grants = broker.machine.administration.grants_of(request.namespace)
@@ -114,7 +114,7 @@ def read_namespace(broker: Administrator, request: Request) -> Answer:
     return json_answer(record)
 
 
-def create_namespace(broker: Administrator, request: Request) -> Answer:
+def create_namespace(broker: AdministeredBroker, request: Request) -> Answer:
     namespace = request.namespace
     values = _policies_of(broker, request) if request.body else {}
     roles = values.pop("auth_policies", None)
@@ -133,7 +133,7 @@ def create_namespace(broker: Administrator, request: Request) -> Answer:
     return NO_CONTENT
 
 
-def delete_namespace(broker: Administrator, request: Request) -> Answer:
+def delete_namespace(broker: AdministeredBroker, request: Request) -> Answer:
     namespace = request.namespace
     _no_force(request, "namespaces")
     absent = (NotFound, 404, f"Namespace {namespace} does not exist.")
@@ -142,14 +142,14 @@ def delete_namespace(broker: Administrator, request: Request) -> Answer:
     return NO_CONTENT
 
 
-def unload_namespace(broker: Administrator, request: Request) -> Answer:
+def unload_namespace(broker: AdministeredBroker, request: Request) -> Answer:
     namespace = request.namespace
     with answering((NotFound, 404, "Namespace not found")):
         broker.command(broker.machine.administration.unload_namespace, namespace)
     return NO_CONTENT
 
 
-def unload_bundle(broker: Administrator, request: Request) -> Answer:
+def unload_bundle(broker: AdministeredBroker, request: Request) -> Answer:
     check_bundle(request)
     return unload_namespace(broker, request)
 
@@ -164,12 +164,12 @@ def check_bundle(request: Request) -> None:
 # --- properties ---------------------------------------------------------------------------------------
 
 
-def read_properties(broker: Administrator, request: Request) -> Answer:
+def read_properties(broker: AdministeredBroker, request: Request) -> Answer:
     with answering(NO_NAMESPACE):
         return json_answer(broker.machine.administration.namespace_properties(request.namespace))
 
 
-def update_properties(broker: Administrator, request: Request) -> Answer:
+def update_properties(broker: AdministeredBroker, request: Request) -> Answer:
     """Properties that are not named stay."""
     given = properties(request.json())
     with answering(NO_NAMESPACE):
@@ -177,13 +177,13 @@ def update_properties(broker: Administrator, request: Request) -> Answer:
     return NO_CONTENT
 
 
-def remove_properties(broker: Administrator, request: Request) -> Answer:
+def remove_properties(broker: AdministeredBroker, request: Request) -> Answer:
     with answering(NO_NAMESPACE):
         broker.command(broker.machine.administration.remove_namespace_properties, request.namespace)
     return NO_CONTENT
 
 
-def read_property(broker: Administrator, request: Request) -> Answer:
+def read_property(broker: AdministeredBroker, request: Request) -> Answer:
     """Answer with the value as it is, or without a body where the key has none."""
     with answering(NO_NAMESPACE):
         value = broker.machine.administration.namespace_properties(request.namespace).get(
@@ -192,14 +192,14 @@ def read_property(broker: Administrator, request: Request) -> Answer:
     return Answer(200, value.encode(errors="replace"), "text/plain")
 
 
-def set_property(broker: Administrator, request: Request) -> Answer:
+def set_property(broker: AdministeredBroker, request: Request) -> Answer:
     given = {request.text("key"): request.text("value")}
     with answering(NO_NAMESPACE):
         broker.command(broker.machine.administration.update_namespace_properties, request.namespace, given)
     return NO_CONTENT
 
 
-def remove_property(broker: Administrator, request: Request) -> Answer:
+def remove_property(broker: AdministeredBroker, request: Request) -> Answer:
     """Answer with the value that was there."""
     answer = read_property(broker, request)
     key = request.text("key")
@@ -207,7 +207,7 @@ def remove_property(broker: Administrator, request: Request) -> Answer:
     return answer
 
 
-def list_topics(broker: Administrator, request: Request) -> Answer:
+def list_topics(broker: AdministeredBroker, request: Request) -> Answer:
     mode = request.query.get("mode", "PERSISTENT")
     if mode not in ("PERSISTENT", "NON_PERSISTENT", "ALL"):
         raise Refused(404, "Not Found")
@@ -217,7 +217,7 @@ def list_topics(broker: Administrator, request: Request) -> Answer:
     return json_answer([name for name in names if name.startswith(domains[mode])])
 
 
-def bundles(broker: Administrator, request: Request) -> Answer:
+def bundles(broker: AdministeredBroker, request: Request) -> Answer:
     with answering(NO_NAMESPACE):
         broker.machine.administration.policies_of(request.namespace)
     return json_answer(BUNDLES)
@@ -255,7 +255,7 @@ def policies_json(policies: Policies, cluster: str) -> dict[str, Any]:
     return record
 
 
-def _policies_of(broker: Administrator, request: Request) -> dict[str, object]:
+def _policies_of(broker: AdministeredBroker, request: Request) -> dict[str, object]:
     """The fields of `Policies` that the body sets. Raises `Refused`: 501 for what this broker cannot keep."""
     given = request.json()
     if given is None:

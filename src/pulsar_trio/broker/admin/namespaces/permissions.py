@@ -8,7 +8,7 @@ from typing import Any
 from pulsar_sansio import InvalidConfiguration, NotFound
 
 from ..messages import NO_CONTENT, Answer, Refused, Request, answering, json_answer
-from ..routes import Administrator, Route, both_domains
+from ..routes import AdministeredBroker, Route, both_domains
 from ..topics import TOPIC
 from .namespaces import NO_NAMESPACE
 from .policies import NAMESPACE
@@ -28,12 +28,12 @@ def _names(request: Request, what: str) -> list[str]:
     return given
 
 
-def of_namespace(broker: Administrator, request: Request) -> Answer:
+def of_namespace(broker: AdministeredBroker, request: Request) -> Answer:
     with answering(NO_NAMESPACE):
         return json_answer(dict(broker.machine.administration.grants_of(request.namespace).roles))
 
 
-def grant_on_namespace(broker: Administrator, request: Request) -> Answer:
+def grant_on_namespace(broker: AdministeredBroker, request: Request) -> Answer:
     actions = _names(request, "Actions")
     with answering((NotFound, 404, "Topic's namespace does not exist"), WRONG):
         broker.command(
@@ -42,13 +42,13 @@ def grant_on_namespace(broker: Administrator, request: Request) -> Answer:
     return NO_CONTENT
 
 
-def revoke_on_namespace(broker: Administrator, request: Request) -> Answer:
+def revoke_on_namespace(broker: AdministeredBroker, request: Request) -> Answer:
     with answering(NO_NAMESPACE):
         broker.command(broker.machine.administration.grant, request.namespace, {request.text("role"): ()})
     return NO_CONTENT
 
 
-def of_topic(broker: Administrator, request: Request) -> Answer:
+def of_topic(broker: AdministeredBroker, request: Request) -> Answer:
     """The permissions of a topic, those of its namespace included."""
     with answering(_no_topic(request)):
         found = {
@@ -60,25 +60,25 @@ def of_topic(broker: Administrator, request: Request) -> Answer:
     return json_answer(found)
 
 
-def grant_on_topic(broker: Administrator, request: Request) -> Answer:
+def grant_on_topic(broker: AdministeredBroker, request: Request) -> Answer:
     actions = _names(request, "Actions")
     with answering(_no_topic(request), WRONG):
         broker.command(broker.machine.administration.grant, request.topic, {request.text("role"): actions})
     return NO_CONTENT
 
 
-def revoke_on_topic(broker: Administrator, request: Request) -> Answer:
+def revoke_on_topic(broker: AdministeredBroker, request: Request) -> Answer:
     with answering(_no_topic(request)):
         broker.command(broker.machine.administration.grant, request.topic, {request.text("role"): ()})
     return NO_CONTENT
 
 
-def of_subscriptions(broker: Administrator, request: Request) -> Answer:
+def of_subscriptions(broker: AdministeredBroker, request: Request) -> Answer:
     with answering(NO_NAMESPACE):
         return json_answer(dict(broker.machine.administration.grants_of(request.namespace).subscriptions))
 
 
-def grant_subscription(broker: Administrator, request: Request) -> Answer:
+def grant_subscription(broker: AdministeredBroker, request: Request) -> Answer:
     roles = _names(request, "Roles")
     with answering(NO_NAMESPACE, WRONG):
         granted = {request.text("subscription"): roles}
@@ -86,7 +86,7 @@ def grant_subscription(broker: Administrator, request: Request) -> Answer:
     return NO_CONTENT
 
 
-def revoke_subscription(broker: Administrator, request: Request) -> Answer:
+def revoke_subscription(broker: AdministeredBroker, request: Request) -> Answer:
     subscription, role = request.text("subscription"), request.text("role")
     with answering(NO_NAMESPACE):
         roles = dict(broker.machine.administration.grants_of(request.namespace).subscriptions).get(

@@ -27,7 +27,7 @@ from ..messages import (
     truth,
     whole_number,
 )
-from ..routes import Administrator, Handler, Route
+from ..routes import AdministeredBroker, Handler, Route
 from ..topics import TOPIC
 
 NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
@@ -379,14 +379,14 @@ def _absent(scope: str) -> tuple[type[NotFound], int, str]:
     return NotFound, 404, f"Topic {scope} not found" if "://" in scope else "Namespace does not exist"
 
 
-def _get(scope_of: Scope, resource: Resource, broker: Administrator, request: Request) -> Answer:
+def _get(scope_of: Scope, resource: Resource, broker: AdministeredBroker, request: Request) -> Answer:
     scope = scope_of(request)
     with answering(_absent(scope)):
         value = resource.read(broker.machine.administration.policies_of(scope, request.flag("applied")))
     return Answer(resource.unset) if value is None else json_answer(value)
 
 
-def _post(scope_of: Scope, resource: Resource, broker: Administrator, request: Request) -> Answer:
+def _post(scope_of: Scope, resource: Resource, broker: AdministeredBroker, request: Request) -> Answer:
     scope = scope_of(request)
     values = resource.write(request.json())
     with answering(_absent(scope)):
@@ -394,7 +394,7 @@ def _post(scope_of: Scope, resource: Resource, broker: Administrator, request: R
     return NO_CONTENT
 
 
-def _post_ttl(broker: Administrator, request: Request) -> Answer:
+def _post_ttl(broker: AdministeredBroker, request: Request) -> Answer:
     """Set the time to live of a topic; the value stands in the query."""
     given = request.query.get("messageTTL", "")
     if not given.removeprefix("-").isdecimal() or len(given) > 10:
@@ -405,7 +405,7 @@ def _post_ttl(broker: Administrator, request: Request) -> Answer:
     return NO_CONTENT
 
 
-def _delete(scope_of: Scope, resource: Resource, broker: Administrator, request: Request) -> Answer:
+def _delete(scope_of: Scope, resource: Resource, broker: AdministeredBroker, request: Request) -> Answer:
     scope = scope_of(request)
     with answering(_absent(scope)):
         broker.command(broker.machine.administration.set_policies, scope, dict.fromkeys(resource.fields))
@@ -420,7 +420,7 @@ def _quota_of(request: Request) -> str:
     return QUOTAS[kind]
 
 
-def _get_quotas(scope_of: Scope, broker: Administrator, request: Request) -> Answer:
+def _get_quotas(scope_of: Scope, broker: AdministeredBroker, request: Request) -> Answer:
     scope = scope_of(request)
     with answering(_absent(scope)):
         quotas = _read_quotas(broker.machine.administration.policies_of(scope, request.flag("applied")))
@@ -433,7 +433,7 @@ NO_QUOTA = BacklogQuota("producer_request_hold")
 """The quota that a Java broker shows if none is set."""
 
 
-def _post_quota(scope_of: Scope, broker: Administrator, request: Request) -> Answer:
+def _post_quota(scope_of: Scope, broker: AdministeredBroker, request: Request) -> Answer:
     scope = scope_of(request)
     values = {_quota_of(request): _quota(request.json())}
     with answering(_absent(scope)):
@@ -441,7 +441,7 @@ def _post_quota(scope_of: Scope, broker: Administrator, request: Request) -> Ans
     return NO_CONTENT
 
 
-def _delete_quota(scope_of: Scope, broker: Administrator, request: Request) -> Answer:
+def _delete_quota(scope_of: Scope, broker: AdministeredBroker, request: Request) -> Answer:
     scope = scope_of(request)
     values = {_quota_of(request): None}
     with answering(_absent(scope)):

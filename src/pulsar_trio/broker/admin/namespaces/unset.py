@@ -12,7 +12,7 @@ from typing import Any
 from pulsar_sansio import NotFound
 
 from ..messages import NO_CONTENT, NOTHING_SET, Answer, Refused, Request, answering, json_answer
-from ..routes import Administrator, Handler, Route
+from ..routes import AdministeredBroker, Handler, Route
 from ..topics import TOPIC
 from .policies import NAMESPACE
 
@@ -74,23 +74,23 @@ def _topic(request: Request) -> str:
     return request.topic
 
 
-def _check(broker: Administrator, scope: str) -> None:
+def _check(broker: AdministeredBroker, scope: str) -> None:
     reason = f"Topic {scope} not found" if "://" in scope else "Namespace does not exist"
     with answering((NotFound, 404, reason)):
         broker.machine.administration.policies_of(scope)
 
 
-def _read(scope_of: Scope, policy: Unset, broker: Administrator, request: Request) -> Answer:
+def _read(scope_of: Scope, policy: Unset, broker: AdministeredBroker, request: Request) -> Answer:
     _check(broker, scope_of(request))
     return Answer(policy.empty) if policy.value is _NONE else json_answer(policy.value)
 
 
-def _remove(scope_of: Scope, broker: Administrator, request: Request) -> Answer:
+def _remove(scope_of: Scope, broker: AdministeredBroker, request: Request) -> Answer:
     _check(broker, scope_of(request))
     return NO_CONTENT
 
 
-def _set(scope_of: Scope, name: str, policy: Unset, broker: Administrator, request: Request) -> Answer:
+def _set(scope_of: Scope, name: str, policy: Unset, broker: AdministeredBroker, request: Request) -> Answer:
     scope = scope_of(request)
     value = request.json() if request.body else None
     _check(broker, scope)
@@ -103,14 +103,14 @@ def _set(scope_of: Scope, name: str, policy: Unset, broker: Administrator, reque
 # --- replication: to the one cluster there is ---------------------------------------------------------
 
 
-def _clusters(scope_of: Scope, shown: bool, broker: Administrator, request: Request) -> Answer:
+def _clusters(scope_of: Scope, shown: bool, broker: AdministeredBroker, request: Request) -> Answer:
     _check(broker, scope_of(request))
     if not shown and not request.flag("applied"):
         return NOTHING_SET
     return json_answer([broker.machine.config.cluster])
 
 
-def _replicate(scope_of: Scope, broker: Administrator, request: Request) -> Answer:
+def _replicate(scope_of: Scope, broker: AdministeredBroker, request: Request) -> Answer:
     scope = scope_of(request)
     given = request.json()
     _check(broker, scope)

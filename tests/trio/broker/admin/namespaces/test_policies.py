@@ -11,7 +11,7 @@ from pulsar_trio import EmbeddedBroker, open_broker
 from pulsar_trio.broker.admin.listener import perform
 from pulsar_trio.broker.admin.messages import Refused, Request
 from pulsar_trio.broker.admin.namespaces.policies import NAMES_IN_POLICIES, OF_NAMESPACES, OF_TOPICS
-from pulsar_trio.broker.admin.routes import Administrator
+from pulsar_trio.broker.admin.routes import AdministeredBroker
 
 TOPIC = "/admin/v2/persistent/public/default/t"
 NAMESPACES = "/admin/v2/namespaces/public"
@@ -28,7 +28,7 @@ def ask(broker: EmbeddedBroker, method: str, target: str, body: object = None) -
     """One request, without a socket."""
     request = Request.parse(method, target, "application/json")
     request.body = b"" if body is None else json.dumps(body).encode()
-    administrator: Administrator = broker._driver
+    administrator: AdministeredBroker = broker._driver
     answer = perform(administrator, request)
     value = json.loads(answer.body) if answer.body else None
     return answer.status, value.get("reason", value) if isinstance(value, dict) else value
