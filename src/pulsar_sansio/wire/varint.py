@@ -8,19 +8,13 @@ from ..model.errors import FrameError
 _WORD = 1 << 64
 
 
-def _build(value: int, least_bytes: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F or len(out) + 1 < least_bytes:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-SMALL_VARINTS: list[bytes] = [_build(value, 1) for value in range(1 << 14)]
+SMALL_VARINTS: list[bytes] = [
+    *(bytes((value,)) for value in range(1 << 7)),
+    *(bytes((value & 0x7F | 0x80, value >> 7)) for value in range(1 << 7, 1 << 14)),
+]
 """The varints of 0 to 16383: one or two bytes."""
 
-CONTINUED_VARINTS: list[bytes] = [_build(value | 1 << 14, 3)[:2] for value in range(1 << 14)]
+CONTINUED_VARINTS: list[bytes] = [bytes((value & 0x7F | 0x80, value >> 7 | 0x80)) for value in range(1 << 14)]
 """Two bytes for the lowest 14 bits of a larger number, both with "more" set."""
 
 VALUE_OF_SMALL: dict[bytes, int] = dict(zip(SMALL_VARINTS, range(1 << 14), strict=True))
