@@ -16,34 +16,8 @@ thread or log here: any program with a socket and a clock can drive `Client`.
 The names below are the public ones; everything else may change.
 """
 
-from .broker import (
-    ACTIONS,
-    BACKLOG_QUOTA_POLICIES,
-    SCHEMA_STRATEGIES,
-    SCHEMA_TYPES,
-    SUBSCRIPTION_TYPES,
-    AlreadyExists,
-    AuthenticationProvider,
-    BacklogQuota,
-    BasicProvider,
-    Broker,
-    BrokerAuthentication,
-    BrokerConfig,
-    CertificateProvider,
-    Challenge,
-    Identity,
-    InUse,
-    LimitReached,
-    MemoryStore,
-    NotApplicable,
-    NotFound,
-    Policies,
-    StatsOptions,
-    Store,
-    StoredMessage,
-    StoredState,
-)
-from .broker import outputs as broker_outputs
+from typing import TYPE_CHECKING, Any
+
 from .client import outputs as client_outputs
 from .client.client import Client
 from .client.counters import ArrivalCounters
@@ -151,6 +125,36 @@ from .model.unknown_names import did_you_mean, unknown_names
 from .wire.message_ids import decode_message_id, encode_message_id
 from .wire.messages.raw_batch import RawBatch
 from .wire.uniform.member_template import MemberTemplate, member_template
+
+if TYPE_CHECKING:
+    from .broker import (
+        ACTIONS,
+        BACKLOG_QUOTA_POLICIES,
+        SCHEMA_STRATEGIES,
+        SCHEMA_TYPES,
+        SUBSCRIPTION_TYPES,
+        AlreadyExists,
+        AuthenticationProvider,
+        BacklogQuota,
+        BasicProvider,
+        Broker,
+        BrokerAuthentication,
+        BrokerConfig,
+        CertificateProvider,
+        Challenge,
+        Identity,
+        InUse,
+        LimitReached,
+        MemoryStore,
+        NotApplicable,
+        NotFound,
+        Policies,
+        StatsOptions,
+        Store,
+        StoredMessage,
+        StoredState,
+    )
+    from .broker import outputs as broker_outputs
 
 __all__ = [
     # outputs, a namespace for each side
@@ -304,3 +308,18 @@ __all__ = [
     "TlsProtocolMismatch",
     "Secret",
 ]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Names of the broker are loaded when one of them is asked for first: a client needs none."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from . import broker
+
+        value = globals()[name] = broker.outputs if name == "broker_outputs" else getattr(broker, name)
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -19,29 +19,24 @@ What holds for every public name:
 * All time is `trio.current_time()`, so a `MockClock` drives every timer.
 """
 
-from typing import TYPE_CHECKING, NoReturn
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from pulsar_sansio import (
     EARLIEST,
     LATEST,
     NO_REPLICATION,
-    AlreadyExists,
     AuthenticationError,
-    AuthenticationProvider,
     AuthorizationError,
     AutoFailover,
-    BasicProvider,
     BatchingPolicy,
     BatchReceivePolicy,
     BrokerAddressRefused,
-    BrokerAuthentication,
     BrokerError,
     CertificateAuthorityUnknown,
     CertificateExpired,
     CertificateNameMismatch,
-    CertificateProvider,
     CertificateSelfSigned,
-    Challenge,
     ChecksumMismatch,
     ChecksumRefused,
     ClientCertificateRefused,
@@ -58,10 +53,8 @@ from pulsar_sansio import (
     DecompressionFailed,
     FrameError,
     HashingScheme,
-    Identity,
     IncompatibleSchema,
     InitialPosition,
-    InUse,
     InvalidConfiguration,
     InvalidMessage,
     InvalidServiceUrl,
@@ -69,15 +62,12 @@ from pulsar_sansio import (
     KeySharedPolicy,
     LocalProtocolError,
     MemoryBufferIsFull,
-    MemoryStore,
     Message,
     MessageId,
     Messages,
     MessageTooLarge,
     MetadataError,
     NotAllowed,
-    NotApplicable,
-    NotFound,
     NotSupported,
     OutgoingMessage,
     PartitionStatistics,
@@ -97,7 +87,6 @@ from pulsar_sansio import (
     SecurityError,
     ServerError,
     ServiceNotReady,
-    Store,
     SubscriptionNotFound,
     SubscriptionType,
     TableViewTooLarge,
@@ -126,7 +115,6 @@ from pulsar_sansio import (
 from pulsar_security import ServerTls, TlsConfig
 
 from . import official_names
-from .broker.server import EmbeddedBroker, open_broker, serve
 from .client.client import Client, ClientStatistics, open_client
 from .client.options import Kind
 from .client.table_view import TableView
@@ -159,8 +147,26 @@ from .producing.producer import Producer, ProducerStatistics
 from .producing.receipts import Receipt
 from .security.authentication import Authentication, Basic, CredentialSteps, MutualTls, Token
 from .security.oauth2 import OAuth2
-from .security.provider_file import HtpasswdFile
-from .security.token_provider import TokenProvider
+
+if TYPE_CHECKING:
+    from pulsar_sansio import (
+        AlreadyExists,
+        AuthenticationProvider,
+        BasicProvider,
+        BrokerAuthentication,
+        CertificateProvider,
+        Challenge,
+        Identity,
+        InUse,
+        MemoryStore,
+        NotApplicable,
+        NotFound,
+        Store,
+    )
+
+    from .broker.server import EmbeddedBroker, open_broker, serve
+    from .security.provider_file import HtpasswdFile
+    from .security.token_provider import TokenProvider
 
 __all__ = [
     "CertificateAuthorityUnknown",
@@ -313,10 +319,26 @@ __all__ = [
 
 
 if not TYPE_CHECKING:
+    _BROKER = {
+        "EmbeddedBroker": ".broker.server",
+        "HtpasswdFile": ".security.provider_file",
+        "TokenProvider": ".security.token_provider",
+        "open_broker": ".broker.server",
+        "serve": ".broker.server",
+    }
+    """Names of the broker's adapter, by module."""
 
-    def __getattr__(name: str) -> NoReturn:
-        """Names of the official client raise an error with ours."""
+    def __getattr__(name: str) -> Any:
+        """Names of the broker are loaded when one of them is asked for first: a client needs none. Names of
+        the official client raise an error with ours."""
+        if name in __all__:
+            module = import_module(_BROKER.get(name, "pulsar_sansio"), __name__)
+            value = globals()[name] = getattr(module, name)
+            return value
         hint = official_names.MODULE.get(name)
         if hint is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         raise UnknownName(f"pulsar_trio has no {name!r}; {did_you_mean(hint)}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

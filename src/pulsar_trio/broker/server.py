@@ -33,7 +33,7 @@ from pulsar_sansio import (
 from pulsar_sansio import broker_outputs as outputs
 from pulsar_security import ReloadedContext, ServerTls, TlsFailure
 
-from ..client.options import BrokerOptions, broker_config, checked_seed
+from ..client.options import checked_seed
 from ..errors import StoreFailed
 from ..opening import opening
 from ..rate_limit import RateLimit
@@ -44,6 +44,7 @@ from ..transport.tls_handshake import encrypt
 from .admin import AdminListener
 from .admin.listener import https_stream
 from .listeners import Listeners, listening, no_host
+from .options import BrokerOptions, broker_config
 
 _log = getLogger("pulsar_trio.broker")
 

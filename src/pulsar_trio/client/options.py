@@ -14,8 +14,6 @@ from pulsar_sansio import (
     AutoFailover,
     BatchingPolicy,
     BatchReceivePolicy,
-    BrokerAuthentication,
-    BrokerConfig,
     ClientConfig,
     CompressionType,
     ConsumerInterceptor,
@@ -28,7 +26,6 @@ from pulsar_sansio import (
     InvalidConfiguration,
     KeySharedPolicy,
     MessageId,
-    Policies,
     ProducerAccessMode,
     ProducerInterceptor,
     ProducerSpec,
@@ -180,7 +177,7 @@ class TableViewOptions(TypedDict, total=False):
 
 def client_config(url: str, options: Mapping[str, Any]) -> ClientConfig:
     """Raises `InvalidServiceUrl` or `InvalidConfiguration`."""
-    given = _known("open_client", ClientOptions, options)
+    given = known_options("open_client", ClientOptions, options)
     given.pop("tls", None)  # see `client_identity`
     authentication = given.pop("authentication", None)
     if authentication is not None:
@@ -234,7 +231,7 @@ def checked_seed(seed: object) -> int:
 
 
 def producer_spec(topic: str, options: Mapping[str, Any]) -> ProducerSpec:
-    given = _known("create_producer", ProducerOptions, options)
+    given = known_options("create_producer", ProducerOptions, options)
     given.pop("when_full", None)  # see `waits_when_full`
     if "compression" in given:
         given["compression"] = word("compression", given["compression"], CompressionType)
@@ -263,7 +260,7 @@ def consumer_spec(
     kind: SubscriptionType | Kind | None = None,
 ) -> ConsumerSpec:
     """`kind`: None for the default, which is that of `ConsumerSpec`."""
-    given = _known("subscribe", ConsumerOptions, options)
+    given = known_options("subscribe", ConsumerOptions, options)
     if "initial_position" in given:
         given["initial_position"] = word("initial_position", given["initial_position"], InitialPosition)
     if isinstance(topic, re.Pattern):
@@ -278,11 +275,11 @@ def consumer_spec(
 def reader_spec(
     topic: str | Sequence[str], start: Mapping[str, Any], options: Mapping[str, Any]
 ) -> ReaderSpec:
-    return ReaderSpec(_topics(topic), **start, **_known("create_reader", ReaderOptions, options))
+    return ReaderSpec(_topics(topic), **start, **known_options("create_reader", ReaderOptions, options))
 
 
 def table_view_spec(topic: str | Sequence[str], options: Mapping[str, Any]) -> TableViewSpec:
-    return TableViewSpec(_topics(topic), **_known("create_table_view", TableViewOptions, options))
+    return TableViewSpec(_topics(topic), **known_options("create_table_view", TableViewOptions, options))
 
 
 def _topics(topic: str | Sequence[str]) -> str | tuple[str, ...]:
@@ -307,65 +304,9 @@ _ARGUMENTS = {"open_client": ("seed", "statistics_interval"), "subscribe": ("kin
 """The parameters of a function besides its options."""
 
 
-def _known(function: str, allowed: type, options: Mapping[str, Any]) -> dict[str, Any]:
+def known_options(function: str, allowed: type, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a function. Raises an error for a name that is not among them."""
     for name in options:
         if name not in allowed.__annotations__:
             raise wrong_argument(function, name, [*allowed.__annotations__, *_ARGUMENTS.get(function, ())])
     return dict(options)
-
-
-class BrokerOptions(TypedDict, total=False):
-    """Keywords of `open_broker` and `serve`, as in `BrokerConfig`. Without `service_url` clients are told the
-    address the broker listens on."""
-
-    service_url: str
-    service_url_tls: str | None
-    web_service_url: str | None
-    web_service_url_tls: str | None
-    cluster: str
-    server_version: str
-    proxy_through_service_url: bool
-    protocol_version: int
-    feature_flags: bool
-    authentication: BrokerAuthentication | None
-    keepalive_interval: float
-    liveness_timeout: float
-    max_connections: int
-    max_topics: int
-    max_subscriptions_per_topic: int
-    max_message_size: int
-    max_unsent_bytes: int
-    max_pending_publishes: int
-    max_producers_per_connection: int
-    max_consumers_per_connection: int
-    auto_topic_creation: bool
-    auto_topic_partitions: int
-    auto_subscription_creation: bool
-    deduplication: bool
-    deduplication_inactivity: float
-    deduplication_max_producers: int
-    ledger_max_entries: int
-    ledger_max_bytes: int
-    keep_without_subscription: int
-    cursor_flush_interval: float
-    housekeeping_interval: float
-    broker_entry_metadata: bool
-    batch_index_acknowledgement: bool
-    max_unacked_messages_per_consumer: int
-    max_unacked_messages_per_subscription: int
-    failover_delay: float
-    entries_per_turn: int
-    key_shared_look_ahead: int
-    key_shared_consistent_hashing: bool
-    delayed_delivery: bool
-    delayed_delivery_tick: float
-    delayed_delivery_strict: bool
-    reached_end_of_topic: Literal["not to C++", "never"]
-    topic_list_watcher: bool
-    default_policies: Policies
-
-
-def broker_config(service_url: str, options: Mapping[str, Any]) -> BrokerConfig:
-    given = _known("open_broker", BrokerOptions, options)
-    given.setdefault("service_url", service_url)
-    return BrokerConfig(**given)

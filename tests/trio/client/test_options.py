@@ -14,12 +14,11 @@ from pulsar_sansio import (
     ProducerSpec,
     SubscriptionType,
 )
+from pulsar_trio.broker.options import BrokerOptions, broker_config
 from pulsar_trio.client.options import (
-    BrokerOptions,
     ClientOptions,
     ConsumerOptions,
     ProducerOptions,
-    broker_config,
     client_config,
     consumer_spec,
     producer_spec,
