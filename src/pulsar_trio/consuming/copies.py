@@ -18,15 +18,18 @@ async def copy_each(
     """
     errors: list[PulsarError] = []
     with ExitStack() as waiting:
-        answers = []
+        asked: list[Answer | PulsarError] = []
         for message in messages:
             try:
-                answers.append(waiting.enter_context(copy(message)))
+                asked.append(waiting.enter_context(copy(message)))
             except PulsarError as error:
-                errors.append(error)
-        for answer in answers:
+                asked.append(error)
+        for each in asked:
+            if isinstance(each, PulsarError):
+                errors.append(each)
+                continue
             try:
-                await answer.get()
+                await each.get()
             except PulsarError as error:
                 errors.append(error)
     if errors:
