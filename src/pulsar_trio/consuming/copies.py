@@ -18,7 +18,7 @@ async def copy_each(
     """
     errors: list[PulsarError] = []
     with ExitStack() as waiting:
-        asked: list[Answer | PulsarError] = []
+        asked: list[PendingResult | PulsarError] = []
         for message in messages:
             try:
                 asked.append(waiting.enter_context(copy(message)))

@@ -21,9 +21,9 @@ from pulsar_sansio import (
 from pulsar_sansio import client_outputs as outputs
 from pulsar_trio import InternalError
 from pulsar_trio.client.driver import Driver
-from pulsar_trio.client.endpoint import Answer
+from pulsar_trio.client.endpoint import PendingResult
 from pulsar_trio.errors import ResourceClosed
-from pulsar_trio.security.identity import Identity
+from pulsar_trio.security.identity import ClientIdentity
 
 BROKER = Address("broker", 6650)
 
@@ -119,7 +119,7 @@ class NoNews:
 class World:
     def __init__(self) -> None:
         self.provider = Provider()
-        identity: Identity = self.provider  # type: ignore[assignment]
+        identity: ClientIdentity = self.provider  # type: ignore[assignment]
         self.driver = Driver(ClientConfig("pulsar://broker"), 1, identity)
         self.machine = Machine()
         self.driver.machine = self.machine  # type: ignore[assignment]
@@ -159,7 +159,7 @@ async def test_a_mistake_of_the_caller_is_raised_and_ends_nothing() -> None:
 
 async def test_a_machine_that_fails_ends_everything_with_one_error() -> None:
     world = World()
-    answer = world.driver.answers[9] = Answer()
+    answer = world.driver.answers[9] = PendingResult()
     with pytest.raises(InternalError) as caught:
         world.driver.command(broken)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
@@ -259,7 +259,7 @@ async def test_an_output_goes_to_its_endpoint_alone(output: Any) -> None:
     other = world.driver.endpoints[4] = Endpoint()  # type: ignore[assignment]
     world.say(output)
     assert world.endpoint.told == [output]
-    assert other.told == []  # type: ignore[attr-defined]
+    assert other.told == []
     del world.driver.endpoints[3]
     world.say(output)
     assert world.endpoint.told == [output], "an endpoint that is gone is told nothing"
@@ -267,7 +267,7 @@ async def test_an_output_goes_to_its_endpoint_alone(output: Any) -> None:
 
 async def test_closing_tells_every_task_that_waits() -> None:
     world = World()
-    answer = world.driver.answers[9] = Answer()
+    answer = world.driver.answers[9] = PendingResult()
     world.driver.shut()
     assert world.endpoint.told == [("end", "the client is closed")]
     with pytest.raises(ResourceClosed):

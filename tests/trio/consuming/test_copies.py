@@ -8,7 +8,7 @@ import trio
 import trio.testing
 
 from pulsar_sansio import Message, PulsarError
-from pulsar_trio.client.endpoint import Answer
+from pulsar_trio.client.endpoint import PendingResult
 from pulsar_trio.consuming.copies import copy_each
 
 
@@ -17,15 +17,15 @@ class Copies:
 
     def __init__(self, *refused: bytes) -> None:
         self.refused = refused
-        self.answers: dict[bytes, Answer] = {}
+        self.answers: dict[bytes, PendingResult] = {}
         self.left: list[bytes] = []
 
     @contextmanager
-    def copy(self, message: Message) -> Iterator[Answer]:
+    def copy(self, message: Message) -> Iterator[PendingResult]:
         payload = message.data
         if payload in self.refused:
             raise PulsarError(f"{payload.decode()} refused")
-        self.answers[payload] = Answer()
+        self.answers[payload] = PendingResult()
         try:
             yield self.answers[payload]
         finally:

@@ -37,5 +37,5 @@ class Administrator:
     def ask(self, method: str, target: str, body: object = None) -> tuple[int, Any]:
         """Return the status, and the value of the body or the reason of a refusal."""
         answer = self.answer(method, target, body)
-        value = json.loads(answer.body) if answer.body else None
+        value: Any = json.loads(answer.body) if answer.body else None
         return answer.status, value["reason"] if answer.status >= 400 else value

@@ -1,6 +1,7 @@
 """Requests and answers: what a target, a body and a value may be, and the words of a refusal."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -22,8 +23,10 @@ from pulsar_trio.broker.admin.messages import (
 )
 
 
-def request(body: bytes = b"", content_type: str = "application/json", **parameters: str) -> Request:
-    return Request("POST", (), {}, content_type, body, parameters)
+def request(
+    body: bytes = b"", content_type: str = "application/json", parameters: Mapping[str, str] | None = None
+) -> Request:
+    return Request("POST", (), {}, content_type, body, dict(parameters or {}))
 
 
 # --- the target ---------------------------------------------------------------------------------------
@@ -94,7 +97,9 @@ def test_an_object_is_asked_for(value: object) -> None:
 
 
 def test_names_of_the_path_are_whole_names() -> None:
-    found = request(domain="non-persistent", tenant="acme", namespace="orders", topic="t")
+    found = request(
+        parameters={"domain": "non-persistent", "tenant": "acme", "namespace": "orders", "topic": "t"}
+    )
     assert (found.topic, found.namespace) == ("non-persistent://acme/orders/t", "acme/orders")
 
 
@@ -105,7 +110,7 @@ def test_names_of_the_path_are_whole_names() -> None:
 def test_names_that_cannot_be(parts: dict[str, str], what: str) -> None:
     given = {"domain": "persistent", "tenant": "acme", "namespace": "orders", "topic": "t", **parts}
     with pytest.raises(Refused) as caught:
-        _ = request(**given).topic if what == "Topic" else request(**given).namespace
+        _ = request(parameters=given).topic if what == "Topic" else request(parameters=given).namespace
     assert (caught.value.status, caught.value.reason) == (412, f"{what} name is not valid")
 
 

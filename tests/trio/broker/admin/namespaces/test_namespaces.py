@@ -34,7 +34,8 @@ def test_a_tenants_life(broker: Administrator) -> None:
 
 
 def test_a_tenant_without_roles(broker: Administrator) -> None:
-    for number, roles in enumerate(({}, {"adminRoles": None}, {"adminRoles": []})):
+    cases: list[dict[str, object]] = [{}, {"adminRoles": None}, {"adminRoles": []}]
+    for number, roles in enumerate(cases):
         name = f"/tenants/t{number}"
         assert broker.ask("PUT", name, {**roles, "allowedClusters": [CLUSTER]}) == (204, None)
         assert broker.ask("GET", name) == (200, {"adminRoles": [], "allowedClusters": [CLUSTER]})
