@@ -157,7 +157,7 @@ def test_send_many_takes_one_that_is_larger_than_the_limit_by_itself() -> None:
     assert held(one) == 500
 
 
-# --- everything that settles gives back (BUG-084) ----------------------------------------------------
+# --- everything that settles frees memory (BUG-084) ----------------------------------------------------
 
 
 def test_what_is_refused_does_not_count() -> None:

@@ -15,10 +15,10 @@ def main() -> int:
     for secure in (False, True):
         with RealCluster(secure=secure) as cluster:
             for scenario in scenarios(secure=secure):
-                verdict = trio.run(scenario.run, cluster)
-                failed += not verdict.holds
-                confirmed += verdict.confirmed
-                for fault, effect in verdict.effects.items():
+                outcome = trio.run(scenario.run, cluster)
+                failed += not outcome.holds
+                confirmed += outcome.confirmed
+                for fault, effect in outcome.effects.items():
                     cells = (
                         "TLS, tokens" if secure else "plain",
                         scenario.way,
@@ -28,8 +28,8 @@ def main() -> int:
                         _by_kind(effect.pause_of_a_key, "{:.1f} s"),
                     )
                     print(f"| {' | '.join(cells)} |", flush=True)
-                if not verdict.holds:
-                    print(f"FAILED: {scenario.name}: {verdict}", flush=True)
+                if not outcome.holds:
+                    print(f"FAILED: {scenario.name}: {outcome}", flush=True)
     print(f"\n{confirmed:,} messages confirmed")
     return 1 if failed else 0
 

@@ -225,7 +225,7 @@ class RealCluster:
         deadline = time.monotonic() + START_TIMEOUT
         while not process.ended():
             if time.monotonic() > deadline:
-                raise Unavailable(f"the metadata of the cluster: {process.last_words()}")
+                raise Unavailable(f"the metadata of the cluster: {process.last_output()}")
             time.sleep(0.1)
         process.end(signal.SIGKILL)
 
@@ -325,7 +325,7 @@ def _wait_for(process: JavaProcess, name: str, ready: Callable[[], bool]) -> Non
     deadline = time.monotonic() + START_TIMEOUT
     while not ready():
         if process.ended():
-            raise Unavailable(f"{name} ended while it started: {process.last_words()}")
+            raise Unavailable(f"{name} ended while it started: {process.last_output()}")
         if time.monotonic() > deadline:
-            raise Unavailable(f"{name} was not ready in {START_TIMEOUT:.0f} s: {process.last_words()}")
+            raise Unavailable(f"{name} was not ready in {START_TIMEOUT:.0f} s: {process.last_output()}")
         time.sleep(0.2)

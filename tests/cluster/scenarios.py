@@ -14,7 +14,7 @@ import trio
 from pulsar_trio import Client, TlsConfig, Token, open_client
 from tests.cluster.real_cluster import NAMESPACE, SESSION_TIMEOUT, RealCluster
 from tests.cluster.relay import Relay, SniRelay
-from tests.cluster.workload import OpenClient, Verdict, Workload
+from tests.cluster.workload import OpenClient, Outcome, Workload
 from tests.real_pulsar.admin import AdminError
 
 PARTITIONS = 8
@@ -192,16 +192,16 @@ class Scenario:
     def name(self) -> str:
         return f"{self.way}: {', '.join(self.faults)}"
 
-    async def run(self, cluster: RealCluster) -> Verdict:
+    async def run(self, cluster: RealCluster) -> Outcome:
         topic = f"persistent://{NAMESPACE}/scenario-{next(_numbers)}"
         await _create(cluster, topic)
         async with trio.open_nursery() as nursery:
             way = await WAYS[self.way](cluster, nursery)
             faults = {name: partial(FAULTS[name], cluster) for name in self.faults}
-            verdict = await Workload(topic, way.open_client).run(faults)
+            outcome = await Workload(topic, way.open_client).run(faults)
             assert way.taken(), "the connections came another way"
             nursery.cancel_scope.cancel()
-        return verdict
+        return outcome
 
 
 async def _create(cluster: RealCluster, topic: str) -> None:

@@ -23,9 +23,9 @@ def secure() -> Iterator[RealCluster]:
 
 
 async def check(cluster: RealCluster, scenario: Scenario) -> None:
-    verdict = await scenario.run(cluster)
-    print(scenario.name, verdict)
-    assert verdict.holds, verdict
+    outcome = await scenario.run(cluster)
+    print(scenario.name, outcome)
+    assert outcome.holds, outcome
 
 
 @pytest.mark.long

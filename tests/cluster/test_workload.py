@@ -1,10 +1,10 @@
-"""The verdict of a scenario sees what it is there for: lost, reordered and repeated messages."""
+"""The outcome of a scenario sees what it is there for: lost, reordered and repeated messages."""
 
 import pytest
 import trio
 import trio.testing
 
-from tests.cluster.workload import Book, Verdict
+from tests.cluster.workload import Book, Outcome
 
 DELIVERIES = [
     # delivered, confirmed up to, lost, out of order, again
@@ -40,8 +40,8 @@ async def test_keys_have_orders_of_their_own() -> None:
     [(10, 0, 0, True), (0, 0, 0, False), (10, 1, 0, False), (10, 0, 1, False)],
 )
 def test_what_holds(confirmed: int, lost: int, reordered: int, holds: bool) -> None:
-    verdict = Verdict(confirmed, {"shared": lost}, {"failover": reordered}, {})
-    assert verdict.holds is holds
+    outcome = Outcome(confirmed, {"shared": lost}, {"failover": reordered}, {})
+    assert outcome.holds is holds
 
 
 async def test_pauses_are_those_of_new_messages_since_the_fault_began(

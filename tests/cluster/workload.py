@@ -1,4 +1,4 @@
-"""`Workload`: producers and consumers that run while faults befall the cluster, and the verdict."""
+"""`Workload`: producers and consumers that run while faults befall the cluster, and the outcome."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
@@ -96,7 +96,7 @@ class Effect:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Outcome:
     """The fate of the messages of one scenario."""
 
     confirmed: int
@@ -126,7 +126,7 @@ class Workload:
         self._stopping = False
         self.books = {kind: Book(kind) for kind in KINDS}
 
-    async def run(self, faults: Mapping[str, Callable[["Workload"], Awaitable[None]]]) -> Verdict:
+    async def run(self, faults: Mapping[str, Callable[["Workload"], Awaitable[None]]]) -> Outcome:
         """Start all, let one fault after the other happen while messages flow, let all arrive, and judge."""
         effects: dict[str, Effect] = {}
         async with AsyncExitStack() as stack:
@@ -152,7 +152,7 @@ class Workload:
                 await until(lambda: self._all_arrived(self._confirmed))
             consuming.cancel_scope.cancel()
         ordered = [book for book in self.books.values() if book.kind != "shared"]
-        return Verdict(
+        return Outcome(
             sum(last + 1 for last in self._confirmed.values()),
             {kind: book.lacks(self._confirmed) for kind, book in self.books.items()},
             {book.kind: book.reordered for book in ordered},

@@ -57,7 +57,7 @@ def messages_left_out_of_a_batch_cost_nothing(s: Script) -> None:
     s.message(2)
 
 
-# --- who gets messages -----------------------------------------------------------------------------
+# --- which consumer gets messages -----------------------------------------------------------------
 
 
 @breaks("CHECK-66")

@@ -101,7 +101,7 @@ def in_processes(folder: Path) -> list[tuple[Side, Violation]]:
     """Return the violations that started processes have written down since the last call."""
     heard = []
     for file in sorted(folder.glob("*.jsonl")):
-        taken = file.rename(file.with_suffix(".taken"))  # who writes on makes another
+        taken = file.rename(file.with_suffix(".taken"))  # a later writer makes another
         for line in taken.read_text(encoding="utf-8").splitlines():
             me, rule_id, side, number, text, connection = json.loads(line)
             violation = Violation(rule_id, Side(side), int(number), text, int(connection))

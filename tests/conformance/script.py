@@ -88,7 +88,7 @@ class Script:
         return self._requests
 
     def ask(self, kind: int, **fields: Any) -> int:
-        """A request with a fresh id, which is given back."""
+        """Send a request with a fresh id, and return the id."""
         request_id = self.request_id()
         self.client(kind, request_id=request_id, **fields)
         return request_id

@@ -119,7 +119,7 @@ def test_a_challenge_ends_the_link_and_says_nothing() -> None:
 
 @pytest.mark.parametrize("count", [10_001, 2**31 - 1, 2**32 - 1])
 def test_a_topic_of_thousands_of_millions_of_partitions(count: int) -> None:
-    """For a producer and for who asks: an error that names the limit, and nothing is made for any of them."""
+    """For a producer and for a lookup: an error that names the limit, and nothing is made for any of them."""
     script = Script()
     script.client.open_producer(script.now, PRODUCER)
     link = script.ready_link()

@@ -58,8 +58,8 @@ def test_redirects_without_end() -> None:
 
 @pytest.mark.slow
 def test_redirects_to_ever_new_hosts_for_an_hour() -> None:
-    """Each hop is another connection, which answers every PING; who was attached once tries for ever. What is
-    not used any more is closed, so the connections are those of the last attempts and not of all."""
+    """Each hop is another connection, which answers every PING. A producer that was attached once tries for
+    ever. What is not used any more is closed, so the connections are those of the last attempts."""
     script = Script(max_lookup_redirects=20)
     _, link = script.ready_producer(PRODUCER)
     script.feed(link, frame_close_producer(0))

@@ -86,7 +86,7 @@ class JavaProcess:
         """True when the process has ended by itself."""
         return self._process is not None and self._process.poll() is not None
 
-    def last_words(self) -> str:
+    def last_output(self) -> str:
         """The last line of the log that tells of a failure; without one, the last line."""
         lines = self.log.splitlines()
         telling = (

@@ -153,9 +153,9 @@ class RealPulsar:
             if self._livelocked():
                 return False
             if self._process.ended():
-                raise Unavailable(f"the real Pulsar ended while it started: {self._process.last_words()}")
+                raise Unavailable(f"the real Pulsar ended while it started: {self._process.last_output()}")
             if time.monotonic() > deadline:
-                words = self._process.last_words()
+                words = self._process.last_output()
                 raise Unavailable(f"the real Pulsar was not ready in {START_TIMEOUT:.0f} s: {words}")
             time.sleep(0.1)
         return not self._livelocked()

@@ -112,7 +112,7 @@ def test_a_subscription_is_held_and_moved_on(broker: SparkBroker, link: Link, to
     hold.acknowledge_up_to(last)
     assert hold.mark_delete() == last
     with served(link), closing(Link(broker.url, operation_timeout=20.0)) as other:
-        # Who does not answer while the broker asks whether he is still there would lose it.
+        # A peer that does not answer the broker's PING would lose the connection.
         with pytest.raises(ConsumerBusy):
             other.hold(topic, "s", timeout=60.0)
     hold.close()

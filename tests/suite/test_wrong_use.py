@@ -19,7 +19,7 @@ from tests.suite.helpers import numbers, payloads, receive, receive_and_acknowle
 
 
 async def test_of_one_topic(client: Client, topic: str) -> None:
-    """Everything is there afterwards: none of it was acknowledged, given back or passed over."""
+    """Everything is there afterwards: none of it was acknowledged, negatively acknowledged or passed over."""
     async with (
         client.subscribe(topic, "sub", kind="shared") as consumer,
         client.subscribe(f"{topic}-other", "sub") as other,
@@ -30,7 +30,7 @@ async def test_of_one_topic(client: Client, topic: str) -> None:
         await elsewhere.send(b"foreign")
         messages = await receive(consumer, 5)
         foreign = await other.receive()
-        verdicts: list[tuple[Callable[..., Any], Any, str]] = [
+        mistakes: list[tuple[Callable[..., Any], Any, str]] = [
             (consumer.acknowledge, foreign, "-other"),
             (consumer.acknowledge, [*messages, foreign], "-other"),
             (consumer.acknowledge, [*messages, 7], "not int"),
@@ -40,7 +40,7 @@ async def test_of_one_topic(client: Client, topic: str) -> None:
             (consumer.negative_acknowledge, foreign, "-other"),
             (consumer.negative_acknowledge, [*messages, None], "not NoneType"),
         ]
-        for call, what, words in verdicts:
+        for call, what, words in mistakes:
             with pytest.raises(PulsarError, match=words):
                 call(what)
         assert isinstance(consumer, SharedConsumer)
@@ -59,7 +59,7 @@ async def test_of_one_topic(client: Client, topic: str) -> None:
             with pytest.raises(PulsarError, match=r"delay|retry=True"):
                 await consumer.reconsume_later(messages[0], delay)
         await consumer.flush()
-    for call, what, _ in verdicts:
+    for call, what, _ in mistakes:
         with pytest.raises(PulsarError, match="closed"):
             call(what)
     with pytest.raises(PulsarError, match="closed"):

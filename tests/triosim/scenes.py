@@ -142,7 +142,7 @@ async def half_closed_peers_are_answered(stage: Stage) -> None:
     sock.close()
 
 
-async def last_words_arrive(stage: Stage) -> None:
+async def final_bytes_arrive(stage: Stage) -> None:
     """A connection that the broker refuses and ends at once is told why."""
     socks = [await stage.peer() for _ in range(CONNECTIONS + 1)]
     await stage.say(socks[-1], HANDSHAKE)
@@ -454,7 +454,7 @@ SCENES: dict[str, Callable[[Stage], Awaitable[None]]] = {
     for scene in (
         bytes_are_counted,
         half_closed_peers_are_answered,
-        last_words_arrive,
+        final_bytes_arrive,
         closing_does_not_wait_for_a_connection,
         several_tasks_close_a_client,
         an_open_batch_is_sent_in_its_time,

@@ -194,7 +194,7 @@ def read(cls: type[Any], data: bytes) -> Any:
 
 
 def text(value: str | bytes) -> str:
-    """Text as the hand-written code gives it: protobuf hands out bytes when they are not UTF-8."""
+    """Text as the hand-written code gives it: protobuf returns bytes when they are not UTF-8."""
     return value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
 
 

@@ -5,7 +5,7 @@ and a writer that empties one. Presence is membership: a field that was on the w
 default or not. What the table does not know is kept as it came. Reading is exactly as strict as
 protobuf's own parser, with two differences that a peer's bytes can show:
 
-* text that is not UTF-8 is kept with surrogate escapes (protobuf for Python hands out bytes instead);
+* text that is not UTF-8 is kept with surrogate escapes (protobuf for Python returns bytes instead);
 * an enum value the schema does not know stays a number (protobuf hides it).
 
 Knows nothing of frames, and nothing of which messages exist.

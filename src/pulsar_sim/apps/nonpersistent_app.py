@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 MOST_WORDS = 40
 """Messages that one application sends while there are faults."""
 
-CALM = 100 * MILLISECOND
+SHORT_PAUSE = 100 * MILLISECOND
 """Nanoseconds between two messages after healing, at most, until one is received."""
 
 
@@ -170,7 +170,7 @@ class NonPersistentApp(SteppingApp[ConsumerRecord]):
     def _later(self) -> None:
         if self.world.healed:
             self._turn += 1
-            self.world.clock.after(1 + self.stream.below(CALM), self._step, self._turn)
+            self.world.clock.after(1 + self.stream.below(SHORT_PAUSE), self._step, self._turn)
         else:
             super()._later()
 

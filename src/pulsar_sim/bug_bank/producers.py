@@ -278,7 +278,7 @@ def window_released_twice(patches: Patches) -> None:
 
 @bug("BUG-085", caught_by=("INV-P7",), needs=[needs.batches_in_small_windows])
 def window_of_a_batch_released_as_of_one(patches: Patches) -> None:
-    """A confirmed batch gives back the place of one message."""
+    """A confirmed batch frees the place of one message."""
 
     def on_receipt(original: Any, self: Any, connection: Any, receipt: Any) -> None:
         entry = self.entries[0] if self.entries else None

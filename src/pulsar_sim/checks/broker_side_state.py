@@ -53,7 +53,7 @@ class BrokerConsumer:
         """Requests to rewind that may still show in the order."""
         self.pending: dict[Position, None] = {}
         self.loose = False
-        """During the current input the consumer gives back its entries, at an unknown moment."""
+        """During the current input the consumer asks for redelivery of its entries, at an unknown moment."""
         self.unsubscribing = False
         """The consumer has sent UNSUBSCRIBE: its later acknowledgements do not count for a new subscription
         of that name."""
@@ -87,7 +87,7 @@ class SubscriptionState:
         """Acknowledgements up to here, and bits above, are confirmed to a client: a restart may not forget
         them."""
         self.holders: dict[Position, BrokerConsumer] = {}
-        """Shared types: the consumer of each entry that is neither acknowledged nor given back."""
+        """Shared types: the consumer of each entry that is delivered and not settled."""
         self.before: SubscriptionState | None = None
         """The state of the broker that served the topic before; it may still believe to serve it, or has
         died."""

@@ -1,7 +1,7 @@
 """Processes that may hang, crash, or eat all the memory: each does one piece of work and ends.
 
 This module owns forking, limits and the output of children. A child is a fork of this process, so it has all
-that is imported here, and gives back lines of text. The caller deals with work that a child leaves undone.
+that is imported here, and returns lines of text. The caller deals with work that a child leaves undone.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Marks of brokers: who gets what, where topics are served, what is lost with a process."""
+"""Marks of brokers: which client gets what, where topics are served, what is lost with a process."""
 
 from typing import Any
 

@@ -20,7 +20,7 @@ from .coverage_point import coverage_point
 
 @coverage_point(Consumer, "open_command")
 def queue_dropped(consumer: Any, *_: Any) -> object:
-    """Messages waited in the client when it subscribed again; they were dropped, for they come again."""
+    """Messages waited in the client when it subscribed again; they were dropped, and are redelivered."""
     return consumer._ready and consumer._queue.available
 
 

@@ -168,7 +168,7 @@ def _ends(draw: Stream, profile: Profile) -> None:
 
 
 def _memory(draw: Stream, profile: Profile) -> None:
-    # Who keeps a topic for himself may wait for memory that others hold who wait for the topic.
+    # An exclusive client of a topic may wait for memory that others hold, which wait for the topic.
     if draw.chance(120) and not any(plan.contested for plan in profile.producers):
         limit = profile.memory_limit = draw.choice([100, 1000, 20_000])
         for plan in profile.producers:  # batches are as small as the memory

@@ -81,7 +81,7 @@ class RetryRequest:
         assert policy is not None
         where = policy.retry_topic if times <= self.most else policy.topic
         if topic != where:
-            return f"put off for the {times}. time of {self.most}, it goes to {topic}"
+            return f"reconsumed later for the {times}. time of {self.most}, it goes to {topic}"
         said = dict(metadata.properties)
         if said.get(DELAY) != str(self.delay):
             return f"its delay is {said.get(DELAY)}, not {self.delay}"

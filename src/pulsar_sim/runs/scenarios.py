@@ -344,7 +344,7 @@ def acknowledge_with_receipts() -> Profile:
 
 @scenario()
 def refuse_messages() -> Profile:
-    """Half of the messages are refused and come again."""
+    """Half of the messages are refused and redelivered."""
     profile = quiet_profile(consumers=1, kind=SubscriptionType.SHARED, messages=6)
     profile.consumers[0] = replace(profile.consumers[0], nack_permille=500, nack_delay=0.05)
     return profile

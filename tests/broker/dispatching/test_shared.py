@@ -99,7 +99,7 @@ def test_redelivery_counts_how_often_it_was_asked_for() -> None:
         peer.redeliver(messages[1])
         (again,) = peer.messages()
         assert (again.entry_id, again.redelivery_count) == (1, count)
-    assert consumer_stats(world)["available_permits"] == 10 - 5, "permits are not given back"
+    assert consumer_stats(world)["available_permits"] == 10 - 5, "permits are not returned"
     peer.redeliver(epoch=0)
     assert [(each.entry_id, each.redelivery_count) for each in peer.messages()] == [(0, 1), (1, 3), (2, 1)]
     assert consumer_stats(world)["unacked"] == 3

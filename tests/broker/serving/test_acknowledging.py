@@ -107,7 +107,7 @@ def test_a_partly_acknowledged_batch_is_redelivered_with_what_is_open() -> None:
     assert (again.ack_set, again.redelivery_count) == (0b0101, 1)
     consumer = world.broker.topic_administration.stats(TOPIC)["subscriptions"]["s"]["consumers"][0]
     assert consumer["unacked"] == 2
-    assert consumer["available_permits"] == 1000 - 4 - 2, "only what is handed out is charged"
+    assert consumer["available_permits"] == 1000 - 4 - 2, "only what is delivered is charged"
     world.start()
     peer = world.connect()
     peer.subscribe()

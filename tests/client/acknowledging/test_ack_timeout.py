@@ -28,7 +28,7 @@ def asked(script: ConsumerScript) -> list[tuple[int, int]]:
 
 class TestWhen:
     def test_at_the_tick_after_the_timeout(self) -> None:
-        """11 ticks after it was handed out in the middle of one, so 10.6 s (UNACK-02, UNACK-05). Rules
+        """11 ticks after it was delivered in the middle of one, so 10.6 s (UNACK-02, UNACK-05). Rules
         CONS-05, TIMER-10 and UNACK-04."""
         s = started()
         s.pass_time(400 * MILLISECOND)
@@ -181,7 +181,7 @@ class TestWhat:
     def test_a_batch_that_came_twice_is_acknowledged_once(
         self, index_acknowledgement: bool, by_id: bool
     ) -> None:
-        """Its second delivery waits in the queue meanwhile, and is not handed out."""
+        """Its second arrival waits in the queue meanwhile, and is not delivered."""
         s = started(batch_index_acknowledgement=index_acknowledgement)
         s.batch(0, 4)
         first = s.take()
@@ -201,7 +201,7 @@ class TestWhat:
         assert [each.batch_index for each in s.take()] == [2, 3, 2, 3]
 
     def test_nor_is_one_asked_for_that_a_refusal_has_asked_for(self) -> None:
-        """It comes again, and its time begins anew when that is handed out."""
+        """It is redelivered, and its time begins anew when the application receives it."""
         s = started(negative_acknowledgement_delay=5.0)
         s.batch(0, 2)
         s.negative_acknowledge(s.receive())
@@ -234,7 +234,7 @@ class TestWhat:
         assert asked(s) == [(1, 0), (1, 1)]
 
     def test_not_of_one_that_was_acknowledged_of_an_earlier_delivery(self) -> None:
-        """Its second delivery waits in the queue, and is not handed out."""
+        """Its second arrival waits in the queue, and is not delivered."""
         s = started()
         header: dict[str, Any] = {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": 4}
         chunks = [entry_bytes(b"ab", chunk_id=0, **header), entry_bytes(b"cd", chunk_id=1, **header)]

@@ -373,7 +373,7 @@ class TestDuplicates:
         assert tracker.is_duplicate((1, 0))
         assert not tracker.is_duplicate((1, 1))
         tracker.drain()
-        # It may be lost on its way: then its messages must come again (ACK-18).
+        # It may be lost on its way: then its messages must be redelivered (ACK-18).
         assert not tracker.is_duplicate((1, 0))
 
     def test_a_cumulative_one_covers_everything_before_it(self) -> None:

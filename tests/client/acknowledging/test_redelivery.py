@@ -198,7 +198,7 @@ class TestSingleEntries:
         s.redeliver()
         request, flow = s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES", "FLOW")
         assert (positions(request), request.HasField("consumer_epoch")) == ([], False)
-        assert flow.message_permits == 7  # REDEL-06: what was dropped, and the one handed out
+        assert flow.message_permits == 7  # REDEL-06: what was dropped, and the one delivered
         assert s.receive() is None
 
 
@@ -306,7 +306,7 @@ def test_a_topic_without_memory_has_nothing_to_deliver_again(kind: SubscriptionT
     s.message(0)
     s.negative_acknowledge(s.receive())
     s.redeliver()
-    assert s.receive() is not None  # what is queued would never come again
+    assert s.receive() is not None  # what is queued would never be redelivered
     s.expect()
 
 

@@ -1,5 +1,5 @@
 """From MESSAGE frame to queue: what is delivered, and what becomes
-of the rest: told to the broker, counted, and its permits given back."""
+of the rest: told to the broker, counted, and its permits returned."""
 
 from dataclasses import asdict
 from typing import Any

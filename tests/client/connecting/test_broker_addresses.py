@@ -60,7 +60,7 @@ class TestAnSniProxy:
     def hosts(self) -> BrokerAddresses:
         return addresses(self.url, sni_proxy="pulsar+ssl://proxy:443")
 
-    def test_is_connected_to_in_place_of_every_broker(self) -> None:
+    def test_is_connected_to_instead_of_every_broker(self) -> None:
         hosts = self.hosts()
         broker = Address("a", 6651)
         assert hosts.physical_address(broker) == self.proxy

@@ -363,7 +363,7 @@ class TestReconnecting:
             (1, MessageId(1, 5)),  # before the batch
             (2, MessageId(1, 6, -1, 0)),
             (3, MessageId(1, 6, -1, 1)),
-            (4, MessageId(1, 6, -1, 2)),  # nothing waits: the last one handed out
+            (4, MessageId(1, 6, -1, 2)),  # nothing waits: the last one delivered
         ],
     )
     def test_a_subscription_that_is_not_durable_goes_on_where_it_was(

@@ -381,8 +381,8 @@ def test_whether_there_is_more() -> None:
     assert s.outputs() == [RequestDone(request, False)]
 
 
-class TestUndivided:
-    """Batches are handed out in one piece."""
+class TestRawBatches:
+    """A reader delivers batches in one piece."""
 
     def test_a_batch_as_it_came(self) -> None:
         s = reading(raw_batches=True)
@@ -435,7 +435,7 @@ def inflating(plain: bytes, stored: bytes | None = None, **fields: Any) -> bytes
     return entry_bytes(stored, compression=CompressionType.ZSTD, uncompressed_size=len(plain), **fields)
 
 
-class TestUndividedAndCompressed:
+class TestCompressedRawBatches:
     """A payload that inflates to many times its size stays compressed until the application looks at it."""
 
     def test_what_waits_takes_the_memory_that_it_took_on_the_wire(self) -> None:

@@ -1,4 +1,4 @@
-"""Queues that are handed out in turn."""
+"""Queues whose messages are delivered in turn."""
 
 from collections.abc import Iterator
 from random import Random

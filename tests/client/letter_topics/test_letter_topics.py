@@ -248,7 +248,7 @@ class TestDeadLetters:
 
 class TestFailure:
     def test_the_producer_is_refused(self) -> None:
-        """DLQ-05: the entry stays, and everything is tried anew when it comes again."""
+        """DLQ-05: the entry stays, and everything is tried anew when it is redelivered."""
         s = LettersScript()
         s.outputs()
         s.message(0, redelivery_count=3)

@@ -252,7 +252,7 @@ class TestLater:
 
 
 class TestLaterCumulative:
-    """A message is put off, and what came before it is done."""
+    """A message is reconsumed later, and what came before it is done."""
 
     def test_the_copy_first_then_all_up_to_it(self) -> None:
         s = LettersScript(EXCLUSIVE, retry=True)
@@ -336,7 +336,7 @@ class TestLaterCumulative:
 
     @pytest.mark.parametrize("cumulative", [False, True])
     def test_after_a_seek_the_copy_judges_nothing(self, cumulative: bool) -> None:
-        """SEEK-06: what lies before the message comes again, and must not be done with by a late copy."""
+        """SEEK-06: what lies before the message is redelivered, and a late copy must not acknowledge it."""
         s = LettersScript(EXCLUSIVE, retry=True)
         s.message(0)
         message = s.receive()

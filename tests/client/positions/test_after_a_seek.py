@@ -26,7 +26,7 @@ class TestWhatComesNext:
         for entry in (2, 3):
             s.message(entry, b"%d" % entry)
         assert data(s.take()) == expected
-        # What is not handed out is done with: a durable subscription would deliver it for ever.
+        # What is not delivered is acknowledged: a durable subscription would deliver it for ever.
         acknowledged = [command.message_ids for name, command in s.frames() if name == "ACK"]
         assert acknowledged == ([] if inclusive else [[(1, 2, None)]])
 
@@ -135,7 +135,7 @@ class TestWhatIsForgotten:
 
 
 def with_an_acknowledgement_under_way() -> tuple[ConsumerScript, int]:
-    """And the request of who waits for it to be confirmed."""
+    """And the request of a caller that waits for its confirmation."""
     s = started(acknowledgement_receipts=True, acknowledgement_group_time=0.0)
     s.message(0)
     s.acknowledge(s.receive())
@@ -147,7 +147,7 @@ def with_an_acknowledgement_under_way() -> tuple[ConsumerScript, int]:
 def test_an_acknowledgement_from_before_that_was_not_answered_is_not_said_again(
     order: tuple[str, str],
 ) -> None:
-    """It would acknowledge what is to come again (SEEK-06)."""
+    """It would acknowledge what is to be redelivered (SEEK-06)."""
     s, flushed = with_an_acknowledgement_under_way()
     request = seek(s, EARLIEST)
     command = sought(s)

@@ -84,7 +84,7 @@ class TestIsThereMore:
         assert has_more(s, last) is more
 
     def test_what_is_of_no_use_does_not_count(self) -> None:
-        """A last message that is never handed out must not keep anybody waiting."""
+        """A last message that is never delivered must not keep a reader waiting."""
         s = started(durable=False, start_message_id=MessageId(1, 5))
         s.message(5)  # before the start
         assert not has_more(s, (1, 5, 3))

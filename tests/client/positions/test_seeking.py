@@ -1,4 +1,4 @@
-"""Seeks: when they are done, and what is handed out before, during and after."""
+"""Seeks: when they are done, and what is delivered before, during and after."""
 
 from typing import Any
 

@@ -48,7 +48,7 @@ class TestWhereTheBrokerPutIt:
 
     @pytest.mark.parametrize("between", [2, 3])
     def test_a_reader_that_did_not_get_back_to_all_chunks_goes_as_far_back_again(self, between: int) -> None:
-        """The message between them was handed out, the one in chunks was waiting when it was lost."""
+        """The message between them was delivered, the one in chunks was waiting when it was lost."""
         s = started(durable=False, start_message_id=EARLIEST)
 
         def come() -> None:

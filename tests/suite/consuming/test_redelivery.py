@@ -1,4 +1,4 @@
-"""Messages that are given back, and how often the broker says it has delivered them before."""
+"""Messages that are negatively acknowledged, and how often the broker says it has delivered them before."""
 
 import trio
 

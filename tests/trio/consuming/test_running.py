@@ -213,7 +213,7 @@ async def test_messages_without_a_key_wait_for_none(client: Client) -> None:
 @pytest.mark.parametrize("concurrency", [1, 3])
 async def test_a_cancelled_run_loses_nothing(client: Client, kind: Kind, concurrency: int) -> None:
     """Messages in a handler are redelivered when the consumer closes; messages that waited behind them were
-    given back."""
+    negatively acknowledged."""
     async with client.subscribe(
         "t", "s", kind, initial_position="earliest", negative_acknowledgement_delay=0.01
     ) as consumer:

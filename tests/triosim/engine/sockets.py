@@ -54,7 +54,7 @@ class TrioClock(Clock):
 
 
 class _SocketPipe(Pipe):
-    """Carries whatever it is given; who watches frames does so at the machines."""
+    """Carries whatever it is given; frames are watched at the machines."""
 
     __slots__ = ()
 

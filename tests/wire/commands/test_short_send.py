@@ -25,7 +25,7 @@ PAYLOADS = st.binary(max_size=300) | st.sampled_from([b"x" * 16383, b"x" * 16384
 def test_frames_are_those_of_the_general_functions(
     producer_id: int, name: str, messages: list[tuple[int, int, bytes]]
 ) -> None:
-    """Messages of one producer follow each other with other times and sizes; earlier ones come again."""
+    """Messages of one producer follow each other with other times and sizes; earlier ones repeat."""
     short = ShortSend(producer_id, name)
     for sequence_id, publish_time, payload in [*messages, *messages]:
         assert short.encode(sequence_id, publish_time, payload) == in_general(

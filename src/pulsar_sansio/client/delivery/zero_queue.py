@@ -75,7 +75,7 @@ class ZeroQueue(ReceiverQueue):
         super().add_singles(singles)
         self._demand.wanted = False
 
-    # --- handing out: who finds nothing wants something ---
+    # --- delivery: a receive that finds nothing asks for a message ---
 
     def receive(self) -> Message | None:
         message = super().receive()

@@ -52,7 +52,7 @@ def permits_are_kept(state: State, message: Any) -> Finding:
     return f"consumer {message.consumer_id} has {consumer.permits} permits"
 
 
-# --- who gets messages -----------------------------------------------------------------------------
+# --- which consumer gets messages -----------------------------------------------------------------
 
 
 @rule("CHECK-66", c.MESSAGE, traits=UNSETTLED)

@@ -2,8 +2,8 @@
 
 Only `tracking` changes it, after the rules have seen the frame. It holds facts, not judgements.
 
-*Who knows what.* Frames cross: what passed here need not have arrived there. So a rule of the form "nothing
-after X", where X came from the other side, needs proof that X had arrived. `read_by_client` and
+*Knowledge of each side.* Frames cross: what passed here need not have arrived there. So a rule of the form
+"nothing after X", where X came from the other side, needs proof that X had arrived. `read_by_client` and
 `read_by_broker` are that proof: the highest frame number that a side has certainly read, because it has sent
 something that it could not have sent without.
 """

@@ -1,4 +1,4 @@
-"""`MetadataDecoder`: decodes the metadata of entries, and remembers parts that come again.
+"""`MetadataDecoder`: decodes the metadata of entries, and remembers parts that repeat.
 
 Every client writes producer_name, sequence_id and publish_time first, in this order
 (`uniform.metadata_front`). The fields behind them are, for most messages, the same few bytes again and again.

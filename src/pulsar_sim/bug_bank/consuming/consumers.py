@@ -204,7 +204,7 @@ def first_message_of_an_attachment_lost(patches: Patches) -> None:
 @bug("BUG-015", caught_by=("INV-N5", "INV-P2"))
 def first_messages_are_not_announced(patches: Patches) -> None:
     """Messages that come before the application has attached its listener are never announced. Nor are they
-    to the reader that checks the log, to whom it seems empty."""
+    to the reader that checks the log, which finds it empty."""
 
     def on_message(original: Any, self: Any, connection: Any, command: Any) -> None:
         if not getattr(self, "listening", False):

@@ -209,7 +209,7 @@ def a_reader_resumes_by_positions_that_are_not_stored(patches: Patches) -> None:
     needs=[reading_needs.reads_chunks, needs.fault("cut_between_chunks")],
 )
 def the_start_is_forgotten_with_a_chunk(patches: Patches) -> None:
-    """A reader to which only a chunk had come is attached again where it began, and hands out the message
+    """A reader to which only a chunk had come is attached again where it began, and delivers the message
     before its start."""
     patches.replace(Arrival, "begin_again", nothing)
 
