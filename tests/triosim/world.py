@@ -144,7 +144,8 @@ class World:
                 self.fail("LATE", f"{driver} should have woken its machine {now - due} ns ago")
         for client, _ in self.clients:
             machine: Any = client._driver.machine
-            for handle, endpoint in client._driver.endpoints.items():
+            for handle, side in client._driver.sides.items():
+                endpoint = side.endpoint
                 if endpoint.connected != (handle in machine.attached):
                     self.fail("STATE", f"{endpoint} is not what its machine has said")
                 if handle in machine.ended:
@@ -354,7 +355,7 @@ class World:
         still be known."""
         driver = client._driver
         links = () if cancelled else tuple(driver.links)
-        held = links, tuple(driver.endpoints), tuple(driver.answers), driver._live_links
+        held = links, tuple(driver.sides), tuple(driver.answers), driver._live_links
         if any(held) or not driver.stopped:
             self.fail("INV-N11", f"a closed client has links, producers and consumers, requests: {held}")
         try:

@@ -97,7 +97,7 @@ async def open_client(
     async with background(driver, client.aclose):
         driver.fact(driver.machine.handle_deadline)  # a failover has timers from the beginning
         if interval is not None:
-            driver.start_task(partial(log_statistics, driver.endpoints, interval), "pulsar statistics")
+            driver.start_task(partial(log_statistics, driver.sides, interval), "pulsar statistics")
         yield client
 
 
@@ -124,8 +124,7 @@ class Client:
         """
         driver = self._driver
         make = partial(Producer, waits=waits_when_full(options))
-        producer = driver.open(driver.machine.open_producer, producer_spec(topic, options), make)
-        await producer._opened()
+        producer = await driver.open(driver.machine.open_producer, producer_spec(topic, options), make)
         async with closing(producer):
             yield producer
 
@@ -187,8 +186,7 @@ class Client:
         """
         driver = self._driver
         spec = consumer_spec(topic, subscription, options, kind)
-        consumer = driver.open(driver.machine.subscribe, spec, CONSUMER_TYPES[spec.subscription_type])
-        await consumer._opened()
+        consumer = await driver.open(driver.machine.subscribe, spec, CONSUMER_TYPES[spec.subscription_type])
         async with closing(consumer):
             yield consumer
 
@@ -204,8 +202,7 @@ class Client:
         """
         driver = self._driver
         spec = reader_spec(topic, start_options(start), options)
-        consumer = driver.open(driver.machine.open_reader, spec, ReadingConsumer.of)
-        await consumer._opened()
+        consumer = await driver.open(driver.machine.open_reader, spec, ReadingConsumer.of)
         async with closing(consumer):
             yield Reader(consumer, in_part=spec.key_hash_ranges is not None)
 
@@ -222,8 +219,7 @@ class Client:
         """
         driver = self._driver
         spec = table_view_spec(topic, options)
-        view = driver.open(driver.machine.open_table_view, spec, TableView)
-        await view._opened()
+        view = await driver.open(driver.machine.open_table_view, spec, TableView)
         async with closing(view):
             yield view
 
@@ -267,7 +263,7 @@ class Client:
             return
         try:
             async with trio.open_nursery() as nursery:
-                for endpoint in list(driver.endpoints.values()):
+                for endpoint in driver.endpoints:
                     nursery.start_soon(endpoint.aclose)
             await driver.request(driver.machine.close, None)
             await driver.drained()
@@ -284,7 +280,7 @@ class Client:
 
     def statistics(self) -> ClientStatistics:
         driver = self._driver
-        links, endpoints = driver.links.values(), driver.endpoints.values()
+        links, endpoints = driver.links.values(), driver.endpoints
         return ClientStatistics(
             len(links),
             sum(isinstance(endpoint, Producer) for endpoint in endpoints),

@@ -24,6 +24,7 @@ from ..security.identity import ClientIdentity
 from ..transport.connecting import connect
 from ..transport.link import Link
 from ..transport.pump import Pump
+from .driver_side import DriverSide
 from .endpoint import Endpoint, PendingResult
 from .news import News, requests_wanted
 from .options import checked_seed
@@ -44,9 +45,10 @@ class Driver(Pump):
         self.config = config
         self._identity = identity
         self.machine = Machine(self.now(), config, seed=checked_seed(seed), wall_time=time_ns() // 1_000_000)
-        self.endpoints: dict[int, Endpoint] = {}
+        self.sides: dict[int, DriverSide] = {}
+        """Producers, consumers and table views that have not ended, by their handles."""
         self.answers: dict[int, PendingResult] = {}
-        self._news = News(self.endpoints)
+        self._news = News(self.sides)
         self._to_push: set[int] = set()
         self._push_wanted = trio.lowlevel.ParkingLot()
         self.closed = False
@@ -115,16 +117,25 @@ class Driver(Pump):
             raise self.failure.with_traceback(None)
         return result
 
-    def open(
+    @property
+    def endpoints(self) -> list[Endpoint]:
+        """The producers, consumers and table views that have not ended."""
+        return [side.endpoint for side in self.sides.values()]
+
+    async def open(
         self, call: Callable[..., int], spec: SpecT, kind: Callable[["Driver", int, SpecT], EndpointT]
     ) -> EndpointT:
-        """Ask the machine for a producer or consumer; gives the object that its outputs go to."""
+        """Ask the machine for a producer or consumer, and wait until it is ready. Raises why it cannot be."""
 
-        def begin(now: int) -> EndpointT:
-            return kind(self, call(now, spec), spec)
+        def begin(now: int) -> tuple[EndpointT, DriverSide]:
+            handle = call(now, spec)
+            return kind(self, handle, spec), self.sides[handle]
 
         self.machine.report_requests(requests_wanted())
-        endpoint: EndpointT = self.command(begin)
+        endpoint: EndpointT
+        side: DriverSide
+        endpoint, side = self.command(begin)
+        await side.opened()
         return endpoint
 
     async def request(self, call: Callable[..., int], *arguments: object, owner: int | None = None) -> Any:
@@ -206,23 +217,28 @@ class Driver(Pump):
         """End everything at once. Waiting tasks are told that the client is closed."""
         self.closed = True
         closed = ResourceClosed("the client is closed")
-        for endpoint in list(self.endpoints.values()):
-            endpoint._end(closed)
+        for side in list(self.sides.values()):
+            side.end(closed)
         for answer in list(self.answers.values()):
             answer.set(None, closed)
         self.stop()
 
     # --- outputs ----------------------------------------------------------------------------------------
 
+    def _endpoint(self, handle: int) -> Endpoint | int:
+        """Return the endpoint for a text, or its handle after its end."""
+        side = self.sides.get(handle)
+        return handle if side is None else side.endpoint
+
     def _to_producer(self, output: Any) -> None:
-        if (endpoint := self.endpoints.get(output.producer)) is not None:
-            endpoint._on_output(output)
+        if (side := self.sides.get(output.producer)) is not None:
+            side.on_output(output)
 
     def _on_interceptor_failed(self, output: outputs.InterceptorFailed) -> None:
         """Logged here: it may be said after the producer's end."""
         _log.error(
             "an interceptor of producer %s failed, and was passed over: %r",
-            self.endpoints.get(output.producer, output.producer),
+            self._endpoint(output.producer),
             output.interceptor,
             exc_info=output.error,
         )
@@ -231,14 +247,14 @@ class Driver(Pump):
         """Logged here: it may be said after the consumer's end."""
         _log.error(
             "an interceptor of consumer %s failed, and was passed over: %r",
-            self.endpoints.get(output.consumer, output.consumer),
+            self._endpoint(output.consumer),
             output.interceptor,
             exc_info=output.error,
         )
 
     def _to_consumer(self, output: Any) -> None:
-        if (endpoint := self.endpoints.get(output.consumer)) is not None:
-            endpoint._on_output(output)
+        if (side := self.sides.get(output.consumer)) is not None:
+            side.on_output(output)
 
     def _on_producer_ready(self, output: outputs.ProducerReady) -> None:
         self._to_producer(output)
@@ -257,14 +273,14 @@ class Driver(Pump):
         self._to_consumer(output)
 
     def _to_view(self, output: Any) -> None:
-        if (endpoint := self.endpoints.get(output.view)) is not None:
-            endpoint._on_output(output)
+        if (side := self.sides.get(output.view)) is not None:
+            side.on_output(output)
 
     def _to_either(self, output: Any) -> None:
         if isinstance(output, outputs.Closed):
             self._news.on_closed(output)
-        if (endpoint := self.endpoints.get(output.id)) is not None:
-            endpoint._on_output(output)
+        if (side := self.sides.get(output.id)) is not None:
+            side.on_output(output)
         if isinstance(output, outputs.Detached):
             self._news.on_detached(output)
         elif isinstance(output, outputs.Attached):
@@ -305,8 +321,8 @@ class Driver(Pump):
             self._identity.disconnected(wanted.link)
 
     def _on_crash(self, failure: PulsarError) -> None:
-        for endpoint in list(self.endpoints.values()):
-            endpoint._on_crash(failure)
+        for side in list(self.sides.values()):
+            side.on_crash(failure)
         for answer in list(self.answers.values()):
             answer.set(None, failure)
 

@@ -11,6 +11,7 @@ from pulsar_sansio import PulsarError, TimedOut
 from pulsar_sansio import client_outputs as outputs
 
 from ..errors import ResourceBroken, ResourceClosed, trio_error
+from .driver_side import DriverSide, Outage
 
 if TYPE_CHECKING:
     from .driver import Driver
@@ -50,7 +51,6 @@ class Endpoint(ABC):
 
     # CPython reads attributes slower where an instance's dict has 30 or more: these stay out of it.
     __slots__ = (
-        "_cause",
         "_closing",
         "_driver",
         "_ended",
@@ -59,9 +59,9 @@ class Endpoint(ABC):
         "_handle",
         "_machine",
         "_now",
+        "_outage",
         "_outputs",
         "_ready",
-        "_trouble_since",
         "_turn",
         "connected",
         "topic",
@@ -83,13 +83,12 @@ class Endpoint(ABC):
         self._ready = PendingResult()
         self.connected = False
         """True while the endpoint is attached to a broker. A detached endpoint reconnects by itself."""
-        self._cause: PulsarError | None = None
-        """The reason of the last loss or failed attempt; None while the endpoint is connected."""
-        self._trouble_since: float | None = None
-        """The moment of the loss, or of the first failed attempt, by trio's clock; None while connected."""
+        self._outage = Outage()
         self.topic = ""
         """The full name of the topic."""
-        driver.endpoints[handle] = self
+        driver.sides[handle] = DriverSide(
+            self, self._outage, self._on_output, self._on_crash, self._end, self._opened
+        )
 
     # --- the driver's side ----------------------------------------------------------------------------
 
@@ -122,7 +121,7 @@ class Endpoint(ABC):
         if self._ended is None:
             self._ended = error
             self.connected = False
-            self._driver.endpoints.pop(self._handle, None)
+            self._driver.sides.pop(self._handle, None)
             self._gone.set()
             self._on_end(error)
 
@@ -157,7 +156,7 @@ class Endpoint(ABC):
             return await self._driver.request(call, self._handle, *arguments, owner=self._handle)
         except TimedOut as error:
             if error.__cause__ is None:
-                error.__cause__ = self._cause
+                error.__cause__ = self._outage.cause
             raise
 
     def _asked(self, call: Callable[..., int], *arguments: object) -> AbstractContextManager[PendingResult]:

@@ -17,7 +17,7 @@ from pulsar_sansio import PulsarError, TopicTerminated
 from pulsar_sansio import client_outputs as outputs
 
 from ..rate_limit import RateLimit
-from .endpoint import Endpoint
+from .driver_side import DriverSide
 
 _connection = getLogger("pulsar_trio.connection")
 _consumer = getLogger("pulsar_trio.consumer")
@@ -31,10 +31,10 @@ def requests_wanted() -> bool:
 
 
 class News:
-    """The news of one client. `endpoints`: producers, consumers and table views by their handles."""
+    """The news of one client. `sides`: producers, consumers and table views by their handles."""
 
-    def __init__(self, endpoints: Mapping[int, Endpoint]) -> None:
-        self._endpoints = endpoints
+    def __init__(self, sides: Mapping[int, DriverSide]) -> None:
+        self._sides = sides
         self._troubles = RateLimit()
         self._others = RateLimit()
 
@@ -58,25 +58,22 @@ class News:
         )
 
     def _note_trouble(self, handle: int, cause: PulsarError) -> None:
-        endpoint = self._endpoints.get(handle)
-        if endpoint is not None and not endpoint.connected:
-            endpoint._cause = cause
-            if endpoint._trouble_since is None:
-                endpoint._trouble_since = trio.current_time()
+        side = self._sides.get(handle)
+        if side is not None and not side.endpoint.connected:
+            side.outage.begin(cause, trio.current_time())
 
     def on_connected(self, handle: int) -> None:
         """A producer, consumer or table view is connected, for the first time or again."""
-        endpoint = self._endpoints.get(handle)
-        if endpoint is None or endpoint._trouble_since is None:
+        side = self._sides.get(handle)
+        seconds = None if side is None else side.outage.end(trio.current_time())
+        if side is None or seconds is None:
             return
-        seconds = trio.current_time() - endpoint._trouble_since
-        endpoint._trouble_since = endpoint._cause = None
         self._write(
             self._others,
             f"back {handle}",
             _connection,
             INFO,
-            f"{endpoint!r}: connected after {seconds:.1f} s",
+            f"{side.endpoint!r}: connected after {seconds:.1f} s",
         )
 
     def on_switched(self, output: outputs.ServiceUrlSwitched) -> None:
@@ -153,8 +150,8 @@ class News:
     # --- inside -------------------------------------------------------------------------------------------
 
     def _name(self, handle: int) -> str:
-        endpoint = self._endpoints.get(handle)
-        return f"{handle}" if endpoint is None else repr(endpoint)
+        side = self._sides.get(handle)
+        return f"{handle}" if side is None else repr(side.endpoint)
 
     def _write(self, limit: RateLimit, key: str, log: Logger, level: int, text: str) -> None:
         if not log.isEnabledFor(level):

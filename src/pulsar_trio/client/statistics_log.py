@@ -12,20 +12,21 @@ import trio
 
 from ..consuming.consumer import Consumer, ConsumerStatistics
 from ..producing.producer import Producer, ProducerStatistics
-from .endpoint import Endpoint
+from .driver_side import DriverSide
 
 _log = getLogger("pulsar_trio.statistics_log")
 
 Statistics = ProducerStatistics | ConsumerStatistics
 
 
-async def log_statistics(endpoints: Mapping[int, Endpoint], interval: float) -> None:
-    """Log every `interval` seconds, for ever. `endpoints`: all that are open, as they come and go."""
+async def log_statistics(sides: Mapping[int, DriverSide], interval: float) -> None:
+    """Log every `interval` seconds, for ever. `sides`: all that are open, as they come and go."""
     last: dict[int, Statistics] = {}
     while True:
         await trio.sleep(interval)
         now: dict[int, Statistics] = {}
-        for handle, endpoint in list(endpoints.items()):
+        for handle, side in list(sides.items()):
+            endpoint = side.endpoint
             if isinstance(endpoint, Producer):
                 now[handle] = sent = endpoint.statistics()
                 _log.info("%r: %s", endpoint, _producer_line(sent, last.get(handle), interval))

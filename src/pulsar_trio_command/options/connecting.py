@@ -31,6 +31,6 @@ async def reporting_client(to: ConnectionArguments, output: Output) -> AsyncIter
 
 async def _say_what_is_waited_for(client: Client, output: Output) -> None:
     await trio.sleep(PATIENCE)
-    for endpoint in list(client._driver.endpoints.values()):
-        if not endpoint.connected and endpoint._cause is None:
-            output.warning(endpoint.explain().splitlines()[0])
+    for side in client._driver.sides.values():
+        if not side.endpoint.connected and side.outage.cause is None:
+            output.warning(side.endpoint.explain().splitlines()[0])

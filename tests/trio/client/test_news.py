@@ -137,8 +137,9 @@ async def test_a_request_that_times_out_while_disconnected_has_the_cause() -> No
         open_client(broker.url) as client,
         client.subscribe("t", "s") as consumer,
     ):
-        consumer._cause = ConnectionLost("gone")
         driver = consumer._driver
+        outage = driver.sides[consumer._handle].outage
+        outage.begin(ConnectionLost("gone"), trio.current_time())
 
         def never(now: int, handle: int) -> int:
             request = driver.machine.flush_acknowledgements(now, handle)
@@ -148,8 +149,8 @@ async def test_a_request_that_times_out_while_disconnected_has_the_cause() -> No
 
         with pytest.raises(TimedOut) as raised:
             await consumer._request(never)
-        assert raised.value.__cause__ is consumer._cause
-        consumer._cause = None
+        assert raised.value.__cause__ is outage.cause
+        outage.end(trio.current_time())
 
 
 async def test_a_wrong_port_is_named(log: pytest.LogCaptureFixture) -> None:
