@@ -7,9 +7,9 @@ from base64 import b64decode
 from collections.abc import Collection
 from ipaddress import ip_address
 
-from pulsar_sansio import AuthenticationError, InvalidTopicName, TopicName
+from pulsar_sansio import AuthenticationError, TopicName
 
-from .messages import JSON, PARTITIONED_METADATA, Refused, Request
+from .messages import JSON, PARTITIONED_METADATA, Refused, Request, topic_name
 from .routes import AdministeredBroker
 
 Roles = tuple[str, ...]
@@ -139,9 +139,9 @@ def authorize(broker: AdministeredBroker, roles: Roles, request: Request) -> Non
         ):
             allowed = authorization.may_list_topics(roles, f"{tenant}/{namespace}")
         case ("admin", "v2", "persistent" | "non-persistent" as domain, tenant, namespace, topic, *rest):
-            allowed = _may_use(broker, roles, _topic(domain, tenant, namespace, topic), reads, rest)
+            allowed = _may_use(broker, roles, topic_name(domain, tenant, namespace, topic), reads, rest)
         case ("admin", "v2", "schemas", tenant, namespace, topic, *rest):
-            name = _topic("persistent", tenant, namespace, topic)
+            name = topic_name("persistent", tenant, namespace, topic)
             if reads or rest in (["version"], ["compatibility"]):
                 allowed = authorization.may_look_up(roles, name)
             elif request.method == "POST":
@@ -149,7 +149,7 @@ def authorize(broker: AdministeredBroker, roles: Roles, request: Request) -> Non
             else:
                 allowed = authorization.administers(roles, tenant)
         case ("lookup", "v2", "topic", domain, tenant, namespace, topic, *_):
-            allowed = authorization.may_look_up(roles, _topic(domain, tenant, namespace, topic))
+            allowed = authorization.may_look_up(roles, topic_name(domain, tenant, namespace, topic))
         case path if reads and path in FOR_EVERY_ROLE:
             allowed = True
         case _:
@@ -176,10 +176,3 @@ def _may_use(
         case (part,) if reads and part in LOOKED_UP:
             return authorization.may_look_up(roles, topic)
     return authorization.administers(roles, topic.tenant)
-
-
-def _topic(domain: str, tenant: str, namespace: str, topic: str) -> TopicName:
-    try:
-        return TopicName.parse(f"{domain}://{tenant}/{namespace}/{topic}")
-    except InvalidTopicName:
-        raise Refused(412, "Topic name is not valid") from None

@@ -148,13 +148,13 @@ class Request:
 
     @property
     def topic(self) -> str:
-        """The full name of the topic in the path. Raises `Refused` for one that cannot be."""
+        """The full name of the topic in the path; a path without a domain names a persistent topic.
+
+        Raises `Refused` for a name that cannot be.
+        """
         parts = self.parameters
-        name = f"{parts['domain']}://{parts['tenant']}/{parts['namespace']}/{parts['topic']}"
-        try:
-            return str(TopicName.parse(name))
-        except InvalidTopicName:
-            raise Refused(412, "Topic name is not valid") from None
+        domain = parts.get("domain", "persistent")
+        return str(topic_name(domain, parts["tenant"], parts["namespace"], parts["topic"]))
 
     @property
     def namespace(self) -> str:
@@ -165,6 +165,14 @@ class Request:
         except InvalidTopicName:
             raise Refused(412, "Namespace name is not valid") from None
         return namespace
+
+
+def topic_name(domain: str, tenant: str, namespace: str, topic: str) -> TopicName:
+    """Return the name that these parts of a path make. Raises `Refused` for one that cannot be."""
+    try:
+        return TopicName.parse(f"{domain}://{tenant}/{namespace}/{topic}")
+    except InvalidTopicName:
+        raise Refused(412, "Topic name is not valid") from None
 
 
 def _decode(part: str) -> str:

@@ -15,20 +15,15 @@ NOT_FOUND = (NotFound, 404, "Schema not found")
 REFUSALS = ((NotFound, 404, "Namespace does not exist"), (InvalidConfiguration, 422, ""))
 
 
-def _topic(request: Request) -> str:
-    request.parameters["domain"] = "persistent"
-    return request.topic
-
-
 def read(broker: AdministeredBroker, request: Request) -> Answer:
     text = request.parameters.get("version")
     version = None if text is None else path_number(text)
     with answering(NOT_FOUND):
-        return json_answer(broker.machine.schema_administration.schema(_topic(request), version))
+        return json_answer(broker.machine.schema_administration.schema(request.topic, version))
 
 
 def read_all(broker: AdministeredBroker, request: Request) -> Answer:
-    found = broker.machine.schema_administration.schema_versions(_topic(request))
+    found = broker.machine.schema_administration.schema_versions(request.topic)
     return json_answer({"getSchemaResponses": found})
 
 
@@ -51,7 +46,7 @@ def register(broker: AdministeredBroker, request: Request) -> Answer:
     kind, data, pairs = _payload(request)
     with answering(*REFUSALS, (NotApplicable, 409, "")):
         version = broker.command(
-            broker.machine.schema_administration.register_schema, _topic(request), kind, data, pairs
+            broker.machine.schema_administration.register_schema, request.topic, kind, data, pairs
         )
     return json_answer({"version": {"version": version}})
 
@@ -59,14 +54,14 @@ def register(broker: AdministeredBroker, request: Request) -> Answer:
 def version_of(broker: AdministeredBroker, request: Request) -> Answer:
     """-1 for one that is not registered."""
     with answering(*REFUSALS):
-        version = broker.machine.schema_administration.schema_version_of(_topic(request), *_payload(request))
+        version = broker.machine.schema_administration.schema_version_of(request.topic, *_payload(request))
     return json_answer({"version": version})
 
 
 def compatibility(broker: AdministeredBroker, request: Request) -> Answer:
     with answering(*REFUSALS):
         compatible, strategy = broker.machine.schema_administration.is_schema_compatible(
-            _topic(request), *_payload(request)
+            request.topic, *_payload(request)
         )
     return json_answer({"compatibility": compatible, "schemaCompatibilityStrategy": strategy}, 202)
 
@@ -74,7 +69,7 @@ def compatibility(broker: AdministeredBroker, request: Request) -> Answer:
 def delete(broker: AdministeredBroker, request: Request) -> Answer:
     with answering((NotFound, 404, "Namespace does not exist")):
         forced = request.flag("force")
-        version = broker.command(broker.machine.schema_administration.delete_schema, _topic(request), forced)
+        version = broker.command(broker.machine.schema_administration.delete_schema, request.topic, forced)
     return json_answer({"version": version})
 
 

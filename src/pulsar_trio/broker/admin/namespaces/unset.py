@@ -70,7 +70,6 @@ def _namespace(request: Request) -> str:
 
 
 def _topic(request: Request) -> str:
-    request.parameters["domain"] = "persistent"
     return request.topic
 
 
