@@ -7,6 +7,7 @@ from pulsar_sansio.client.acknowledging.ack_tracker import AckTracker
 from pulsar_sansio.client.arrival.chunk_assembly import ChunkAssembly
 from pulsar_sansio.client.producing.admission import Admission
 from pulsar_sansio.client.producing.receipt_ids import ReceiptIds
+from pulsar_sansio.core.callbacks import ignore
 
 from .planted_bug import Patches, bug
 from .preconditions import general as needs
@@ -64,7 +65,7 @@ def chunks_of_no_use_are_kept_for_ever(patches: Patches) -> None:
     """The consumer forgets chunks that can never make a message, and never acknowledges them."""
 
     def expire(original: Any, self: Any) -> None:
-        done, self._done_with = self._done_with, _nobody
+        done, self._done_with = self._done_with, ignore
         original(self)
         self._done_with = done
 
@@ -92,16 +93,12 @@ def first_attempts_are_not_acknowledged(patches: Patches) -> None:
     """When a producer sends a message twice, the chunks of the first attempt stay in the backlog."""
 
     def take(original: Any, self: Any, *arguments: Any) -> Any:
-        done, self._done_with = self._done_with, _nobody
+        done, self._done_with = self._done_with, ignore
         complete = original(self, *arguments)
         self._done_with = done
         return complete
 
     patches.around(ChunkAssembly, "take", take)
-
-
-def _nobody(_positions: Any) -> None:
-    """Tell no component about chunks that are done with."""
 
 
 @bug("BUG-077", caught_by=("INV-C9",), needs=[needs.chunks_refused])

@@ -13,6 +13,7 @@ broker, outlives an attachment.
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
+from ...core.callbacks import ignore
 from ...model.config import ConsumerSpec, nanoseconds_of
 from ...model.errors import ConnectionLost
 from ...model.message import Entry
@@ -43,10 +44,6 @@ MAX_EXPIRED = 10_000
 
 _UINT64 = 2**64 - 1
 _REDELIVER = proto.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES
-
-
-def _nobody(_positions: Sequence[EntryPosition]) -> None:
-    """Ignore the entries: no interceptor is set."""
 
 
 class NegativeAcknowledgements(RedeliverySchedule):
@@ -150,8 +147,8 @@ class Redelivery:
             timeout.in_chunks = tracker.in_chunks
         self._wanted = services.topic.persistent
         """False for a topic that cannot redeliver; then nothing is ever requested."""
-        self.on_negative: Callable[[Sequence[EntryPosition]], None] = _nobody
-        self.on_timeout: Callable[[Sequence[EntryPosition]], None] = _nobody
+        self.on_negative: Callable[[Sequence[EntryPosition]], None] = ignore
+        self.on_timeout: Callable[[Sequence[EntryPosition]], None] = ignore
         """Both are called, each for its reason, with entries that are going to be requested again."""
         self.on_acknowledged: Callable[[EntryPosition], None] | None = None
         self.on_acknowledged_through: Callable[[EntryPosition], None] | None = None

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...core.backoff import Backoff
+from ...core.callbacks import ignore
 from ...model.errors import NotSupported, PulsarError, RemoteProtocolError, TimedOut
 from ...model.service_url import Address
 from ...model.topic_name import TopicName
@@ -368,7 +369,7 @@ class Attachment:
 
     def _close_without_waiting(self, connection: Connection) -> None:
         """Send CLOSE in case the broker opened the owner, and ignore the answer."""
-        self._services.requests.send(connection, self._owner.close_command, _ignore, _ignore)
+        self._services.requests.send(connection, self._owner.close_command, ignore, ignore)
 
     def _over(self) -> None:
         """Clear both timers."""
@@ -399,7 +400,3 @@ class Attachment:
         TRANSITIONS.check(self.state, event, following)
         self.state = following
         self.since = self._context.now
-
-
-def _ignore(_: object) -> None:
-    """A callback for requests whose answer changes nothing."""

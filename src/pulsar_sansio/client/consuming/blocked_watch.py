@@ -9,6 +9,7 @@ no requests.
 
 from typing import Any
 
+from ...core.callbacks import ignore
 from ...wire import encode_command, proto
 from ..acknowledging.acknowledgements import Acknowledgements
 from ..connecting.connection import Connection
@@ -130,9 +131,5 @@ class BlockedWatch:
             return encode_command(_Command.CONSUMER_STATS, command)
 
         services.client.requests.send(
-            connection, encode, answered, _ignore, reply=_Command.CONSUMER_STATS_RESPONSE
+            connection, encode, answered, ignore, reply=_Command.CONSUMER_STATS_RESPONSE
         )
-
-
-def _ignore(_: object) -> None:
-    """Ignore the failure of a broker that cannot answer."""

@@ -9,12 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...core.callbacks import ignore
 from ...model.errors import PulsarError
 from ..outputs import RequestDone, RequestFailed
-
-
-def nothing(_results: Mapping[str, Any]) -> None:
-    """The result of a request that has only an end."""
 
 
 @dataclass(slots=True)
@@ -43,7 +40,7 @@ class GatheredRequests:
         names: Iterable[str],
         question: Callable[[], None],
         on_over: Callable[[RequestDone | RequestFailed], None],
-        together: Callable[[Mapping[str, Any]], Any] = nothing,
+        together: Callable[[Mapping[str, Any]], Any] = ignore,
         ask_again: Callable[[str], None] | None = None,
         error: PulsarError | None = None,
     ) -> None:

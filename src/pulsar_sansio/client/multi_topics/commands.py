@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from ...core.callbacks import ignore
 from ...model.errors import ClosedError
 from ...model.message_id import TopicMessageId
 from ..connecting.services import Services
 from ..consuming.consumer import Consumer
 from ..delivery.batch_receive import BatchReceive
-from ..joint.gathered_requests import GatheredRequests, nothing
+from ..joint.gathered_requests import GatheredRequests
 from ..letter_topics.letter_topics import CopyRequest
 from ..outputs import RequestFailed
 from ..positions.seeking import SeekTarget
@@ -117,7 +118,7 @@ class MultiTopicsCommands:
         self,
         request: int,
         question: Callable[[Consumer], None],
-        together: Callable[[Mapping[str, Any]], Any] = nothing,
+        together: Callable[[Mapping[str, Any]], Any] = ignore,
         about_position: bool = False,
     ) -> None:
         """Ask every member. The application is given what `together` makes of the results by topic, or the

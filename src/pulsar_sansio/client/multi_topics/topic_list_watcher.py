@@ -17,6 +17,7 @@ from enum import Enum, auto
 from typing import Any, Protocol
 
 from ...core.backoff import Backoff
+from ...core.callbacks import ignore
 from ...core.transitions import Transitions
 from ...model.config import TopicsPattern
 from ...model.errors import BrokerError, InvalidTopicName, PulsarError, ServerError, TimedOut
@@ -229,12 +230,8 @@ class TopicListWatcher:
             command = proto.CommandWatchTopicListClose(request_id=request_id, watcher_id=self.wire_id)
             return encode_command(_Command.WATCH_TOPIC_LIST_CLOSE, command)
 
-        self._services.requests.send(connection, encode, _ignore, _ignore)
+        self._services.requests.send(connection, encode, ignore, ignore)
 
     def _move(self, event: WatcherInput, following: WatcherState) -> None:
         TRANSITIONS.check(self.state, event, following)
         self.state = following
-
-
-def _ignore(_: object) -> None:
-    """Take an answer that changes nothing."""

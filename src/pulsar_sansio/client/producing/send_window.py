@@ -9,6 +9,7 @@ and the `EntryBuilder` own messages that are not sealed yet.
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from ...core.callbacks import ignore
 from ...model.config import nanoseconds_of
 from ...model.errors import PulsarError, RemoteProtocolError
 from ...model.message_id import EntryPosition
@@ -101,10 +102,6 @@ class Flush:
         self.error: PulsarError | None = None
 
 
-def _ignore() -> None:
-    """The callback of a window that is not watched."""
-
-
 class SendWindow:
     """The unconfirmed entries of one producer.
 
@@ -149,7 +146,7 @@ class SendWindow:
         self.latencies: deque[int] = deque(maxlen=LATENCIES)
         """Nanoseconds from sealing to receipt, for the first of each run of receipts."""
         self.watched = False
-        self.on_settled: Callable[[], None] = _ignore
+        self.on_settled: Callable[[], None] = ignore
         self._context = services.context
         self._memory = services.client.memory
         """The client's memory, released as messages are settled."""
