@@ -203,7 +203,8 @@ CANARIES: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None], str]] = {
     "an exception comes out of a list of topics": (
         "client",
         lambda patch: patch.setattr(
-            "pulsar_sansio.client.multi_topics.pattern.PatternTopics.on_watched_list", raise_key_error
+            "pulsar_sansio.client.multi_topics.patterns.pattern.PatternTopics.on_watched_list",
+            raise_key_error,
         ),
         "KeyError: 'planted'",
     ),

@@ -13,7 +13,7 @@ from ..connecting.services import Services
 from ..outputs import TopicLeft
 from .members import Members
 from .partition_growth import PartitionGrowth
-from .pattern import PatternTopics
+from .patterns.pattern import PatternTopics
 from .topic import MemberTopic
 
 

@@ -15,8 +15,8 @@ from pulsar_sansio.client.multi_topics.member import Member
 from pulsar_sansio.client.multi_topics.members import Members
 from pulsar_sansio.client.multi_topics.multi_topics_consumer import MultiTopicsConsumer
 from pulsar_sansio.client.multi_topics.partition_growth import PartitionGrowth
-from pulsar_sansio.client.multi_topics.pattern import PatternTopics
-from pulsar_sansio.client.multi_topics.topic_list_watcher import TopicListWatcher
+from pulsar_sansio.client.multi_topics.patterns.pattern import PatternTopics
+from pulsar_sansio.client.multi_topics.patterns.topic_list_watcher import TopicListWatcher
 from pulsar_sansio.model.config import consumer as consumer_config
 from pulsar_sansio.model.message import Message
 from pulsar_sansio.model.message_id import LATEST
@@ -180,7 +180,7 @@ def an_unchanged_list_is_an_empty_one(patches: Patches) -> None:
 @bug("own", caught_by=("INV-N5", "INV-C16"), needs=[group_needs.patterns])
 def patterns_match_a_part_of_the_name(patches: Patches) -> None:
     """The pattern has to be found somewhere in the name, not to be all of it."""
-    from pulsar_sansio.client.multi_topics import pattern as pattern_topics
+    from pulsar_sansio.client.multi_topics.patterns import pattern as pattern_topics
 
     def matches(is_match: Any, name: Any) -> bool:
         return True

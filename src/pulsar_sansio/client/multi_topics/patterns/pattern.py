@@ -16,16 +16,16 @@ again.
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from ...core.backoff import Backoff
-from ...model.config import TopicDomain, TopicsPattern, nanoseconds_of
-from ...model.errors import PulsarError, RemoteProtocolError, TooManyPartitions
-from ...model.topic_name import TopicName
-from ...model.topics_pattern import matcher, matches_topic
-from ...wire import topics_hash
-from ..connecting.services import Services
-from ..lookup.questions import Query
-from ..lookup.retried_lookup import RetriedLookup
-from ..lookup.topic_list import TopicList, TopicListing, parsed
+from ....core.backoff import Backoff
+from ....model.config import TopicDomain, TopicsPattern, nanoseconds_of
+from ....model.errors import PulsarError, RemoteProtocolError, TooManyPartitions
+from ....model.topic_name import TopicName
+from ....model.topics_pattern import matcher, matches_topic
+from ....wire import topics_hash
+from ...connecting.services import Services
+from ...lookup.questions import Query
+from ...lookup.retried_lookup import RetriedLookup
+from ...lookup.topic_list import TopicList, TopicListing, parsed
 from .topic_list_watcher import TopicListWatcher
 
 _LISTENS_AFTER = 10**9
@@ -191,22 +191,22 @@ class PatternTopics:
     # --- the owner of a `TopicListWatcher` ---------------------------------------------------------
 
     def watched_hash(self) -> str:
-        """See `topic_list_watcher.Owner`. Only persistent topics are watched."""
+        """See `topic_list_watcher.WatcherOwner`. Only persistent topics are watched."""
         return topics_hash([text for text, name in self._names.items() if name.persistent])
 
     def on_watched(self) -> None:
-        """See `topic_list_watcher.Owner`. A real broker lists the topics before it listens for changes. A
-        topic created in between is in neither, so the topics are listed once more."""
+        """See `topic_list_watcher.WatcherOwner`. A real broker lists the topics before it listens for
+        changes. A topic created in between is in neither, so the topics are listed once more."""
         self._sooner.set(self._context.now + _LISTENS_AFTER)
 
     def on_watched_list(self, names: Sequence[str]) -> None:
-        """See `topic_list_watcher.Owner`."""
+        """See `topic_list_watcher.WatcherOwner`."""
         persistent = {text: name for text, name in self._wanted(names).items() if name.persistent}
         others = {text: name for text, name in self._names.items() if not name.persistent}
         self._change(persistent | others)
 
     def on_watch_update(self, added: Sequence[str], deleted: Sequence[str]) -> None:
-        """See `topic_list_watcher.Owner`."""
+        """See `topic_list_watcher.WatcherOwner`."""
         gone = set(deleted)
         names = {text: name for text, name in self._names.items() if text not in gone}
         self._change(names | self._wanted(added))

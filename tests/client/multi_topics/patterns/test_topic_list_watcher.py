@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.client.multi_topics.topic_list_watcher import (
+from pulsar_sansio.client.multi_topics.patterns.watcher_states import (
     TRANSITIONS,
     Asking,
     Connecting,

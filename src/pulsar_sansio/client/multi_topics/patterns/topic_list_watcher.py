@@ -5,29 +5,22 @@ the hash of the list that the owner knows, and passes on what the broker reports
 watcher begins again. When the broker cannot or will not watch, the watcher reports nothing: the owner lists
 the topics at an interval anyway, and begins the watcher again with `ensure`. The watcher does not know what
 the owner does with the topics.
-
-    idle ──► finding ──► connecting ──► asking ──► watching
-      ▲         │            │            │            │
-      └─────────┴────────────┴────────────┴────────────┘  any failure; `ensure`, or a wait, begins anew
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import Enum, auto
 from typing import Any, Protocol
 
-from ...core.backoff import Backoff
-from ...core.callbacks import ignore
-from ...core.transitions import Transitions
-from ...model.config import TopicsPattern
-from ...model.errors import BrokerError, InvalidTopicName, PulsarError, ServerError, TimedOut
-from ...model.service_url import Address
-from ...model.topic_name import TopicName
-from ...wire import encode_command, proto
-from ..connecting.connection import Connection
-from ..connecting.pool import Waiter
-from ..connecting.services import Services
-from ..lookup.questions import Query
+from ....core.backoff import Backoff
+from ....core.callbacks import ignore
+from ....model.config import TopicsPattern
+from ....model.errors import BrokerError, InvalidTopicName, PulsarError, ServerError, TimedOut
+from ....model.service_url import Address
+from ....model.topic_name import TopicName
+from ....wire import encode_command, proto
+from ...connecting.connection import Connection
+from ...connecting.services import Services
+from . import watcher_states as states
+from .watcher_states import TRANSITIONS, WatcherInput, WatcherState
 
 _Command = proto.BaseCommand
 
@@ -38,58 +31,6 @@ _REFUSED = (
     ServerError.UnsupportedVersionError,
 )
 """Errors that a broker would repeat: watching is off, or the pattern is too long."""
-
-
-@dataclass(slots=True)
-class Idle:
-    pass
-
-
-@dataclass(slots=True)
-class Finding:
-    query: Query | None = None
-
-
-@dataclass(slots=True)
-class Connecting:
-    waiter: Waiter | None = None
-
-
-@dataclass(slots=True)
-class Asking:
-    connection: Connection
-    request_id: int
-
-
-@dataclass(slots=True)
-class Watching:
-    connection: Connection
-
-
-WatcherState = Idle | Finding | Connecting | Asking | Watching
-
-
-class WatcherInput(Enum):
-    BEGIN = auto()
-    FOUND = auto()
-    CONNECTED = auto()
-    ACCEPTED = auto()
-    STOP = auto()
-
-
-TRANSITIONS = Transitions(
-    "watch of a pattern",
-    {
-        (Idle, WatcherInput.BEGIN): Finding,
-        (Finding, WatcherInput.FOUND): Connecting,
-        (Connecting, WatcherInput.CONNECTED): Asking,
-        (Asking, WatcherInput.ACCEPTED): Watching,
-        (Finding, WatcherInput.STOP): Idle,
-        (Connecting, WatcherInput.STOP): Idle,
-        (Asking, WatcherInput.STOP): Idle,
-        (Watching, WatcherInput.STOP): Idle,
-    },
-)
 
 
 class WatcherOwner(Protocol):
@@ -117,7 +58,7 @@ class TopicListWatcher:
 
     def __init__(self, services: Services, wire_id: int, pattern: TopicsPattern, owner: WatcherOwner) -> None:
         context = services.context
-        self.state: WatcherState = Idle()
+        self.state: WatcherState = states.Idle()
         self.wire_id = wire_id
         self._context = context
         self._services = services
@@ -131,14 +72,14 @@ class TopicListWatcher:
 
     def ensure(self) -> None:
         """Begin to watch, unless the watcher is under way, was refused or is closed."""
-        if not isinstance(self.state, Idle) or self._refused or self._closed:
+        if not isinstance(self.state, states.Idle) or self._refused or self._closed:
             return
         self._retry.clear()
         try:
             name = TopicName.parse(self._pattern.text)
         except InvalidTopicName:
             return  # a broker cannot be looked up by such a name
-        state = Finding()
+        state = states.Finding()
         self._move(WatcherInput.BEGIN, state)
         state.query = self._services.lookup.find(name, self._found, self._failed)
 
@@ -146,12 +87,12 @@ class TopicListWatcher:
         """End the watcher, at the broker too."""
         self._closed = True
         self._retry.clear()
-        if isinstance(self.state, Asking | Watching):
+        if isinstance(self.state, states.Asking | states.Watching):
             self._send_close(self.state.connection)
         self._stop()
 
     def _found(self, logical: Address, physical: Address) -> None:
-        state = Connecting()
+        state = states.Connecting()
         self._move(WatcherInput.FOUND, state)
         state.waiter = self._services.pool.get(logical, physical, self._connected, self._failed)
 
@@ -159,7 +100,7 @@ class TopicListWatcher:
         if not connection.supports_topic_watchers:
             self._stop()  # the next `ensure` may find a broker that supports watchers
             return
-        state = Asking(connection, -1)
+        state = states.Asking(connection, -1)
         self._move(WatcherInput.CONNECTED, state)
         connection.watchers[self.wire_id] = self
         known = self._owner.watched_hash()
@@ -175,7 +116,7 @@ class TopicListWatcher:
             return encode_command(_Command.WATCH_TOPIC_LIST, command)
 
         def accepted(answer: Any) -> None:
-            self._move(WatcherInput.ACCEPTED, Watching(connection))
+            self._move(WatcherInput.ACCEPTED, states.Watching(connection))
             if answer.topics_hash != known:
                 self._owner.on_watched_list(answer.topic)
             self._owner.on_watched()
@@ -187,7 +128,7 @@ class TopicListWatcher:
 
     def on_update(self, command: proto.CommandWatchTopicUpdate) -> None:
         """Take WATCH_TOPIC_UPDATE. An update before the answer is ignored: the list in the answer has it."""
-        if isinstance(self.state, Watching):
+        if isinstance(self.state, states.Watching):
             self._owner.on_watch_update(command.new_topics, command.deleted_topics)
 
     def lost(self) -> None:
@@ -195,7 +136,7 @@ class TopicListWatcher:
         self._again()
 
     def _failed(self, error: PulsarError) -> None:
-        if isinstance(error, TimedOut) and isinstance(self.state, Asking):
+        if isinstance(error, TimedOut) and isinstance(self.state, states.Asking):
             self._send_close(self.state.connection)  # the broker may have begun to watch
         if isinstance(error, BrokerError) and error.code in _REFUSED:
             self._refused = True
@@ -210,18 +151,18 @@ class TopicListWatcher:
 
     def _stop(self) -> None:
         match self.state:
-            case Idle():
+            case states.Idle():
                 return
-            case Finding(query) if query is not None:
+            case states.Finding(query) if query is not None:
                 query.cancel()
-            case Connecting(waiter) if waiter is not None:
+            case states.Connecting(waiter) if waiter is not None:
                 waiter.cancel()
-            case Asking(connection, request_id):
+            case states.Asking(connection, request_id):
                 self._services.requests.cancel(connection, request_id)
                 connection.watchers.pop(self.wire_id, None)
-            case Watching(connection):
+            case states.Watching(connection):
                 connection.watchers.pop(self.wire_id, None)
-        self._move(WatcherInput.STOP, Idle())
+        self._move(WatcherInput.STOP, states.Idle())
 
     def _send_close(self, connection: Connection) -> None:
         """Send the close; the broker's answer changes nothing."""
