@@ -41,15 +41,15 @@ DATETIME_VALUES = {
     CORE / "model" / "message.py",
     CORE / "model" / "config" / "outgoing.py",
     CORE / "schemas" / "choice.py",
-    CORE / "schemas" / "leaves.py",
+    CORE / "schemas" / "shapes" / "leaves.py",
     CORE / "schemas" / "primitives.py",
 }
 """Modules that may name `datetime`, for values that applications give or get."""
 
-DATETIME_MAKERS = {TIMES, CORE / "schemas" / "leaves.py", CORE / "schemas" / "primitives.py"}
+DATETIME_MAKERS = {TIMES, CORE / "schemas" / "shapes" / "leaves.py", CORE / "schemas" / "primitives.py"}
 """Those of them that make datetimes, of numbers and texts that they are given."""
 
-UUID_VALUES = CORE / "schemas" / "leaves.py"
+UUID_VALUES = CORE / "schemas" / "shapes" / "leaves.py"
 """The module that may name the type `UUID`, of which applications give and get values."""
 
 RNG = CORE / "core" / "rng.py"

@@ -11,11 +11,11 @@ from enum import Enum
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from ..model.errors import InvalidConfiguration
-from .containers import array_shape, map_shape, union_shape
 from .definitions import AvroDefinition, DefinitionError, definition_shape
-from .leaves import BY_TYPE, NULL
 from .models import ModelField, fields_of, is_model, make
-from .shape import ABSENT, Convert, Form, Shape, WrongValueError, full_name, same, wrong
+from .shapes.containers import array_shape, map_shape, union_shape
+from .shapes.leaves import BY_TYPE, NULL
+from .shapes.shape import ABSENT, Convert, Form, Shape, WrongValueError, full_name, same, wrong
 
 _ALLOWED = (
     "bool, int, float, str, bytes, datetime, date, time, UUID, an Enum, a Literal of text, list[…], "

@@ -15,7 +15,7 @@ from .json_schema import load_json
 from .key_value import KeyValueSchema, parts_of
 from .primitives import BYTES, PRIMITIVES
 from .protobuf_schema import decode_message, message_class_of
-from .shape import Form, WrongValueError
+from .shapes.shape import Form, WrongValueError
 
 
 class AutoConsume(Schema[Any]):

@@ -14,7 +14,7 @@ from ..model.schema import Schema, SchemaInfo, SchemaType
 from .annotations import Annotations
 from .definitions import AvroDefinition, DefinitionError, definition_shape, named_as
 from .models import is_model
-from .shape import ABSENT, Form, Shape, WrongValueError, avro_text
+from .shapes.shape import ABSENT, Form, Shape, WrongValueError, avro_text
 
 if TYPE_CHECKING:
     from typing import Protocol

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from .containers import array_shape, map_shape, union_shape
-from .leaves import LOGICAL, PRIMITIVES, decimal_of, decimal_shape, fixed_shape, symbols_shape
-from .shape import ABSENT, Convert, Form, Shape, WrongValueError, full_name, same, wrong
+from .shapes.containers import array_shape, map_shape, union_shape
+from .shapes.leaves import LOGICAL, PRIMITIVES, decimal_of, decimal_shape, fixed_shape, symbols_shape
+from .shapes.shape import ABSENT, Convert, Form, Shape, WrongValueError, full_name, same, wrong
 
 MAX_EMPTY_VALUES = 100
 """The number of values that take no bytes (nulls, records without fields) that one value may bring with it.

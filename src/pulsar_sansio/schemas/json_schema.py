@@ -14,7 +14,7 @@ from ..model.errors import InvalidMessage, SchemaDecodingError
 from ..model.schema import Schema, SchemaInfo, SchemaType
 from .avro_schema import structure, unpickled
 from .models import is_pydantic, is_struct
-from .shape import Form, Shape, WrongValueError, avro_text
+from .shapes.shape import Form, Shape, WrongValueError, avro_text
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError, EncodeError, Message
 
 from ..model.errors import InvalidConfiguration, InvalidMessage, SchemaDecodingError
 from ..model.schema import Schema, SchemaInfo, SchemaType
-from .shape import avro_text
+from .shapes.shape import avro_text
 
 M = TypeVar("M", bound=Message)
 

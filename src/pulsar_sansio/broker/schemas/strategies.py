@@ -13,7 +13,7 @@ from ...model.errors import IncompatibleSchema, SchemaDecodingError
 from ...model.schema import SchemaInfo, SchemaType
 from ...schemas.definitions import AvroDefinition, named_as
 from ...schemas.key_value import parts_of
-from ...schemas.shape import avro_text
+from ...schemas.shapes.shape import avro_text
 
 AVRO_TYPES = (SchemaType.AVRO, SchemaType.JSON, SchemaType.PROTOBUF)
 """The types whose definition is an Avro type."""
