@@ -13,7 +13,9 @@ from ..engine.profile import EndPlan, Profile
 from ..engine.randomness import Stream, Streams
 from .brokers import broker_config, draw_brokers, draw_options
 from .combined_faults import draw_combined_faults
-from .consumer_features import (
+from .consumers import draw_consumers, draw_subscriptions, draw_transient_subscribers
+from .faults import draw_faults
+from .features.consumers import (
     draw_bad_messages,
     draw_dead_letters,
     draw_dead_letters_of_chunks,
@@ -24,11 +26,10 @@ from .consumer_features import (
     draw_sticky_keys,
     draw_timeouts,
 )
-from .consumers import draw_consumers, draw_subscriptions, draw_transient_subscribers
-from .credentials import draw_credentials
-from .failover import draw_control, draw_failover
-from .faults import draw_faults
-from .features import (
+from .features.credentials import draw_credentials
+from .features.failover import draw_control, draw_failover
+from .features.multi_topics import draw_groups, draw_multi_topics_seekers, draw_retries
+from .features.producers import (
     draw_access,
     draw_batches_by_key,
     draw_chunks,
@@ -37,11 +38,10 @@ from .features import (
     draw_identities,
     draw_partitions,
 )
-from .multi_topics import draw_groups, draw_multi_topics_seekers, draw_retries
+from .features.table_views import draw_tables, draw_tables_of_partitions
+from .features.web import draw_web
 from .producers import draw_producers, usual_batch
 from .rare_worlds import draw_special
-from .table_views import draw_tables, draw_tables_of_partitions
-from .web import draw_web
 
 SMALL_PERMILLE = 850
 """Small worlds per thousand: one topic, one or two clients, few features. Such a world takes two thirds of

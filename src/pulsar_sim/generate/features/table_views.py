@@ -5,10 +5,10 @@ Each function draws one feature, perhaps, from a stream of its own, and changes 
 
 from pulsar_sansio.model.config import HashingScheme
 
-from ..engine.clock import MILLISECOND, SECOND
-from ..engine.profile import CompactionPlan, Profile, TableViewPlan
-from ..engine.randomness import Stream
-from .producers import keep_entries, usual_batch
+from ...engine.clock import MILLISECOND, SECOND
+from ...engine.profile import CompactionPlan, Profile, TableViewPlan
+from ...engine.randomness import Stream
+from ..producers import keep_entries, usual_batch
 
 MOST_COMPACTIONS = 6
 

@@ -1,8 +1,8 @@
 """Worlds in which clients look up topics over HTTP."""
 
-from ..engine.clock import SECOND
-from ..engine.profile import Profile, WebPlan
-from ..engine.randomness import Stream
+from ...engine.clock import SECOND
+from ...engine.profile import Profile, WebPlan
+from ...engine.randomness import Stream
 from .credentials import may_be_misled
 
 WEB_PERMILLE = 50

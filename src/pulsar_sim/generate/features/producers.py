@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from pulsar_sansio.model.config import HashingScheme, ProducerAccessMode
 
-from ..engine.clock import MILLISECOND, SECOND
-from ..engine.profile import GrowthPlan, PartitionedPlan, Profile
-from ..engine.randomness import Stream
-from .producers import keep_entries, send_singly, usual_batch
+from ...engine.clock import MILLISECOND, SECOND
+from ...engine.profile import GrowthPlan, PartitionedPlan, Profile
+from ...engine.randomness import Stream
+from ..producers import keep_entries, send_singly, usual_batch
 
 FEWEST_SENT_AGAIN = 20
 """Messages of a producer that resends those not known to be stored: with fewer it never does."""

@@ -8,11 +8,11 @@ from itertools import pairwise
 
 from pulsar_sansio.model.config import BatchingPolicy, SubscriptionType
 
-from ..engine.clock import MILLISECOND, SECOND
-from ..engine.profile import NonPersistentPlan, Profile, SingleTopicSeekerPlan
-from ..engine.randomness import Stream
-from ..model.key_ranges import HASHES
-from .producers import keep_entries, largest_usual_batch, usual_batch
+from ...engine.clock import MILLISECOND, SECOND
+from ...engine.profile import NonPersistentPlan, Profile, SingleTopicSeekerPlan
+from ...engine.randomness import Stream
+from ...model.key_ranges import HASHES
+from ..producers import keep_entries, largest_usual_batch, usual_batch
 
 SLOW = 4 * SECOND
 """Pause of a consumer that takes one message at a time, at most: longer than its acknowledgement timeout."""

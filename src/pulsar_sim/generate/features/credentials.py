@@ -1,9 +1,9 @@
 """Worlds in which brokers authenticate their clients, and some in which clients connect by TLS."""
 
-from ..engine.clock import MILLISECOND, SECOND
-from ..engine.profile import CredentialsPlan, Profile
-from ..engine.randomness import Stream
-from ..faults.catalogue import CREDENTIAL_FAULTS, MISLEADING_FAULTS
+from ...engine.clock import MILLISECOND, SECOND
+from ...engine.profile import CredentialsPlan, Profile
+from ...engine.randomness import Stream
+from ...faults.catalogue import CREDENTIAL_FAULTS, MISLEADING_FAULTS
 
 CREDENTIALS_PERMILLE = 60
 """Worlds with credentials, per thousand."""

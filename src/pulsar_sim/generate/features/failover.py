@@ -1,8 +1,8 @@
 """Worlds in which one more client changes between two clusters."""
 
-from ..engine.clock import MILLISECOND, SECOND
-from ..engine.profile import ControlPlan, FailoverPlan, OutagePlan, Profile
-from ..engine.randomness import Stream
+from ...engine.clock import MILLISECOND, SECOND
+from ...engine.profile import ControlPlan, FailoverPlan, OutagePlan, Profile
+from ...engine.randomness import Stream
 
 FAILOVER_PERMILLE = 50
 """Worlds with a roaming client, per thousand."""

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from pulsar_sansio.model.config import HashingScheme, ProducerAccessMode, SubscriptionType
 
-from ..engine.clock import MILLISECOND, SECOND
-from ..engine.profile import (
+from ...engine.clock import MILLISECOND, SECOND
+from ...engine.profile import (
     AppearancePlan,
     ConsumerPlan,
     GroupPlan,
@@ -19,10 +19,10 @@ from ..engine.profile import (
     ProducerPlan,
     Profile,
 )
-from ..engine.randomness import Stream
-from ..faults.catalogue import GROUP_FAULTS
-from .consumer_features import may_be_refused
-from .producers import usual_batch
+from ...engine.randomness import Stream
+from ...faults.catalogue import GROUP_FAULTS
+from ..producers import usual_batch
+from .consumers import may_be_refused
 
 PATTERNS = ("[tn].*", "[np].*", "[tnp].*", "n[0-9]+", "n.*", "(t|n)[0-9]", "p.*")
 """Patterns of topics' local names, which begin with t, with p for partitioned topics, and with n for topics
