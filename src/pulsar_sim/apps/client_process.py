@@ -33,10 +33,10 @@ from pulsar_sansio.client.outputs import (
 )
 from pulsar_sansio.model.errors import BrokerAddressRefused, PulsarError
 
-from ..engine.client_node import Application, ClientNode
 from ..engine.clock import MILLISECOND, SECOND
 from ..engine.failures import ViolationError
 from ..engine.leftovers.audit import CLOSED as NOTHING_LEFT
+from ..engine.nodes.client_node import Application, ClientNode
 from ..faults.catalogue import MISLEADING_FAULTS
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from ..model.reference_model import ReferenceModel
 from .broker_side_state import BrokerConsumer, BrokerEnd, BrokerProducer, SubscriptionState
 
 if TYPE_CHECKING:
-    from ..engine.broker_node import BrokerNode
+    from ..engine.nodes.broker_node import BrokerNode
 
 T = proto.BaseCommand
 

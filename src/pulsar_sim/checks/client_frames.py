@@ -41,8 +41,8 @@ from .redirects import RedirectWatch
 from .send_frames import ProducerEnd, SendWatch
 
 if TYPE_CHECKING:
-    from ..engine.broker_node import BrokerNode
-    from ..engine.client_node import ClientNode
+    from ..engine.nodes.broker_node import BrokerNode
+    from ..engine.nodes.client_node import ClientNode
 
 T = proto.BaseCommand
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from pulsar_sansio import StatsOptions
 from pulsar_sansio.model.config import ConsumerSpec, SubscriptionType
 
-from ..engine.client_node import ClientNode
 from ..engine.failures import ViolationError
 from ..engine.leftovers.audit import ALONE, BROKER_RESTING, RESTING
+from ..engine.nodes.client_node import ClientNode
 from ..engine.profile import AUDIT
 from ..engine.web.http_listener import HttpListener
 from ..model.multi_topics_subscriptions import GroupRecord

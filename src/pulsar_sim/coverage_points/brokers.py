@@ -8,7 +8,7 @@ from pulsar_sansio.broker.dispatching.shared import Shared
 from pulsar_sansio.broker.dispatching.single_active import SingleActive
 from pulsar_sansio.broker.topics.topic import Topic
 
-from ..engine.broker_node import BrokerNode
+from ..engine.nodes.broker_node import BrokerNode
 from ..world.world import World
 from .coverage_point import coverage_point
 

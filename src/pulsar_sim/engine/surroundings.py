@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from ..world.applications import Applications
     from ..world.fault_schedule import FaultSchedule
     from ..world.topics import WorldTopics
-    from .broker_node import BrokerNode
-    from .cluster import Cluster
+    from .nodes.broker_node import BrokerNode
+    from .nodes.cluster import Cluster
 
 
 class Surroundings(Protocol):

@@ -13,7 +13,7 @@ from ..engine.network import Wire
 from ..engine.randomness import Stream
 
 if TYPE_CHECKING:
-    from ..engine.broker_node import BrokerNode
+    from ..engine.nodes.broker_node import BrokerNode
     from ..engine.surroundings import Surroundings
 
 Fault: TypeAlias = "Callable[[Surroundings, Stream], bool]"

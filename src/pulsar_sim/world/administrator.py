@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from pulsar_sansio.broker.admin_errors import InUse
 
 from ..engine.clock import MILLISECOND
-from ..engine.cluster import address
 from ..engine.failures import ViolationError
-from ..engine.far_cluster import FAR_BROKER
+from ..engine.nodes.cluster import address
+from ..engine.nodes.far_cluster import FAR_BROKER
 from ..engine.profile import EndPlan
 from ..model.positions.multi_topics_position import MultiTopicsSoughtSubscription
 
 if TYPE_CHECKING:
-    from ..engine.broker_node import BrokerNode
+    from ..engine.nodes.broker_node import BrokerNode
     from ..model.records.message_position import MessagePosition, Position
     from .world import World
 

@@ -19,9 +19,9 @@ from pulsar_sansio.client.outputs import (
 from pulsar_sansio.model.config import ConsumerSpec, InitialPosition, SubscriptionType
 from pulsar_sansio.model.message import Message
 
-from ..engine.client_node import ClientNode
 from ..engine.clock import SECOND
 from ..engine.failures import ViolationError
+from ..engine.nodes.client_node import ClientNode
 from ..engine.profile import AUDIT
 from ..model.records.consumer_record import ConsumerRecord
 from ..model.records.message_position import MessagePosition

@@ -20,7 +20,7 @@ from ..engine.profile import AUDIT
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..engine.broker_node import BrokerNode
+    from ..engine.nodes.broker_node import BrokerNode
     from ..engine.randomness import Stream
     from .world import World
 

@@ -13,10 +13,10 @@ from ..checks.broker_frames import BrokerWatch
 from ..checks.client_frames import ClientWatch
 from ..checks.credentials import CredentialWatch
 from ..checks.renewals import RenewalWatch
-from ..engine.broker_node import BrokerNode
 from ..engine.clock import SECOND
 from ..engine.failures import ViolationError
 from ..engine.network import Wire
+from ..engine.nodes.broker_node import BrokerNode
 
 if TYPE_CHECKING:
     from .world import World

@@ -36,16 +36,16 @@ from ..checks.quiescence import (
     drained,
 )
 from ..checks.statistics import check_tallies
-from ..engine.broker_node import BrokerNode
-from ..engine.client_node import SNI_PROXY, LivelockError
 from ..engine.clock import MILLISECOND, SECOND, Clock
-from ..engine.cluster import Cluster, address
 from ..engine.failures import LivenessError, Outcome, ViolationError
-from ..engine.far_cluster import FAR_BROKER, FarCluster
 from ..engine.network import Conditions, Network, Pipe, Wire
+from ..engine.nodes.broker_node import BrokerNode
+from ..engine.nodes.client_node import SNI_PROXY, LivelockError
+from ..engine.nodes.cluster import Cluster, address
+from ..engine.nodes.far_cluster import FAR_BROKER, FarCluster
+from ..engine.nodes.secondary_cluster import SECONDARY_BROKER, SecondaryCluster
 from ..engine.profile import Profile
 from ..engine.randomness import Streams
-from ..engine.secondary_cluster import SECONDARY_BROKER, SecondaryCluster
 from ..engine.security.issuer import METHOD, Issuer
 from ..engine.trace import Trace
 from ..engine.transcript import describe

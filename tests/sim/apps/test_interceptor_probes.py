@@ -13,7 +13,7 @@ from pulsar_sansio.wire import proto
 from pulsar_sim import Outcome, SeedReport
 from pulsar_sim.engine.profile import Profile
 from pulsar_sim.runs.scenarios import Scenario, ScenarioWorld, quiet_profile
-from tests.sim.engine.test_cluster import passed
+from tests.sim.engine.nodes.test_cluster import passed
 
 T = proto.BaseCommand
 

@@ -15,7 +15,7 @@ from pulsar_sim.apps.transient_subscriber import TransientSubscriber
 from pulsar_sim.engine.profile import EndPlan, Profile
 from pulsar_sim.runs.scenarios import SCENARIOS, Scenario, ScenarioWorld
 from pulsar_sim.world.administrator import Administrator
-from tests.sim.engine.test_cluster import passed
+from tests.sim.engine.nodes.test_cluster import passed
 
 T = proto.BaseCommand
 

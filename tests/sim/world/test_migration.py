@@ -16,10 +16,10 @@ from pulsar_sansio.model.config import SubscriptionType
 from pulsar_sansio.wire import proto
 from pulsar_sim import Outcome
 from pulsar_sim.engine.clock import MILLISECOND
-from pulsar_sim.engine.far_cluster import FAR_BROKER
+from pulsar_sim.engine.nodes.far_cluster import FAR_BROKER
 from pulsar_sim.engine.profile import MigrationPlan, Profile
 from pulsar_sim.runs.scenarios import SCENARIOS, Scenario, ScenarioWorld, quiet_profile
-from tests.sim.engine.test_cluster import passed
+from tests.sim.engine.nodes.test_cluster import passed
 
 T = proto.BaseCommand
 

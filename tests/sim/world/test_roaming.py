@@ -5,8 +5,8 @@ import pytest
 
 from pulsar_sim.bug_bank import BANK
 from pulsar_sim.engine.clock import MILLISECOND, SECOND
+from pulsar_sim.engine.nodes.secondary_cluster import SECONDARY_BROKER
 from pulsar_sim.engine.profile import FailoverPlan, OutagePlan, Profile
-from pulsar_sim.engine.secondary_cluster import SECONDARY_BROKER
 from pulsar_sim.runs.scenarios import quiet_profile
 from pulsar_sim.world.world import World
 from tests.sim.world.roaming_world import run_roaming

@@ -104,7 +104,7 @@ def test_a_client_with_too_many_links_is_noticed(monkeypatch: pytest.MonkeyPatch
 def test_a_client_that_asks_over_the_binary_protocol_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The links of brokers are open already when the client forgets its scheme."""
     monkeypatch.setattr("pulsar_sim.engine.web.web_answers.WEB_PORT", 0)
-    monkeypatch.setattr("pulsar_sim.engine.client_node.WEB_PORT", 0)
+    monkeypatch.setattr("pulsar_sim.engine.nodes.client_node.WEB_PORT", 0)
     monkeypatch.setattr(Lookup, "_means", property(lambda self: self._binary))
     assert "asks broker-" in broken(profile_of())
 

@@ -17,8 +17,8 @@ from pulsar_sansio.client.outputs import (
 from pulsar_sansio.model.config import ConsumerSpec, InitialPosition, ProducerSpec, SubscriptionType
 from pulsar_sansio.model.errors import ClosedError
 
-from ...engine.cluster import ROAMING_TOPIC, Cluster
 from ...engine.failures import ViolationError
+from ...engine.nodes.cluster import ROAMING_TOPIC, Cluster
 from ...engine.profile import OutagePlan
 from ...model.positions.single_topic_position import TransientSubscription
 from ...model.records.consumer_record import ConsumerRecord

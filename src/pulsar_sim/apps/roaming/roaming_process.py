@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 from pulsar_sansio.client.outputs import Connect, Disconnect, Output, ServiceUrlSwitched
 from pulsar_sansio.model.config import AutoFailover, ControlledFailover
 
-from ...engine.client_node import ClientNode
 from ...engine.clock import MILLISECOND
-from ...engine.cluster import address
 from ...engine.network import GARBAGE, Attempt, Wire
+from ...engine.nodes.client_node import ClientNode
+from ...engine.nodes.cluster import address
+from ...engine.nodes.secondary_cluster import SECONDARY_BROKER
 from ...engine.profile import PROBE_TIMEOUT, FailoverPlan
-from ...engine.secondary_cluster import SECONDARY_BROKER
 from ...engine.web.control_service import URL as CONTROL_URL
 from ..client_process import ClientProcess
 from .controlled_watch import ControlledWatch

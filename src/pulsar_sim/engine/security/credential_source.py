@@ -13,7 +13,7 @@ from ..clock import MILLISECOND, SECOND
 from .issuer import Issuer
 
 if TYPE_CHECKING:
-    from ..client_node import ClientNode
+    from ..nodes.client_node import ClientNode
 
 SLOWEST = 12 * SECOND
 """Nanoseconds of the slowest answer: longer than the operation timeout of any world."""

@@ -17,7 +17,7 @@ from ..clock import MILLISECOND
 from ..profile import CredentialsPlan
 
 if TYPE_CHECKING:
-    from ..broker_node import BrokerNode
+    from ..nodes.broker_node import BrokerNode
     from ..surroundings import Surroundings
 
 METHOD = "simulated"

@@ -14,7 +14,7 @@ from .http_listener import HttpListener
 from .web_answers import WebAnswer, answer_of, redirect, refusal
 
 if TYPE_CHECKING:
-    from ..broker_node import BrokerNode
+    from ..nodes.broker_node import BrokerNode
     from ..profile import WebPlan
 
 MOST_LINKS = 16

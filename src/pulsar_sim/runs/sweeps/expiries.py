@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ...engine.broker_node import BrokerNode
 from ...engine.network import Listener, Network, NetworkEndpoint, Pipe, Wire
+from ...engine.nodes.broker_node import BrokerNode
 from ...engine.profile import CredentialsPlan, Profile
 from ..scenarios import Scenario, ScenarioWorld, must_pass
 

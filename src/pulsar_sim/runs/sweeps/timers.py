@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from ...engine.client_node import Timer
 from ...engine.clock import MILLISECOND, SECOND, Clock
+from ...engine.nodes.client_node import Timer
 from ..scenarios import Scenario, ScenarioWorld, must_pass
 
 EARLY = "early"

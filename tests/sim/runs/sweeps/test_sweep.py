@@ -9,8 +9,8 @@ import pytest
 from pulsar_sansio.client.client import Client
 from pulsar_sansio.client.producing.producer import Producer
 from pulsar_sim import KINDS, SCENARIOS, Outcome
-from pulsar_sim.engine.broker_node import BrokerNode
 from pulsar_sim.engine.clock import SECOND
+from pulsar_sim.engine.nodes.broker_node import BrokerNode
 from pulsar_sim.runs.scenarios import Scenario, ScenarioWorld
 from pulsar_sim.runs.sweeps.cuts import ENDINGS, Cut, CutWorld, cuts
 from pulsar_sim.runs.sweeps.interleavings import Order, Orders, OrderWorld

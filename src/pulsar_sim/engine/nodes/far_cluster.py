@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from pulsar_sansio.broker.storage.store import StoredState
 
+from ..profile import FAR_LEDGERS
+from ..randomness import Stream
 from .broker_node import BrokerNode
 from .cluster import Cluster, address
-from .profile import FAR_LEDGERS
-from .randomness import Stream
 
 FAR_BROKER = "far-0"
 

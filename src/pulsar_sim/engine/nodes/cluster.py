@@ -17,13 +17,13 @@ from pulsar_sansio.broker.storage.store import MemoryStore, StoredState
 from pulsar_sansio.model.errors import ServiceNotReady
 from pulsar_sansio.model.message_id import EARLIEST
 
+from ..profile import AUDIT, BrokerPlan
+from ..randomness import Stream
+from ..web.web_server import WebServer
 from .broker_node import BrokerNode
-from .profile import AUDIT, BrokerPlan
-from .randomness import Stream
-from .web.web_server import WebServer
 
 if TYPE_CHECKING:
-    from .surroundings import Surroundings
+    from ..surroundings import Surroundings
 
 
 RECEIPT_VERSION = 17

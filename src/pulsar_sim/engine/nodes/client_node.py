@@ -23,16 +23,16 @@ from pulsar_sansio.client.outputs import (
 from pulsar_sansio.model.config import ClientConfig
 from pulsar_sansio.model.errors import CertificateExpired, PulsarError
 
-from .clock import MILLISECOND, SECOND
-from .failures import ViolationError
-from .leftovers.audit import DETACHED, ENDED, LINK_ENDED
-from .network import GARBAGE, Attempt, Wire
-from .security.credential_source import CredentialSource
-from .security.issuer import MARK
-from .web.web_answers import WEB_PORT, web_name
+from ..clock import MILLISECOND, SECOND
+from ..failures import ViolationError
+from ..leftovers.audit import DETACHED, ENDED, LINK_ENDED
+from ..network import GARBAGE, Attempt, Wire
+from ..security.credential_source import CredentialSource
+from ..security.issuer import MARK
+from ..web.web_answers import WEB_PORT, web_name
 
 if TYPE_CHECKING:
-    from .surroundings import Surroundings
+    from ..surroundings import Surroundings
 
 MAX_WAKES_AT_ONCE = 1000
 """Wake-ups at one instant, at most: a machine that asks for more is in a loop."""

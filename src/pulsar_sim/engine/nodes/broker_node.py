@@ -21,10 +21,10 @@ from pulsar_sansio.broker.records import OF_ITS_OWNER, Record
 from pulsar_sansio.broker.services import LedgerIds
 from pulsar_sansio.broker.serving.connection import Connection
 
+from ..clock import MILLISECOND
+from ..leftovers.audit import BROKER_LINK_ENDED
+from ..network import GARBAGE, Wire
 from .client_node import Timer
-from .clock import MILLISECOND
-from .leftovers.audit import BROKER_LINK_ENDED
-from .network import GARBAGE, Wire
 
 if TYPE_CHECKING:
     from .cluster import Cluster

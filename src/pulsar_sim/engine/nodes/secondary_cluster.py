@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from ..randomness import Stream
 from .broker_node import BrokerNode
 from .cluster import ROAMING_TOPIC, address
 from .far_cluster import FarCluster
-from .randomness import Stream
 
 SECONDARY_BROKER = "secondary-0"
 

@@ -10,7 +10,7 @@ from pulsar_sansio.broker.storage.journal import Journal
 from pulsar_sansio.model.config import SubscriptionType
 from pulsar_sansio.wire import proto
 from pulsar_sim import Outcome, SeedReport, Streams, draw
-from pulsar_sim.engine.cluster import Cluster
+from pulsar_sim.engine.nodes.cluster import Cluster
 from pulsar_sim.engine.profile import BrokerPlan, Profile
 from pulsar_sim.runs.coverage import Recorder
 from pulsar_sim.runs.scenarios import SCENARIOS, Scenario, ScenarioWorld, quiet_profile

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from pulsar_sim import World
-from pulsar_sim.engine.client_node import ATTEMPTS_EACH, MAX_ATTEMPTS
 from pulsar_sim.engine.failures import ViolationError
+from pulsar_sim.engine.nodes.client_node import ATTEMPTS_EACH, MAX_ATTEMPTS
 from pulsar_sim.runs.scenarios import quiet_profile
 
 

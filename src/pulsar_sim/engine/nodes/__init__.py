@@ -1,0 +1,1 @@
+"""Nodes: processes of clients and brokers, and the clusters that brokers make."""
