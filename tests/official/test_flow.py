@@ -89,7 +89,7 @@ async def test_batch_receive(broker: OurBroker, topic: str) -> None:
 
 
 async def test_ranges_of_keys_beside_our_client(broker: OurBroker, topic: str) -> None:
-    """Each key goes to the consumer of its range, whichever client that is. Overlapping ranges are refused."""
+    """Each key goes to the consumer of its range, from any client. Overlapping ranges are refused."""
     sticky = pulsar.ConsumerKeySharedPolicy(
         key_shared_mode=pulsar.KeySharedMode.Sticky, sticky_ranges=[(0, 32767)]
     )
