@@ -22,6 +22,7 @@ from pulsar_sansio import (
 from pulsar_sansio import client_outputs as outputs
 from pulsar_trio import InternalError
 from pulsar_trio.client.driver import Driver
+from pulsar_trio.client.driver_side import Outage
 from pulsar_trio.client.endpoint import PendingResult
 from pulsar_trio.errors import ResourceClosed
 from pulsar_trio.security.identity import ClientIdentity
@@ -90,17 +91,21 @@ class Provider:
         self.told.append(("disconnected", link))
 
 
-class Endpoint:
+class Side:
+    """An endpoint's side for the driver, which notes what it is told."""
+
     def __init__(self) -> None:
         self.told: list[object] = []
+        self.endpoint: Any = None
+        self.outage = Outage()
 
-    def _on_output(self, output: object) -> None:
+    def on_output(self, output: object) -> None:
         self.told.append(output)
 
-    def _end(self, error: PulsarError) -> None:
+    def end(self, error: PulsarError) -> None:
         self.told.append(("end", str(error)))
 
-    def _on_crash(self, failure: PulsarError) -> None:
+    def on_crash(self, failure: PulsarError) -> None:
         self.told.append(("crash", failure))
 
 
@@ -125,8 +130,7 @@ class World:
         self.machine = Machine()
         self.driver.machine = self.machine  # type: ignore[assignment]
         self.driver._news = NoNews()  # type: ignore[assignment]
-        self.endpoint = Endpoint()
-        self.driver.endpoints[3] = self.endpoint  # type: ignore[assignment]
+        self.side = self.driver.sides[3] = Side()  # type: ignore[assignment]
 
     def say(self, *output: object) -> None:
         self.machine.says += output
@@ -175,7 +179,7 @@ async def test_a_machine_that_fails_ends_everything_with_one_error() -> None:
     with pytest.raises(InternalError) as caught:
         world.driver.command(broken)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
-    assert world.endpoint.told == [("crash", caught.value)]
+    assert world.side.told == [("crash", caught.value)]
     for call in (lambda: world.driver.command(mistaken), lambda: world.say()):
         with pytest.raises(InternalError) as again:
             call()
@@ -194,7 +198,7 @@ async def test_a_machine_that_fails_after_a_call_per_message(after: Callable[[Dr
     world.machine.says.append(ZeroDivisionError())
     with pytest.raises(InternalError):
         after(world.driver)
-    assert [told[0] for told in world.endpoint.told] == ["crash"]  # type: ignore[index]
+    assert [told[0] for told in world.side.told] == ["crash"]  # type: ignore[index]
 
 
 async def test_a_machine_that_fails_to_tell_its_deadline() -> None:
@@ -267,12 +271,12 @@ TO_ONE = [
 @pytest.mark.parametrize("output", TO_ONE, ids=lambda output: type(output).__name__)
 async def test_an_output_goes_to_its_endpoint_alone(output: Any) -> None:
     world = World()
-    other = world.driver.endpoints[4] = Endpoint()  # type: ignore[assignment]
+    other = world.driver.sides[4] = Side()  # type: ignore[assignment]
     world.say(output)
-    assert world.endpoint.told == [output]
-    del world.driver.endpoints[3]
+    assert world.side.told == [output]
+    del world.driver.sides[3]
     world.say(output)
-    assert world.endpoint.told == [output], "an endpoint that is gone is told nothing"
+    assert world.side.told == [output], "an endpoint that is gone is told nothing"
     assert other.told == []
 
 
@@ -280,7 +284,7 @@ async def test_closing_tells_every_task_that_waits() -> None:
     world = World()
     answer = world.driver.answers[9] = PendingResult()
     world.driver.shut()
-    assert world.endpoint.told == [("end", "the client is closed")]
+    assert world.side.told == [("end", "the client is closed")]
     assert isinstance(answer.error, ResourceClosed)
     with pytest.raises(ResourceClosed):
         world.driver.command(mistaken)
