@@ -3,6 +3,7 @@
 from typing import Any
 
 from pulsar_sansio.broker.serving.connection import Connection as BrokerConnection
+from pulsar_sansio.broker.serving.keep_alive import KeepAlive
 from pulsar_sansio.client.attaching import attachment_states as states
 from pulsar_sansio.client.attaching.attachment import Attachment
 from pulsar_sansio.client.connecting.connection import MAX_IDLE, Connection
@@ -155,10 +156,10 @@ def answer_to_nothing(_requests: Any, connection: Any, command: Any) -> object:
     return command.request_id not in connection.pending
 
 
-@coverage_point(BrokerConnection, "_keepalive_due")
-def broker_keepalive_timeout(connection: Any) -> object:
+@coverage_point(KeepAlive, "_due")
+def broker_keepalive_timeout(keep_alive: Any) -> object:
     """A client did not answer a PING; the broker ended the connection."""
-    return connection._awaiting_life and connection._reading
+    return keep_alive.awaited and keep_alive._connection.reading
 
 
 @coverage_point(BrokerConnection, "check_liveness")
@@ -167,7 +168,7 @@ def rival_probed(*_: Any) -> object:
     return True
 
 
-@coverage_point(BrokerConnection, "_liveness_due")
+@coverage_point(KeepAlive, "_probe_due")
 def dead_rival_found(*_: Any) -> object:
     """The one in the way did not answer, and made room."""
     return True

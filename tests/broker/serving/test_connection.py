@@ -1,4 +1,4 @@
-"""The life of a connection: handshake (CONN-03), keep-alive (CONN-01), bad bytes, back-pressure."""
+"""The life of a connection: handshake (CONN-03), bad bytes, back-pressure."""
 
 import pytest
 
@@ -82,67 +82,6 @@ def test_ping_is_always_answered() -> None:
     peer.expect(Type.CONNECTED)
     peer.feed(encode_ping())
     peer.expect(Type.PONG)
-
-
-def test_keep_alive_asks_and_then_closes() -> None:
-    """CONN-01: any frame is a sign of life."""
-    world = World()
-    silent, lively = world.connect(), world.connect()
-    world.advance(30.5)
-    silent.expect(Type.PING)
-    lively.expect(Type.PING)
-    lively.send(Type.LOOKUP, proto.CommandLookupTopic(topic=TOPIC, request_id=1))
-    lively.expect(Type.LOOKUP_RESPONSE)
-    world.advance(30)
-    assert silent.closed is not None
-    assert lively.closed is None
-    lively.expect(Type.PING)
-
-
-def test_the_first_probe_comes_one_interval_after_the_handshake() -> None:
-    """CONN-01: a late CONNECT is a sign of life."""
-    world = World()
-    peer = world.raw()
-    world.advance(20)
-    peer.send(Type.CONNECT, CONNECT)
-    peer.expect(Type.CONNECTED)
-    world.advance(29.9)
-    peer.nothing()
-    world.advance(0.1)
-    peer.expect(Type.PING)
-
-
-def test_a_peer_probed_just_now_is_not_late() -> None:
-    """A new client claims the name just before the keep-alive is due."""
-    world = World()
-    holder, newcomer = world.connect(), world.connect()
-    holder.subscribe()
-    world.advance(29.9)
-    newcomer.ask_subscribe(SubType.Exclusive)
-    holder.expect(Type.PING)
-    world.advance(0.2)
-    assert holder.closed is None
-    holder.expect(Type.PING)
-    holder.feed(encode_command(Type.PONG, proto.CommandPong()))
-    newcomer.expect(Type.PING)
-    newcomer.expect(Type.ERROR)
-
-
-def test_a_client_without_keep_alive_is_not_probed() -> None:
-    world = World()
-    peer = world.connect(version=0)
-    world.advance(200)
-    peer.nothing()
-    assert peer.closed is None
-
-
-def test_half_a_frame_is_no_sign_of_life() -> None:
-    world = World()
-    peer = world.connect()
-    world.advance(31)
-    peer.feed(encode_ping()[:-1])
-    world.advance(30)
-    assert peer.closed is not None
 
 
 BAD = {

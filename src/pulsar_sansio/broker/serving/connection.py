@@ -1,7 +1,8 @@
-"""One connection of a client: handshake, keep-alive, framing, and the bytes that wait to be written.
+"""One connection of a client: handshake, framing, and the bytes that wait to be written.
 
-The connection owns the registries of its producers and consumers, the outbox with its high-water mark, and
-the probes. `lookups`, `publishing` and `subscribing` define the meaning of commands.
+The connection owns the registries of its producers and consumers, and the outbox with its high-water mark.
+`KeepAlive` finds out that the client is gone. `lookups`, `publishing` and `subscribing` define the meaning of
+commands.
 
 A connection is in Start (only CONNECT is legal), Connecting (only AUTH_RESPONSE is), Connected, or Dead
 (CONN-03, CONN-04, CONN-05). No bytes of a peer end any connection but its own.
@@ -28,7 +29,6 @@ from ...wire import (
     FrameDecoder,
     MetadataDecoder,
     encode_command,
-    encode_ping,
     encode_pong,
     encode_send_receipt,
     max_frame_size,
@@ -39,6 +39,7 @@ from ..outputs import Disconnect, ResumeReading, Transmit
 from ..security.authentication import ConnectionAuthentication
 from ..topics.producing.producer import Producer
 from ..topics.subscription import NO_REQUEST
+from .keep_alive import KeepAlive
 from .lookups import server_error
 
 if TYPE_CHECKING:
@@ -129,15 +130,9 @@ class Connection:
         self._high_water = services.config.max_unsent_bytes
         self.writable = True
         """The unsent bytes are below the high-water mark, so messages may be dispatched."""
-        self._reading = True
-        self._awaiting_life = False
-        """A PING is unanswered."""
-        self._pinged = False
-        """A PING of the keep-alive is unanswered; a liveness check's PING does not count."""
-        self._keepalive = self.context.deadlines.slot(self._keepalive_due)
-        self._keepalive.set(self.context.now + services.keepalive_interval)
-        self._liveness = self.context.deadlines.slot(self._liveness_due)
-        self._liveness_waiters: list[Callable[[bool], None]] = []
+        self.reading = True
+        """False from the moment a limit forbids reading until `ResumeReading`."""
+        self._keep_alive = KeepAlive(self)
         self.authentication: ConnectionAuthentication | None = None
         """None where the broker does not authenticate."""
         if broker.authenticator is not None:
@@ -171,11 +166,12 @@ class Connection:
         limit = self._frame_limit()
         decode = self._frame_decoder.decode
         handlers = self._handlers
+        keep_alive = self._keep_alive
         try:
             while (frame := decode(whole, position, limit)) is not None:
                 number, command, position = frame
-                if self._awaiting_life:
-                    self._confirm_alive()
+                if keep_alive.awaited:
+                    keep_alive.on_frame()
                 if self.state is not ConnectionState.CONNECTED:
                     self._before_connected(number, command)
                     limit = self._frame_limit()
@@ -194,15 +190,6 @@ class Connection:
         if self.state is ConnectionState.CONNECTED:
             return self._limit
         return min(self._limit, HANDSHAKE_LIMIT)
-
-    def _confirm_alive(self) -> None:
-        """A whole frame arrived, so the peer is alive (CONN-01)."""
-        self._awaiting_life = self._pinged = False
-        if self._liveness_waiters:
-            self._liveness.clear()
-            waiters, self._liveness_waiters = self._liveness_waiters, []
-            for waiter in waiters:
-                waiter(True)
 
     def _before_connected(self, number: int, command: Any) -> None:
         if number == Type.PING:
@@ -251,7 +238,14 @@ class Connection:
                 connected.feature_flags.supports_topic_watchers = True
             connected.feature_flags.supports_get_partitioned_metadata_without_auto_creation = True
         self.send(Type.CONNECTED, connected)
-        self._keepalive.set(self.context.now + self.services.keepalive_interval)
+        self._keep_alive.connected()
+
+    @property
+    def missing_in_handshake(self) -> str | None:
+        """The command that the client owes before it is connected; None afterwards."""
+        if self.state is ConnectionState.START:
+            return "CONNECT"
+        return "AUTH_RESPONSE" if self.state is ConnectionState.CONNECTING else None
 
     @property
     def takes_end_of_topic(self) -> bool:
@@ -290,7 +284,7 @@ class Connection:
         self._unsent += size
         if self._unsent >= self._high_water:
             self.writable = False
-            self._reading = False
+            self.reading = False
             if self._unsent >= self._high_water * UNSENT_LIMIT_FACTOR + self._limit:
                 self.terminate("the peer asks without reading the answers")
 
@@ -338,49 +332,29 @@ class Connection:
     @property
     def wants_read(self) -> bool:
         """False while too many bytes are unsent, or too many publishes are not yet durable."""
-        if self._reading and self.pending_publishes >= self.services.config.max_pending_publishes:
-            self._reading = False
-        return self._reading
+        if self.reading and self.pending_publishes >= self.services.config.max_pending_publishes:
+            self.reading = False
+        return self.reading
 
     def check_reading(self) -> None:
         """Emit `ResumeReading` when the limits allow reading again."""
         if (
-            not self._reading
+            not self.reading
             and self.writable
             and self.pending_publishes <= self.services.config.max_pending_publishes // 2
         ):
-            self._reading = True
+            self.reading = True
             if self.state is not ConnectionState.DEAD:
                 self.context.emit(ResumeReading(self.link))
 
-    # --- keep-alive and end ---------------------------------------------------------------------------
-
-    def _keepalive_due(self) -> None:
-        if self.state is ConnectionState.START:
-            self.terminate("no CONNECT in time")
-        elif self.state is ConnectionState.CONNECTING:
-            self.terminate("no AUTH_RESPONSE in time")
-        elif self._pinged and self._reading:
-            self.terminate("no answer to PING")
-        else:
-            if self.protocol_version >= 1:
-                self._awaiting_life = self._pinged = True
-                self.write(encode_ping())
-            self._keepalive.set(self.context.now + self.services.keepalive_interval)
+    # --- its end --------------------------------------------------------------------------------------
 
     def check_liveness(self, then: Callable[[bool], None]) -> None:
         """Send a PING; call `then(True)` at the next frame, or `then(False)` once the connection is dead."""
-        if self.state is not ConnectionState.CONNECTED:
+        if self.state is ConnectionState.CONNECTED:
+            self._keep_alive.probe(then)
+        else:
             then(False)
-            return
-        self._liveness_waiters.append(then)
-        if self._liveness.when is None:
-            self._awaiting_life = True
-            self.write(encode_ping())
-            self._liveness.set(self.context.now + self.services.liveness_timeout)
-
-    def _liveness_due(self) -> None:
-        self.terminate("no sign of life")
 
     def terminate(self, reason: str) -> None:
         """End the connection and detach its producers, consumers and watchers; written bytes are still
@@ -399,8 +373,7 @@ class Connection:
     def _close(self) -> None:
         self.state = ConnectionState.DEAD
         self.writable = False
-        self._keepalive.clear()
-        self._liveness.clear()
+        self._keep_alive.stop()
         if self.authentication is not None:
             self.authentication.close()
         self._buffer.clear()
@@ -413,9 +386,7 @@ class Connection:
             consumer.subscription.remove(consumer)
         for producer in producers:
             producer.topic.detach_producer(producer)
-        waiters, self._liveness_waiters = self._liveness_waiters, []
-        for waiter in waiters:
-            waiter(False)
+        self._keep_alive.report_dead()
 
     # --- producers and consumers are detached ---------------------------------------------------------
 
@@ -527,7 +498,7 @@ class Connection:
     def publish_done(self, producer: Producer) -> None:
         """A message that was accepted is not pending any more."""
         self.pending_publishes -= 1
-        if not self._reading:
+        if not self.reading:
             self.check_reading()
         producer.message_durable()
 

@@ -115,7 +115,8 @@ BROKER_RESTING = """
 Ownership: _departed=empty
 TopicRegistry: releasing=empty
 Compaction: _work=None
-Connection: _liveness=unset _liveness_waiters=empty _outbox=empty _unsent=0 pending_publishes=0 unread=0
+Connection: _outbox=empty _unsent=0 pending_publishes=0 unread=0
+KeepAlive: _probe=unset _waiters=empty
 Consumer: blocked=False pending=empty saved_permits=0
 Context: outputs=empty
 Delays: _heap=empty _timer=unset _waiting=empty
@@ -134,7 +135,7 @@ Watchers: _updates=unset
 """A broker, when all messages sent are stored and all delivered messages are acknowledged."""
 
 BROKER_LINK_ENDED = """
-Connection: _keepalive=unset _liveness=unset _liveness_waiters=empty
+KeepAlive: _probe=unset _timer=unset _waiters=empty
 Connection: consumers=empty producers=empty writable=False
 ReceiveBuffer: _length=0 _needed=0 _pieces=empty
 """
