@@ -1,9 +1,9 @@
-"""`KeepAlive`: PINGs that wait for their PONGs."""
+"""`ObservedKeepAlive`: PINGs that wait for their PONGs."""
 
 from collections import deque
 
 
-class KeepAlive:
+class ObservedKeepAlive:
     """The PINGs of both sides and their PONGs."""
 
     __slots__ = ("last_of_client", "of_broker", "of_client", "quiet")

@@ -19,7 +19,7 @@ from ..memory import BoundedDict, Memory, Position
 from .consumer import ObservedConsumer
 from .delivery import Delivery
 from .handshake import Handshake
-from .keep_alive import KeepAlive
+from .keep_alive import ObservedKeepAlive
 from .producer import ObservedProducer
 from .request import ObservedRequest
 
@@ -51,7 +51,7 @@ class State:
         self.version = 0
         """The negotiated protocol version; before CONNECTED the client's."""
         self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
-        self.keepalive = KeepAlive()
+        self.keepalive = ObservedKeepAlive()
         self.read_by_client = -1
         self.read_by_broker = -1
         # requests
