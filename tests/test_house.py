@@ -56,6 +56,24 @@ RNG = CORE / "core" / "rng.py"
 """The one place that may import `random`, and only to seed it."""
 
 
+PARALLEL_NAMES = {
+    "Client": "the machine and its adapter",
+    "Connection": "the two ends of a link",
+    "Consumer": "the machines of client and broker, and the adapter",
+    "ConsumerStatistics": "the machine and its adapter",
+    "Disconnect": "an output of client and broker",
+    "Link": "the sockets of the two adapters",
+    "Producer": "the machines of client and broker, and the adapter",
+    "ProducerBusy": "an error of the core and of Spark",
+    "ProducerStatistics": "the machine and its adapter",
+    "Reader": "the machine and its adapter",
+    "TableView": "the machine and its adapter",
+    "TopicNotFound": "an error of the core and of Spark",
+    "Transmit": "an output of client and broker",
+}
+"""Classes that have their name in several rooms because they are one thing seen from each."""
+
+
 def core_files() -> list[Path]:
     files = sorted(path for path in CORE.rglob("*.py") if not path.name.endswith("_pb2.py"))
     assert CORE / "__init__.py" in files
@@ -123,6 +141,21 @@ def tracked_text() -> list[Path]:
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True
     ).stdout.split("\0")
     return [ROOT / name for name in listed if name and not name.startswith("tests/captures/")]
+
+
+def test_a_class_that_means_something_else_has_another_name() -> None:
+    """States of a machine are named through their module (`states.Opening`), which ends in `_states`."""
+    places: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        if path.stem.endswith("_states") or path.name.endswith("_pb2.py"):
+            continue
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    shared = {name: found for name, found in places.items() if len(found) > 1}
+    assert sorted(shared) == sorted(PARALLEL_NAMES), {
+        name: shared.get(name) for name in sorted(shared.keys() ^ PARALLEL_NAMES)
+    }
 
 
 def test_the_project_stands_alone() -> None:
