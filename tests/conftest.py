@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import canary
-from tests.conformance import everywhere
+from tests.conformance.listening import everywhere
 
 _not_run = pytest.StashKey[tuple[int, int]]()
 """The tests that need a real Pulsar, and those that need a real cluster."""

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from pulsar_sim.bug_bank import BANK
-from tests.conformance.cases import CASES
+from tests.conformance.cases.case import CASES
 from tests.sentences import comments, docstrings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -89,8 +89,8 @@ def not_built() -> set[str]:
 @cache
 def cited_by_tests() -> dict[str, str]:
     """Return the cited ids, each with one of the places that cite it."""
-    for path in sorted((ROOT / "tests" / "conformance").glob("cases_*.py")):
-        import_module(f"tests.conformance.{path.stem}")
+    for path in sorted((ROOT / "tests" / "conformance" / "cases").glob("[!_]*.py")):
+        import_module(f"tests.conformance.cases.{path.stem}")
     found = {each.rule_id: f"@breaks of {each.name}" for each in CASES}
     found |= {rule: f"caught_by of {bug.name}" for bug in BANK.values() for rule in bug.caught_by}
     for path in sorted((ROOT / "tests").rglob("*.py")):

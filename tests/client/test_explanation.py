@@ -19,7 +19,7 @@ from pulsar_sansio.model.message_id import EARLIEST
 from pulsar_sansio.wire import proto
 from tests.client.broker_script import ConsumerScript
 from tests.client.letter_topics.letters_script import LettersScript
-from tests.client.partitioned_script import PartitionedScript
+from tests.client.partitions.partitioned_script import PartitionedScript
 from tests.client.script import SECOND, WALL, Command, Script, frame_error, frame_producer_success
 from tests.client.topics_script import TopicsScript
 

@@ -18,7 +18,7 @@ from pulsar_sansio.model.errors import (
     ProducerQueueIsFull,
 )
 from pulsar_sansio.wire import encode_send_receipt, proto
-from tests.client.partitioned_script import PartitionedScript
+from tests.client.partitions.partitioned_script import PartitionedScript
 from tests.client.producing.sender import Sender
 from tests.client.producing.test_key_batches import Refusing
 from tests.client.script import (

@@ -5,7 +5,7 @@ import pytest
 from pulsar_sansio.client.statistics import ProducerStatistics, SendLatency, together
 from pulsar_sansio.model.config import BatchingPolicy, OutgoingMessage, ProducerSpec
 from pulsar_sansio.model.errors import LocalProtocolError
-from tests.client.partitioned_script import PartitionedScript
+from tests.client.partitions.partitioned_script import PartitionedScript
 from tests.client.producing.sender import Sender
 from tests.client.script import frame_receipt
 

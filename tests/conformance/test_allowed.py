@@ -8,7 +8,7 @@ import pytest
 from pulsar_sansio.conformance import Session, TopicMemory
 from pulsar_sansio.conformance import commands as c
 from pulsar_sansio.wire import SingleMessageMetadata, encode_single, proto
-from tests.conformance.recorded import judge
+from tests.conformance.recordings.recorded import judge
 from tests.conformance.script import TOPIC, Script, batch, stored
 
 Tell = Callable[[Script], None]

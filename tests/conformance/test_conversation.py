@@ -7,7 +7,7 @@ import pytest
 from pulsar_sansio.conformance import RULES, Conversation, Session, Side, check
 from pulsar_sansio.conformance import commands as c
 from pulsar_sansio.conformance.memory import BoundedDict
-from tests.conformance.recorded import NAMES, frames
+from tests.conformance.recordings.recorded import NAMES, frames
 from tests.conformance.script import Script, stored
 
 

@@ -7,19 +7,12 @@ from pulsar_sansio.conformance import conversation as conversations
 from pulsar_sansio.conformance.registry import RULES
 from pulsar_sansio.model.errors import FrameError
 from pulsar_sansio.wire import FrameDecoder, max_frame_size
-from tests.conformance import (
-    cases_consumers,
-    cases_delivery,
-    cases_handshake,
-    cases_payloads,
-    cases_producers,
-    cases_requests,
-)
-from tests.conformance.cases import CASES, Case
-from tests.conformance.recorded import judge
+from tests.conformance.cases import consumers, delivery, handshake, payloads, producers, requests
+from tests.conformance.cases.case import CASES, Case
+from tests.conformance.recordings.recorded import judge
 from tests.conformance.script import Script
 
-_MODULES = (cases_handshake, cases_requests, cases_producers, cases_payloads, cases_consumers, cases_delivery)
+_MODULES = (handshake, requests, producers, payloads, consumers, delivery)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.rule_id}-{case.name}")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.conversations.facts import Frame, Matching, frame_facts
-from tests.wire.recordings import FOLDER
+from tests.wire.recorded.recordings import FOLDER
 
 SIGNS_OF_LIFE = ("PING", "PONG")
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "conversations.md"

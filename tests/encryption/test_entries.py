@@ -25,7 +25,7 @@ from pulsar_sansio.wire import (
     split_batch,
     unpack_payload,
 )
-from tests.wire.recordings import FOLDER, frames
+from tests.wire.recorded.recordings import FOLDER, frames
 
 from .keys import key_pair
 

@@ -3,7 +3,7 @@
 import pulsar
 
 from tests.official.client import Letter, in_thread, open_official_client, send_all, take
-from tests.official.test_subscriptions import letters, numbers
+from tests.official.consuming.test_subscriptions import letters, numbers
 from tests.suite.brokers import OurBroker
 
 

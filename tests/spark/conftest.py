@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.security.certificates import Authority
-from tests.spark.brokers import DEDUPLICATION, OurBroker, RealBroker, SparkBroker
+from tests.spark.scenes.brokers import DEDUPLICATION, OurBroker, RealBroker, SparkBroker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +48,7 @@ def spark_settings(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="session", autouse=True)
 def spark_environment() -> Iterator[None]:
-    """Workers run this Python; that they find this checkout is `tests.conformance.everywhere`'s affair."""
+    """Workers run this Python. `tests.conformance.listening.everywhere` lets them find this checkout."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)

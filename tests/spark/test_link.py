@@ -15,9 +15,9 @@ from pulsar_spark import link as link_module
 from pulsar_spark.errors import LinkTimeout
 from pulsar_spark.link import Link, last_of, open_link, wall_time
 from pulsar_spark.reading.offsets import NOTHING, Position
-from tests.spark.brokers import SparkBroker
-from tests.spark.sending import Sender, send
-from tests.spark.serving import served
+from tests.spark.scenes.brokers import SparkBroker
+from tests.spark.scenes.sending import Sender, send
+from tests.spark.scenes.serving import served
 
 pytestmark = pytest.mark.spark
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark.brokers import DEDUPLICATION, SparkBroker
+from tests.spark.scenes.brokers import DEDUPLICATION, SparkBroker
 
 pytestmark = pytest.mark.spark
 

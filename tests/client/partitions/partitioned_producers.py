@@ -9,7 +9,7 @@ from pulsar_sansio.model.config import (
     BatchingPolicy,
     OutgoingMessage,
 )
-from tests.client.partitioned_script import PartitionedScript
+from tests.client.partitions.partitioned_script import PartitionedScript
 
 BATCHED = BatchingPolicy(max_messages=100, max_delay=0.001)
 

@@ -24,8 +24,8 @@ from pulsar_sansio.model.errors import (
     ProducerQueueIsFull,
 )
 from pulsar_sansio.model.message_id import MessageId
-from tests.client.partitioned_script import PartitionedScript
 from tests.client.partitions.partitioned_producers import BATCHED, by_property, ready
+from tests.client.partitions.partitioned_script import PartitionedScript
 
 # --- tickets and ids ---------------------------------------------------------------------------------
 

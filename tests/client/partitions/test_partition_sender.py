@@ -9,8 +9,8 @@ from pulsar_sansio.client.partitions.partition_producer import Partition
 from pulsar_sansio.model.config import BatchingPolicy, OutgoingMessage, RoutingMode
 from pulsar_sansio.model.errors import ClosedError, ConnectionLost, TopicTerminated
 from pulsar_sansio.wire import proto
-from tests.client.partitioned_script import TOPIC, PartitionedScript
 from tests.client.partitions.partitioned_producers import by_property, ready
+from tests.client.partitions.partitioned_script import TOPIC, PartitionedScript
 from tests.client.script import WALL
 
 

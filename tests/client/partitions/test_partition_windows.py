@@ -19,8 +19,8 @@ from pulsar_sansio.model.errors import (
     ProducerQueueIsFull,
 )
 from pulsar_sansio.wire import proto
-from tests.client.partitioned_script import PartitionedScript
 from tests.client.partitions.partitioned_producers import BATCHED, by_property, ready
+from tests.client.partitions.partitioned_script import PartitionedScript
 
 # --- the window ---------------------------------------------------------------------------------------
 

@@ -11,8 +11,8 @@ from pulsar_sansio.model.errors import (
     ProducerQueueIsFull,
 )
 from pulsar_sansio.wire import proto
-from tests.client.partitioned_script import TOPIC, PartitionedScript
 from tests.client.partitions.partitioned_producers import by_property, ready
+from tests.client.partitions.partitioned_script import TOPIC, PartitionedScript
 
 # --- lazy start ---------------------------------------------------------------------------------------
 

@@ -18,8 +18,8 @@ from pulsar_sansio.model.errors import (
     TopicTerminated,
 )
 from pulsar_sansio.wire import proto
-from tests.client.partitioned_script import TOPIC, PartitionedScript
 from tests.client.partitions.partitioned_producers import by_property
+from tests.client.partitions.partitioned_script import TOPIC, PartitionedScript
 from tests.client.script import Script, frame_producer_success
 
 # --- opening ---------------------------------------------------------------------------------------

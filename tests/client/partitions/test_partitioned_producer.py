@@ -35,8 +35,8 @@ from pulsar_sansio.model.errors import (
 from pulsar_sansio.model.interceptors import ProducerInterceptor
 from pulsar_sansio.model.topic_name import TopicName
 from pulsar_sansio.wire import proto
-from tests.client.partitioned_script import TOPIC, PartitionedScript
 from tests.client.partitions.partitioned_producers import BATCHED, SWITCH, by_property, ready
+from tests.client.partitions.partitioned_script import TOPIC, PartitionedScript
 from tests.client.script import Script
 
 # --- lost and back ------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from pulsar_sansio.model.interceptors import ProducerInterceptor
 from pulsar_sansio.model.message_id import MessageId
 from pulsar_sansio.model.topic_name import TopicName
 from pulsar_sansio.wire import unpack_payload
-from tests.client.partitioned_script import PartitionedScript
+from tests.client.partitions.partitioned_script import PartitionedScript
 from tests.client.producing.sender import Sender
 from tests.client.script import WALL, Script, frame_receipt
 

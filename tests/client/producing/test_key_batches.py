@@ -16,7 +16,7 @@ from pulsar_sansio.model.config import (
 from pulsar_sansio.model.errors import PulsarError, TimedOut
 from pulsar_sansio.model.message_id import MessageId
 from pulsar_sansio.wire import unpack_payload
-from tests.client.partitioned_script import PartitionedScript
+from tests.client.partitions.partitioned_script import PartitionedScript
 from tests.client.producing.sender import Sender, tickets
 from tests.client.producing.test_open_batch import members
 from tests.client.script import WALL, frame_receipt

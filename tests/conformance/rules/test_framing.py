@@ -3,8 +3,8 @@
 import pytest
 
 from pulsar_sansio.conformance.rules import framing
-from tests.conformance.breaking import cases_of, check_broken, name_of
-from tests.conformance.cases import Case
+from tests.conformance.cases.breaking import cases_of, check_broken, name_of
+from tests.conformance.cases.case import Case
 
 
 @pytest.mark.parametrize("case", cases_of(framing), ids=name_of)

@@ -12,9 +12,9 @@ from pulsar_spark.data_source import PulsarPyDataSource
 from pulsar_spark.errors import InvalidOption
 from pulsar_spark.reading.batch_source import arrow_schema, snapshot
 from tests.patience import PATIENCE
-from tests.spark.brokers import SparkBroker
-from tests.spark.reading_back import keep
-from tests.spark.sending import Sender, send
+from tests.spark.scenes.brokers import SparkBroker
+from tests.spark.scenes.reading_back import keep
+from tests.spark.scenes.sending import Sender, send
 
 pytestmark = pytest.mark.spark
 

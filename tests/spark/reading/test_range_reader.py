@@ -33,9 +33,9 @@ from pulsar_spark.reading.overtaken import Watch
 from pulsar_spark.reading.range_reader import _RangeReader, read_range, read_ranges
 from tests.patience import PATIENCE
 from tests.real_pulsar.admin import topic_path
-from tests.spark.brokers import RealBroker, SparkBroker
-from tests.spark.reading_back import keep
-from tests.spark.sending import Sender, send
+from tests.spark.scenes.brokers import RealBroker, SparkBroker
+from tests.spark.scenes.reading_back import keep
+from tests.spark.scenes.sending import Sender, send
 
 pytestmark = pytest.mark.spark
 

@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from pulsar_spark.progress import patiently
-from tests.spark.brokers import SparkBroker
-from tests.spark.sending import Sender
+from tests.spark.scenes.brokers import SparkBroker
+from tests.spark.scenes.sending import Sender
 
 pytestmark = pytest.mark.spark
 

@@ -22,10 +22,10 @@ from pulsar_spark.reading.stream_source import PulsarStreamReader, _Driver
 from pulsar_spark.reading.topics import ClosedLedger, QueryTopics
 from pulsar_spark.subscribed import Hold
 from tests.patience import PATIENCE
-from tests.spark.brokers import SparkBroker
-from tests.spark.reading_back import keep
-from tests.spark.sending import Sender, send
-from tests.spark.serving import served
+from tests.spark.scenes.brokers import SparkBroker
+from tests.spark.scenes.reading_back import keep
+from tests.spark.scenes.sending import Sender, send
+from tests.spark.scenes.serving import served
 
 pytestmark = pytest.mark.spark
 

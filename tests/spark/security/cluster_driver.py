@@ -15,7 +15,7 @@ from urllib.request import urlopen
 from pyspark.sql import SparkSession
 
 from pulsar_spark.progress import patiently
-from tests.spark.faulty import FaultySource
+from tests.spark.scenes.faulty import FaultySource
 
 PAGES = ("jobs", "stages", "environment", "executors", "SQL", "StreamingQuery", "storage")
 

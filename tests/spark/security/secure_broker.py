@@ -23,7 +23,7 @@ from pulsar_trio import (
 from tests.real_pulsar import Admin
 from tests.security.certificates import Authority
 from tests.security.secure_pulsar import PASSWORD_HASH, SECRET_KEY, token_of
-from tests.spark.brokers import DEDUPLICATION, OurBroker
+from tests.spark.scenes.brokers import DEDUPLICATION, OurBroker
 
 SCOPES = ("public/default", DEDUPLICATION)
 

@@ -22,12 +22,12 @@ from pulsar_spark.security.carried_secret import CarriedSecret
 from tests.canary import CANARY, has_canary
 from tests.security.certificates import Authority
 from tests.security.secure_pulsar import PASSWORD, token_of
-from tests.spark.brokers import DEDUPLICATION, OurBroker, RealBroker
-from tests.spark.reading_back import values_of
+from tests.spark.scenes.brokers import DEDUPLICATION, OurBroker, RealBroker
+from tests.spark.scenes.reading_back import values_of
+from tests.spark.scenes.sending import Sender
 from tests.spark.security.cluster import Cluster, Driver
 from tests.spark.security.issuing import issue_tokens
 from tests.spark.security.secure_broker import SecureBroker
-from tests.spark.sending import Sender
 from tests.spark.writing.test_sink import ends, plan
 from tests.trio.security.issuer import LocalIssuer
 

@@ -12,10 +12,10 @@ from pulsar_spark.jobs.replay import replay
 from pulsar_spark.security.access import Access
 from pulsar_spark.security.carried_secret import CarriedSecret
 from tests.security.secure_pulsar import PASSWORD, token_of
+from tests.spark.jobs.test_message_jobs import keyed, letters
+from tests.spark.scenes.sending import Sender
 from tests.spark.security.issuing import issue_tokens
 from tests.spark.security.secure_broker import SecureBroker
-from tests.spark.sending import Sender
-from tests.spark.test_message_jobs import keyed, letters
 from tests.trio.security.issuer import LocalIssuer
 
 pytestmark = pytest.mark.spark

@@ -28,10 +28,10 @@ from pulsar_spark.security.oauth2 import OAuth2Options
 from tests.patience import PATIENCE
 from tests.security.certificates import Authority, Files
 from tests.security.secure_pulsar import PASSWORD, token_of
-from tests.spark.brokers import OurBroker
+from tests.spark.scenes.brokers import OurBroker
+from tests.spark.scenes.sending import Sender
 from tests.spark.security.issuing import issue_tokens
 from tests.spark.security.secure_broker import SecureBroker
-from tests.spark.sending import Sender
 from tests.trio.security.issuer import LocalIssuer
 
 TOPIC = "persistent://public/default/tls"

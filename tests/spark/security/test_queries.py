@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.security.certificates import Authority
-from tests.spark.brokers import OurBroker
+from tests.spark.scenes.brokers import OurBroker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

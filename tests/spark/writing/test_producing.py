@@ -15,9 +15,9 @@ from pulsar_spark.errors import DeduplicationOff, ProducerBusy
 from pulsar_spark.link import Link
 from pulsar_spark.writing import producing
 from pulsar_spark.writing.producing import Limits, Numbered, TaskProducer, WriteFailed, Written
-from tests.spark.brokers import SparkBroker
-from tests.spark.reading_back import entries_of, keep, values_of
-from tests.spark.serving import served
+from tests.spark.scenes.brokers import SparkBroker
+from tests.spark.scenes.reading_back import entries_of, keep, values_of
+from tests.spark.scenes.serving import served
 
 SMALL = Limits(batch_messages=4, batch_bytes=1000)
 """Entries of four rows."""

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pulsar_spark.writing.numbering import key_partition
 from tests.real_pulsar.admin import AdminError
-from tests.spark.brokers import DEDUPLICATION, RealBroker, SparkBroker
-from tests.spark.faulty import FaultySource
-from tests.spark.reading_back import keep, messages_of, values_of
+from tests.spark.scenes.brokers import DEDUPLICATION, RealBroker, SparkBroker
+from tests.spark.scenes.faulty import FaultySource
+from tests.spark.scenes.reading_back import keep, messages_of, values_of
 
 pytestmark = pytest.mark.spark
 
@@ -349,7 +349,7 @@ def test_drivers_that_are_killed_leave_every_row_once(
 
 def run_driver(brokers: Sequence[SparkBroker], topic: str, folder: Path) -> int:
     """0 where it came to its end."""
-    command = [sys.executable, "-m", "tests.spark.driver"]
+    command = [sys.executable, "-m", "tests.spark.scenes.driver"]
     for broker in brokers:
         command += [broker.url, topic, str(folder / broker.name)]
     return subprocess.run(command, check=False, timeout=900, capture_output=True).returncode

@@ -1,0 +1,125 @@
+"""Archive, replay, audit and re-drive, one after the other, as one would use them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from pulsar_sansio import OutgoingMessage
+from pulsar_spark.errors import UnsupportedTopic
+from pulsar_spark.jobs.archive import archive
+from pulsar_spark.jobs.audit import COLUMNS, MessageIdentity, audit
+from pulsar_spark.jobs.redrive import redrive
+from pulsar_spark.jobs.replay import replay
+from pulsar_spark.link import Link
+from tests.spark.scenes.brokers import SparkBroker
+from tests.spark.scenes.sending import send
+
+pytestmark = pytest.mark.spark
+
+
+def keyed(numbers: Sequence[int]) -> list[bytes | OutgoingMessage]:
+    return [
+        OutgoingMessage(b"order %d" % number, key=f"k{number % 3}", properties={"number": str(number)})
+        for number in numbers
+    ]
+
+
+def read(spark: SparkSession, broker: SparkBroker, topic: str, **options: str) -> DataFrame:
+    return (
+        spark.read.format("pulsar").options(**{"service.url": broker.url, "topic": topic, **options}).load()
+    )
+
+
+def test_archive_and_replay_are_what_was_sent(
+    spark: SparkSession, broker: SparkBroker, topic: str, deduplicated_topic: str, tmp_path: Path
+) -> None:
+    options = {"service.url": broker.url, "topic": topic}
+    path = str(tmp_path / "archive")
+    send(broker.url, topic, keyed(range(300)))
+    first = archive(spark, options, path)
+    send(broker.url, topic, keyed(range(300, 500)))
+    second = archive(spark, options, path)
+    assert (first.messages, second.messages) == (300, 200)
+
+    topic_now = read(spark, broker, topic, columns=",".join(COLUMNS))
+    archived = spark.read.parquet(path).select(*COLUMNS)
+    assert audit(topic_now, archived, identity=MessageIdentity.POSITION).clean
+
+    broker.admin.create_topic(deduplicated_topic)
+    for _ in range(2):  # the second time everything is there
+        replayed = replay(spark, path, broker.url, write_id=deduplicated_topic, topic=deduplicated_topic)
+        assert replayed.messages == 500
+    found = audit(topic_now, read(spark, broker, deduplicated_topic, columns=",".join(COLUMNS)))
+    assert (found.sent, found.received, found.clean) == (500, 500, True)
+
+
+def letters(home: str, reasons: Sequence[str]) -> list[bytes | OutgoingMessage]:
+    return [
+        OutgoingMessage(
+            b"letter %d" % number,
+            key="k",
+            properties={"REAL_TOPIC": home, "REAL_SUBSCRIPTION": "s", "reason": reason, "kept": "yes"},
+        )
+        for number, reason in enumerate(reasons)
+    ]
+
+
+@pytest.mark.breaks("INV-C4", why="the subscription is held without being read, and acknowledged by position")
+def test_letters_go_home_once_and_the_rest_stays(
+    spark: SparkSession, our_broker: SparkBroker, topic: str, deduplicated_topic: str, tmp_path: Path
+) -> None:
+    dead, book = f"{topic}-s-DLQ", str(tmp_path / "book")
+    our_broker.admin.create_topic(deduplicated_topic)
+    link = Link(our_broker.url, create_topics=True)
+    link.hold(dead, "people").close()
+    for each in letters(deduplicated_topic, ["timeout", "timeout", "parse", "timeout"]):
+        send(our_broker.url, dead, [each])
+    send(our_broker.url, dead, letters("non-persistent://public/default/t", ["from where nothing goes"]))
+    timeout = "__messageProperties['reason'] = 'timeout'"
+    done = redrive(spark, our_broker.url, dead, book, where=timeout, subscription="people")
+    assert (done.moved, done.finished, done.left) == (3, 0, 2)
+    hold = link.hold(dead, "people")
+    positions = read(spark, our_broker, dead, columns="value,__ledgerId,__entryId").collect()
+    by_value = {bytes(row.value): (row["__ledgerId"], row["__entryId"]) for row in positions}
+    assert hold.mark_delete() == by_value[b"letter 1"], "up to the first that is left"
+    link.close()
+
+    done = redrive(spark, our_broker.url, dead, book)
+    assert (done.moved, done.left) == (1, 1)
+    with pytest.raises(UnsupportedTopic):  # before it is in the book
+        redrive(spark, our_broker.url, dead, book, to="non-persistent://public/default/t")
+    home = read(spark, our_broker, deduplicated_topic).collect()
+    assert [bytes(row.value) for row in home] == [b"letter 0", b"letter 1", b"letter 3", b"letter 2"]
+    assert all(row["__messageProperties"].keys() == {"reason", "kept"} for row in home)
+
+
+def test_an_interrupted_run_is_finished_under_its_name(
+    spark: SparkSession,
+    our_broker: SparkBroker,
+    topic: str,
+    deduplicated_topic: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Killed after its letters were written and before that was noted: they do not come twice, and go nowhere
+    else although the next run has another aim."""
+    dead, book = f"{topic}-s-DLQ", str(tmp_path / "book")
+    our_broker.admin.create_topic(deduplicated_topic)
+    send(our_broker.url, dead, letters(deduplicated_topic, ["a", "b"]))
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("pulsar_spark.jobs.redrive._Book.done", killed)
+        redrive(spark, our_broker.url, dead, book, where="__messageProperties['reason'] = 'a'")
+    elsewhere = f"{deduplicated_topic}-elsewhere"
+    done = redrive(spark, our_broker.url, dead, book, to=elsewhere)  # as for the letters of this run
+    assert (done.finished, done.moved, done.left) == (1, 1, 0)
+    for topic, letter in ((deduplicated_topic, b"letter 0"), (elsewhere, b"letter 1")):
+        found = read(spark, our_broker, topic).collect()
+        assert [bytes(row.value) for row in found] == [letter]
+    states = [row.state for row in spark.read.parquet(f"{book}/runs").collect()]
+    assert sorted(states) == ["done", "done", "planned", "planned"]
