@@ -10,7 +10,7 @@ from pulsar_sansio.broker import BrokerConfig
 from pulsar_sansio.broker.dispatching.key_hash import slot_of
 from pulsar_sansio.model.message_id import MessageId
 from pulsar_sansio.wire import proto
-from tests.broker.dispatching.test_shared import KEYS, keyed, publish, world_with
+from tests.broker.dispatching.scenes import KEYS, keyed, publish, world_with
 from tests.broker.peer import SECOND, TOPIC, WALL, SubType, Type, World
 
 LOW = {"keySharedMode": "STICKY", "hashRanges": [{"start": 0, "end": 20_000}]}
