@@ -53,6 +53,7 @@ from .model.config import (
     TopicsPattern,
     nanoseconds_of,
 )
+from .model.encryption import EncryptionKeyInfo, ProducerCryptoFailureAction
 from .model.errors import (
     AuthenticationError,
     AuthorizationError,
@@ -71,6 +72,7 @@ from .model.errors import (
     ConsumerBusy,
     ConsumerNotFound,
     CredentialsFailed,
+    CryptoError,
     DecompressionFailed,
     FrameError,
     IncompatibleSchema,
@@ -301,6 +303,9 @@ __all__ = [
     "CertificateSelfSigned",
     "ClientCertificateRefused",
     "CredentialsFailed",
+    "CryptoError",
+    "EncryptionKeyInfo",
+    "ProducerCryptoFailureAction",
     "SchemaDecodingError",
     "SecurityError",
     "TlsError",

@@ -48,8 +48,7 @@ OPTIONS: dict[str, dict[str, str]] = {
         "message_routing_mode": "routing",
         "message_router": "did you mean 'routing', which may be a function?",
         "lazy_start_partitioned_producers": "lazy_start",
-        "encryption_key": _NO_ENCRYPTION,
-        "crypto_key_reader": _NO_ENCRYPTION,
+        "encryption_key": "did you mean encryption_keys=(name,)?",
     },
     "subscribe": {
         "subscription_name": "subscription",

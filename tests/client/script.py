@@ -7,6 +7,7 @@ conversation. The test writes every answer, except those of the openings that mo
 
 from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
 from typing import Any, TypeVar, cast
 
 from pulsar_sansio.client.client import Client
@@ -48,7 +49,7 @@ class Script:
     def __init__(self, *, seed: int = 1, chop: bool = False, **config: Any) -> None:
         self.now = 5_000 * SECOND
         self.config = ClientConfig(**{"service_url": URL, **config})
-        self.client = Client(self.now, self.config, seed=seed)
+        self.client = Client(self.now, self.config, seed=seed, entropy=Random(seed).randbytes)
         self.outputs: list[Output] = []
         """Outputs that the test has not taken. `Transmit` is carried out at once."""
         self.notices: list[Output] = []

@@ -3,7 +3,6 @@
 import json
 import os
 import pickle
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_sansio.encryption import DATA_KEY_SIZE, NONCE_SIZE, TAG_SIZE, DataKey
-from pulsar_sansio.model.errors import CryptoError, NotSupported
+from pulsar_sansio.model.errors import CryptoError
 
 VECTORS = json.loads((Path(__file__).resolve().parent.parent / "data" / "vectors.json").read_text())["crypto"]
 
@@ -80,9 +79,3 @@ def test_a_key_is_in_no_repr_and_no_pickle() -> None:
     assert repr(key) == "DataKey(***)"
     with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(key)
-
-
-def test_without_the_library_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers.aead", None)
-    with pytest.raises(NotSupported, match=r"pulsar-trio\[encryption\]"):
-        DataKey(bytes(32))

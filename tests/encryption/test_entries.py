@@ -7,12 +7,11 @@ import pytest
 
 from pulsar_sansio.encryption import (
     MAX_KEY_TEXT,
-    MAX_RECIPIENTS,
     EntryCipher,
     unwrap_data_key,
     wrapped_keys,
 )
-from pulsar_sansio.model.encryption import EncryptionKeyInfo
+from pulsar_sansio.model.encryption import MAX_RECIPIENTS, EncryptionKeyInfo
 from pulsar_sansio.model.errors import CryptoError, InvalidConfiguration
 from pulsar_sansio.model.secret import Secret
 from pulsar_sansio.wire import (

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_sansio.encryption import MAX_WRAPPED_SIZE, DataKey, unwrap_data_key, wrap_data_key
-from pulsar_sansio.model.errors import CryptoError, NotSupported
+from pulsar_sansio.model.errors import CryptoError
 
 from .keys import KINDS, key_pair
 
@@ -115,14 +114,4 @@ def test_key_pairs_of_other_kinds_are_refused() -> None:
         wrap_data_key(public, DATA_KEY)
     private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     with pytest.raises(CryptoError, match="is of RSA or of an elliptic curve"):
-        unwrap_data_key(private, bytes(117))
-
-
-@pytest.mark.parametrize("missing", ["cryptography.exceptions"])
-def test_without_the_library_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
-    public, private = key_pair("p256")
-    monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(NotSupported, match=r"pulsar-trio\[encryption\]"):
-        wrap_data_key(public, DATA_KEY)
-    with pytest.raises(NotSupported, match=r"pulsar-trio\[encryption\]"):
         unwrap_data_key(private, bytes(117))

@@ -19,10 +19,12 @@ from functools import partial
 
 from ..core.context import Context
 from ..model.config import ClientConfig
+from ..model.encryption import EncryptionKeyInfo
 from ..model.errors import (
     ClosedError,
     ConnectionLost,
     CredentialsFailed,
+    CryptoError,
     InvalidServiceUrl,
     LocalProtocolError,
     PulsarError,
@@ -42,6 +44,7 @@ from .connecting.links import Links
 from .connecting.pool import Pool
 from .connecting.requests import Requests
 from .connecting.services import ClientContext, Services
+from .encryption.key_requests import KeyRequests
 from .explanation import under
 from .failover import failover_of
 from .lookup.lookup import Lookup
@@ -59,13 +62,23 @@ class Client:
     the copies that consumers with a dead-letter policy send by themselves.
 
     `seed`: any whole number. One seed and one series of inputs always give one series of outputs.
+    `entropy(size)`: returns random bytes that cannot be guessed, as `os.urandom` does. Producers that encrypt
+    need it for data keys and nonces; None for a client without such producers.
 
     The commands to producers, consumers, readers and table views are attributes: each is a method of
     `ProducerCommands`, `ConsumerCommands`, `PositionCommands`, `TableCommands` or `TopicQueries`, and has its
     documentation there. They are bound once, so that a call of `send` or `take` costs one call.
     """
 
-    def __init__(self, now: int, config: ClientConfig, *, seed: int, wall_time: int | None = None) -> None:
+    def __init__(
+        self,
+        now: int,
+        config: ClientConfig,
+        *,
+        seed: int,
+        wall_time: int | None = None,
+        entropy: Callable[[int], bytes] | None = None,
+    ) -> None:
         context: ClientContext = Context(now, seed)
         self._context = context
         self.outputs = context.outputs
@@ -73,6 +86,7 @@ class Client:
         empty."""
         self._services = services = Services(context, config, self._ended)
         services.requests = Requests(services)
+        services.keys = self._keys = KeyRequests(context, services.durations, entropy)
         services.addresses = BrokerAddresses(services, ServiceUrl.parse(config.service_url))
         services.links = self._links = Links()
         services.pool = Pool(services)
@@ -192,6 +206,16 @@ class Client:
         owner = self._links.open.get(link)
         if owner is not None:
             owner.close(error)
+
+    def provide_encryption_key(self, now: int, request: int, info: EncryptionKeyInfo) -> None:
+        """Answer `EncryptionKeyWanted`: this is the key. An answer that comes too late is ignored."""
+        self._context.now = now
+        self._keys.answered(request, info)
+
+    def refuse_encryption_key(self, now: int, request: int, error: CryptoError) -> None:
+        """Answer `EncryptionKeyWanted`: there is no key, because of `error`."""
+        self._context.now = now
+        self._keys.answered(request, error)
 
     def handle_deadline(self, now: int) -> None:
         """Run the timers that are due. The call is harmless when none is."""

@@ -5,7 +5,7 @@ is pulled, decisions are pushed. It emits `Deliverable` again while messages are
 complete a thousand sends.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +44,22 @@ class CredentialsWanted:
     broker: Address
     method: str
     challenge: bytes | None = field(repr=False)
+
+
+@dataclass(slots=True)
+class EncryptionKeyWanted:
+    """A producer or consumer needs a key; answer with `provide_encryption_key` or `refuse_encryption_key`.
+
+    `reader`: the `crypto_key_reader` of its spec, which the client only passes on. `key`: the name of the
+    key. `metadata`: what the producer of a message wrote of its public key; empty where `private` is False.
+    Names and metadata of private keys come from any producer of the topic.
+    """
+
+    request: int
+    reader: object
+    key: str
+    metadata: Mapping[str, str]
+    private: bool
 
 
 @dataclass(slots=True)
@@ -344,6 +360,20 @@ class PartitionEnded:
 
 
 @dataclass(slots=True)
+class EncryptionKeysFailed:
+    """A producer could not renew its data key, because of `error`, and tries again by itself.
+
+    `retry_in`: nanoseconds. `in_clear`: True when the producer has no data key, and sends messages that are
+    not encrypted (`ProducerCryptoFailureAction.SEND`). Otherwise it goes on with its last one.
+    """
+
+    producer: int
+    error: PulsarError
+    retry_in: int
+    in_clear: bool
+
+
+@dataclass(slots=True)
 class ConsumerBlocked:
     """The broker delivers nothing more to a consumer, because too many messages are unacknowledged.
 
@@ -410,6 +440,7 @@ Notice = (
     | LetterSent
     | PartitionsAdded
     | PartitionEnded
+    | EncryptionKeysFailed
     | ConsumerBlocked
     | ServiceUrlSwitched
     | FailoverFailed
@@ -423,6 +454,7 @@ NOTICES = frozenset(
         LetterSent,
         PartitionsAdded,
         PartitionEnded,
+        EncryptionKeysFailed,
         ConsumerBlocked,
         ServiceUrlSwitched,
         FailoverFailed,
@@ -435,6 +467,7 @@ NOTICES = frozenset(
 Output = (
     Connect
     | CredentialsWanted
+    | EncryptionKeyWanted
     | Transmit
     | Disconnect
     | ProducerReady

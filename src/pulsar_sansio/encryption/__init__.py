@@ -5,13 +5,12 @@ used. The client's machines decide which keys are wanted; adapters bring them.
 """
 
 from .data_key import DATA_KEY_SIZE, NONCE_SIZE, TAG_SIZE, DataKey
-from .entries import MAX_KEY_TEXT, MAX_RECIPIENTS, EntryCipher, wrapped_keys
+from .entries import MAX_KEY_TEXT, EntryCipher, wrapped_keys
 from .key_pairs import MAX_WRAPPED_SIZE, unwrap_data_key, wrap_data_key
 
 __all__ = [
     "DATA_KEY_SIZE",
     "MAX_KEY_TEXT",
-    "MAX_RECIPIENTS",
     "MAX_WRAPPED_SIZE",
     "NONCE_SIZE",
     "TAG_SIZE",

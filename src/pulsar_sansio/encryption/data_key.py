@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from ..model.errors import CryptoError
-from .library import needs_cryptography
 
 NONCE_SIZE = 12
 """Bytes of the nonce, which MessageMetadata names encryption_param."""
@@ -30,10 +29,10 @@ class DataKey:
     __slots__ = ("_cipher", "_key")
 
     def __init__(self, key: bytes) -> None:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
         if len(key) not in _KEY_SIZES:
             raise CryptoError(f"a data key has 16, 24 or 32 bytes, and not {len(key)}")
-        with needs_cryptography():
-            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
         self._key = key
         self._cipher = AESGCM(key)
 

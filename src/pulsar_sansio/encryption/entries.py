@@ -6,14 +6,11 @@ consumer: they come from any producer of the topic.
 
 from collections.abc import Callable, Sequence
 
-from ..model.encryption import EncryptionKeyInfo
+from ..model.encryption import MAX_RECIPIENTS, EncryptionKeyInfo
 from ..model.errors import CryptoError
 from ..wire import EncryptionKey, MessageMetadata
 from .data_key import NONCE_SIZE, DataKey
 from .key_pairs import wrap_data_key
-
-MAX_RECIPIENTS = 64
-"""Wrapped keys of one entry. Each may cost a consumer an operation with a private key."""
 
 MAX_KEY_TEXT = 64 * 1024
 """Characters of the names and metadata of one entry's keys. A consumer keeps and reports them."""
@@ -39,7 +36,7 @@ class EntryCipher:
         cls, recipients: Sequence[tuple[str, EncryptionKeyInfo]], entropy: Callable[[int], bytes]
     ) -> "EntryCipher":
         """Make a data key for the recipients, each named with its public key. Raises `CryptoError`, which
-        names the key that cannot be used, and `NotSupported`."""
+        names the key that cannot be used."""
         data_key = DataKey.new(entropy)
         return cls(data_key, [_wrapped(name, info, data_key) for name, info in recipients], entropy)
 

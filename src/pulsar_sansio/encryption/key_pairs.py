@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from ..model.errors import CryptoError
 from .data_key import DataKey
 from .ecies import ecies_unwrap, ecies_wrap
-from .library import needs_cryptography
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey, EllipticCurvePublicKey
@@ -25,10 +24,10 @@ MAX_WRAPPED_SIZE = 4096
 
 
 def wrap_data_key(public_key: bytes, data_key: DataKey) -> bytes:
-    """Wrap a data key for the holder of the private key. Raises `CryptoError` and `NotSupported`."""
-    from_pem = _public_key(public_key)
+    """Wrap a data key for the holder of the private key. Raises `CryptoError`."""
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
+    from_pem = _public_key(public_key)
     if not isinstance(from_pem, RSAPublicKey):
         return ecies_wrap(from_pem, data_key.reveal())
     try:
@@ -40,10 +39,10 @@ def wrap_data_key(public_key: bytes, data_key: DataKey) -> bytes:
 
 def unwrap_data_key(private_key: bytes, wrapped: bytes) -> DataKey:
     """Return the data key. Raises `CryptoError` for bytes that were not wrapped for this key pair, and for a
-    private key that cannot be used; `NotSupported`."""
-    from_pem = _private_key(private_key)
+    private key that cannot be used."""
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
+    from_pem = _private_key(private_key)
     if len(wrapped) > MAX_WRAPPED_SIZE:
         raise CryptoError(f"the data key is wrapped in {len(wrapped)} bytes, allowed are {MAX_WRAPPED_SIZE}")
     if not isinstance(from_pem, RSAPrivateKey):
@@ -64,11 +63,11 @@ def _oaep() -> "OAEP":
 
 
 def _public_key(pem: bytes) -> "_PublicKey":
-    with needs_cryptography():
-        from cryptography.exceptions import UnsupportedAlgorithm
-        from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
-        from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
-        from cryptography.hazmat.primitives.serialization import load_pem_public_key
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
     try:
         key = load_pem_public_key(pem)
     except (ValueError, UnsupportedAlgorithm):
@@ -79,11 +78,11 @@ def _public_key(pem: bytes) -> "_PublicKey":
 
 
 def _private_key(pem: bytes) -> "_PrivateKey":
-    with needs_cryptography():
-        from cryptography.exceptions import UnsupportedAlgorithm
-        from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
-        from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
     try:
         key = load_pem_private_key(pem, None)
     except TypeError:

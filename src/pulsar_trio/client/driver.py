@@ -4,6 +4,7 @@ Outputs about producers and consumers go to the object registered under their ha
 to the task that awaits them. `command` is the way to the machine for everything that is not per message.
 """
 
+import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -15,12 +16,20 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from pulsar_sansio import Client as Machine
-from pulsar_sansio import ClientConfig, CredentialsFailed, LocalProtocolError, PulsarError, TlsError
+from pulsar_sansio import (
+    ClientConfig,
+    CredentialsFailed,
+    CryptoError,
+    LocalProtocolError,
+    PulsarError,
+    TlsError,
+)
 from pulsar_sansio import client_outputs as outputs
 from pulsar_security import TlsFailure
 
 from ..errors import ResourceClosed, trio_error
 from ..security.identity import ClientIdentity
+from ..security.key_reader import KeyReader
 from ..transport.connecting import connect
 from ..transport.link import Link
 from ..transport.pump import Pump
@@ -44,7 +53,13 @@ class Driver(Pump):
         super().__init__()
         self.config = config
         self._identity = identity
-        self.machine = Machine(self.now(), config, seed=checked_seed(seed), wall_time=time_ns() // 1_000_000)
+        self.machine = Machine(
+            self.now(),
+            config,
+            seed=checked_seed(seed),
+            wall_time=time_ns() // 1_000_000,
+            entropy=os.urandom,
+        )
         self.sides: dict[int, DriverSide] = {}
         """Producers, consumers and table views that have not ended, by their handles."""
         self.answers: dict[int, PendingResult] = {}
@@ -55,6 +70,7 @@ class Driver(Pump):
         self.actions = {
             outputs.Connect: self._on_connect,
             outputs.CredentialsWanted: self._on_credentials_wanted,
+            outputs.EncryptionKeyWanted: self._on_encryption_key_wanted,
             outputs.Transmit: self.on_transmit,
             outputs.Disconnect: self._on_disconnect,
             outputs.RequestDone: self._on_request_done,
@@ -86,6 +102,7 @@ class Driver(Pump):
             outputs.ConsumerBlocked: self._news.on_blocked,
             outputs.PartitionsAdded: self._news.on_partitions_added,
             outputs.PartitionEnded: self._news.on_partition_ended,
+            outputs.EncryptionKeysFailed: self._news.on_encryption_keys_failed,
             outputs.ServiceUrlSwitched: self._news.on_switched,
             outputs.FailoverFailed: self._news.on_failover_failed,
             outputs.RequestSent: self._news.on_request_sent,
@@ -304,6 +321,19 @@ class Driver(Pump):
 
     def _on_credentials_wanted(self, output: outputs.CredentialsWanted) -> None:
         self.start_peer(partial(self._bring_credentials, output), f"pulsar credentials {output.broker}")
+
+    def _on_encryption_key_wanted(self, output: outputs.EncryptionKeyWanted) -> None:
+        self.start_peer(partial(self._bring_encryption_key, output), "pulsar encryption key")
+
+    async def _bring_encryption_key(self, wanted: outputs.EncryptionKeyWanted) -> None:
+        assert isinstance(wanted.reader, KeyReader)
+        with trio.move_on_after(self.config.operation_timeout):  # the machine waits no longer
+            try:
+                info = await wanted.reader.read(wanted.key, wanted.metadata)
+            except CryptoError as error:
+                self.fact(self.machine.refuse_encryption_key, wanted.request, error)
+            else:
+                self.fact(self.machine.provide_encryption_key, wanted.request, info)
 
     def _on_disconnect(self, output: outputs.Disconnect) -> None:
         if output.credentials_refused:

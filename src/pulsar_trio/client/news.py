@@ -120,6 +120,17 @@ class News:
         text = f"{self._name(output.producer)}: nothing more can be sent to {output.topic}: {output.error}"
         self._write(self._others, f"end {output.topic}", _producer, level, text)
 
+    def on_encryption_keys_failed(self, output: outputs.EncryptionKeysFailed) -> None:
+        """A producer could not read its public keys."""
+        meanwhile = (
+            "messages are sent WITHOUT encryption" if output.in_clear else "it goes on with its last data key"
+        )
+        text = (
+            f"{self._name(output.producer)}: {output.error}; {meanwhile}, and the next attempt is in "
+            f"{output.retry_in / 1e9:.1f} s"
+        )
+        self._write(self._others, f"keys {output.producer}", _producer, WARNING, text)
+
     def on_closed(self, output: outputs.Closed) -> None:
         """A producer or consumer is gone; by itself, where there is an error."""
         if output.error is None:

@@ -27,6 +27,7 @@ from pulsar_sansio import (
     KeySharedPolicy,
     MessageId,
     ProducerAccessMode,
+    ProducerCryptoFailureAction,
     ProducerInterceptor,
     ProducerSpec,
     ReaderSpec,
@@ -42,6 +43,7 @@ from pulsar_security import TlsConfig
 from ..official_names import word_meant, wrong_argument
 from ..security.authentication import Authentication, MutualTls
 from ..security.identity import ClientIdentity
+from ..security.key_reader import KeyReader, KeySource
 
 Topics: TypeAlias = str | Sequence[str] | re.Pattern[str] | TopicsPattern
 """The topics of a consumer: one topic, several, or all those of a namespace that match."""
@@ -81,8 +83,11 @@ class ClientOptions(TypedDict, total=False):
 
 
 class ProducerOptions(TypedDict, total=False):
-    """Keywords of `create_producer`, as in `ProducerSpec`. `compression`, `access_mode`, `routing` and
-    `hashing` may be words: "lz4", "exclusive", "single_partition", "murmur3_32".
+    """Keywords of `create_producer`, as in `ProducerSpec`. `compression`, `access_mode`, `routing`,
+    `hashing` and `crypto_failure_action` may be words: "lz4", "exclusive", "single_partition", "murmur3_32",
+    "send".
+
+    `crypto_key_reader`: returns public keys; see `KeySource` and `KeyReader`.
 
     `when_full`: applies to `send`, `send_many` and `enqueue` when the window or the client's memory is full.
     They "wait" for room, in the order of their calls, or "fail" with `ProducerQueueIsFull` at once."""
@@ -106,6 +111,9 @@ class ProducerOptions(TypedDict, total=False):
     max_pending_messages_across_partitions: int
     partitions_update_interval: float | None
     interceptors: tuple[ProducerInterceptor, ...]
+    encryption_keys: tuple[str, ...]
+    crypto_key_reader: KeySource | None
+    crypto_failure_action: ProducerCryptoFailureAction | Literal["fail", "send"]
     when_full: Literal["wait", "fail"]
 
 
@@ -239,9 +247,20 @@ def producer_spec(topic: str, options: Mapping[str, Any]) -> ProducerSpec:
         given["access_mode"] = word("access_mode", given["access_mode"], ProducerAccessMode)
     if "hashing" in given:
         given["hashing"] = word("hashing", given["hashing"], HashingScheme)
+    if "crypto_failure_action" in given:
+        given["crypto_failure_action"] = word(
+            "crypto_failure_action", given["crypto_failure_action"], ProducerCryptoFailureAction
+        )
+    _read_keys(given)
     if "routing" in given and not callable(given["routing"]):
         given["routing"] = word("routing", given["routing"], RoutingMode)
     return ProducerSpec(topic, **given)
+
+
+def _read_keys(given: dict[str, Any]) -> None:
+    """Put a `KeyReader` in the place of the source of keys that the application gave, if any."""
+    if given.get("crypto_key_reader") is not None:
+        given["crypto_key_reader"] = KeyReader(given["crypto_key_reader"])
 
 
 def waits_when_full(options: Mapping[str, Any]) -> bool:

@@ -128,7 +128,8 @@ class Attachment:
         self._ended(self._owner.handle, None)
 
     def fail(self, error: PulsarError) -> None:
-        """Fail permanently because the broker refused a message (topic terminated, producer fenced).
+        """Fail permanently because the broker refused a message (topic terminated, producer fenced), or
+        before the start because the owner cannot be opened.
 
         While closing, do nothing: the close goes on.
         """

@@ -138,6 +138,7 @@ TRANSITIONS = Transitions(
     {
         (Idle, AttachmentInput.START): CheckingPartitions,
         (Idle, AttachmentInput.NOT_PARTITIONED): LookingUp,
+        (Idle, AttachmentInput.GIVE_UP): Failed,
         (Idle, AttachmentInput.CLOSE): Closed,
         (CheckingPartitions, AttachmentInput.NOT_PARTITIONED): LookingUp,
         (CheckingPartitions, AttachmentInput.PARTITIONED): Closed,

@@ -28,18 +28,21 @@ class ProducerCommands:
     def open_producer(self, now: int, spec: ProducerSpec) -> int:
         """Return the handle of a new producer; `ProducerReady` or `ProducerFailed` follows.
 
-        Messages may be sent at once. Raises `ClosedError` when the client is closed.
+        Messages may be sent at once. Raises `ClosedError` when the client is closed, and
+        `InvalidConfiguration` for a producer that encrypts, if the client was given no `entropy`.
         """
         self._handles.check_open()
         if not isinstance(spec, ProducerSpec):
             raise InvalidConfiguration(f"open_producer takes a ProducerSpec, not {type(spec).__name__}")
-        self._context.now = now
         services = self._services
+        if spec.encryption_keys and services.keys.entropy is None:
+            raise InvalidConfiguration("encryption_keys: the driver has to give `Client` an `entropy`")
+        self._context.now = now
         handle = self._context.new_id()
         producer = Producer(services, handle, services.next_producer_id(), spec)
         self._producers[handle] = producer
         producer.attachment.on_partitioned = partial(self._partitioned, handle, producer)
-        producer.attachment.start()
+        producer.start(producer.attachment.start)
         return handle
 
     def _partitioned(self, handle: int, producer: Producer, partitions: int) -> None:

@@ -16,6 +16,7 @@ from ..memory import MemoryLimit, ReceivedMemory
 from ..outputs import Output
 
 if TYPE_CHECKING:
+    from ..encryption.key_requests import KeyRequests
     from ..lookup.lookup import Lookup
     from .broker_addresses import BrokerAddresses
     from .links import Links
@@ -47,7 +48,8 @@ class Durations:
 
 
 class Services:
-    """The root sets `requests`, `addresses`, `links`, `pool` and `lookup` once, before any machine exists."""
+    """The root sets `requests`, `keys`, `addresses`, `links`, `pool` and `lookup` once, before any machine
+    exists."""
 
     __slots__ = (
         "addresses",
@@ -55,6 +57,7 @@ class Services:
         "context",
         "durations",
         "ended",
+        "keys",
         "links",
         "lookup",
         "memory",
@@ -68,6 +71,7 @@ class Services:
     )
 
     requests: "Requests"
+    keys: "KeyRequests"
     addresses: "BrokerAddresses"
     links: "Links"
     pool: "Pool"

@@ -17,7 +17,16 @@ from ...core.context import InnerContext
 from ...model.config import OutgoingMessage, ProducerSpec
 from ...model.errors import ClosedError, ProducerQueueIsFull, PulsarError
 from ..connecting.services import Services
-from ..outputs import Closed, Output, ProducerFailed, Receipts, Retrying, SendFailed, Writable
+from ..outputs import (
+    Closed,
+    EncryptionKeysFailed,
+    Output,
+    ProducerFailed,
+    Receipts,
+    Retrying,
+    SendFailed,
+    Writable,
+)
 from ..partitions.partitioned_producer import PartitionedProducer
 from ..producing.producer import Producer
 
@@ -97,7 +106,7 @@ class CopyProducer:
         producer = Producer(services, handle, services.next_producer_id(), self._spec())
         producer.attachment.on_partitioned = partial(self._partitioned, producer)
         self._producer = producer
-        producer.attachment.start()
+        producer.start(producer.attachment.start)
         return producer
 
     def _partitioned(self, producer: Producer, partitions: int) -> None:
@@ -116,7 +125,7 @@ class CopyProducer:
                     self._settle(handle, ticket, error)
             case Writable():
                 self._send_waiting()
-            case Retrying():
+            case Retrying() | EncryptionKeysFailed():
                 self._emit(output)
             case ProducerFailed(handle, error) | Closed(handle, error):
                 if self._producer is not None and self._producer.handle == handle:

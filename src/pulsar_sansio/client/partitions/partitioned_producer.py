@@ -14,6 +14,7 @@ there. When all partitions have ended, the producer has ended.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from ...model.config import OutgoingMessage, ProducerSpec, nanoseconds_of
 from ...model.errors import PulsarError
@@ -228,7 +229,8 @@ class PartitionedProducer:
         if self._name is not None:
             partition.producer.take_name(self._name)
         give_up_at = self._give_up_at if self._life.is_opening else None
-        partition.producer.attachment.start_as_partition(give_up_at)
+        producer = partition.producer
+        producer.start(partial(producer.attachment.start_as_partition, give_up_at))
 
     def on_partition_ready(self, partition: Partition, name: str, last_sequence_id: int) -> None:
         """The first ready partition names all others; the last one makes the producer ready (rule

@@ -56,7 +56,9 @@ class Admission:
         self._spec = services.spec
         self._window = window
         self._memory = services.client.memory
-        self._max_message_size = services.client.config.max_message_size
+        self._overhead = 0 if services.encryption is None else services.encryption.overhead
+        """Bytes that encryption adds to a payload."""
+        self._max_message_size = services.client.config.max_message_size - self._overhead
         """The limit in bytes until a broker announces its own."""
         self._limit = services.spec.max_pending_messages
         self._next_ticket = 0
@@ -325,7 +327,7 @@ class Admission:
     def attached(self, connection: Connection, name: str, producer_id: int, last_sequence_id: int) -> None:
         """Pass the attachment to `EntryBuilder.attached`, then seal the unsealed messages."""
         self.entry_builder.attached(connection, name, producer_id, last_sequence_id)
-        self._max_message_size = connection.max_message_size
+        self._max_message_size = connection.max_message_size - self._overhead
         self._take_unsealed()
         if self._spec.batching is None and not self._spec.chunking and self.ended is None:
             self._single_encoder = self.entry_builder.encoder

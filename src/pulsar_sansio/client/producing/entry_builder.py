@@ -21,6 +21,9 @@ class EntryBuilder:
 
     def __init__(self, services: ProducerServices, window: SendWindow) -> None:
         spec = services.spec
+        self._encryption = encryption = services.encryption
+        self._overhead = 0 if encryption is None else encryption.overhead
+        """Bytes that encryption adds to a payload."""
         max_message_size = services.client.config.max_message_size
         self.connection: Connection | None = None
         """The connection for sealed entries; None while detached."""
@@ -30,7 +33,7 @@ class EntryBuilder:
         self.next_sequence_id = 0 if initial is None else initial + 1
         """The sequence id of the next message without one, not counting messages in the batch's run."""
         policy = spec.batching or BatchingPolicy()
-        self.batch = OpenBatch(policy, max_message_size)
+        self.batch = OpenBatch(policy, max_message_size - self._overhead)
         """The open batch; always empty if the producer does not batch, or batches by key."""
         self._key_batches: KeyBatches | None = None
         if policy.by_key:
@@ -286,14 +289,14 @@ class EntryBuilder:
         """
         self.close_batch()  # under the limit that the batch was filled for
         self._max_message_size = limit = connection.max_message_size
-        self.batch.limit(limit)
+        self.batch.limit(limit - self._overhead)
         if self._key_batches is not None:
             self._key_batches.limit(*self.batch.limits)
         self.connection = connection
         if self.encoder is not None:
             self.encoder.limit(limit)
             return
-        self.encoder = SendEncoder(name, producer_id, self._spec.compression, limit)
+        self.encoder = SendEncoder(name, producer_id, self._spec.compression, limit, self._encryption)
         if self._spec.initial_sequence_id is None:
             self.next_sequence_id = last_sequence_id + 1
 

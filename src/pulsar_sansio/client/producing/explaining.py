@@ -1,9 +1,18 @@
 """Explanation of the messages that a producer has accepted and not settled."""
 
+from collections.abc import Sequence
+
 from ..explanation import seconds
 from ..memory import MemoryLimit
 from .admission import Admission
 from .send_window import SendWindow
+
+
+def keys(names: Sequence[str]) -> list[str]:
+    """Describe the encryption keys that a producer waits for before it opens."""
+    if not names:
+        return []
+    return [f"waiting for the key reader to return {', '.join(f'encryption key {name!r}' for name in names)}"]
 
 
 def window(

@@ -29,6 +29,7 @@ from ..attaching.explaining import route
 from ..connecting.connection import Connection
 from ..connecting.refusal_policy import Decision
 from ..connecting.services import Services
+from ..encryption.entry_encryption import EntryEncryption
 from ..outputs import Attached, Closed, Detached, ProducerFailed, ProducerReady
 from ..statistics import ProducerStatistics, SendLatency
 from . import explaining
@@ -90,7 +91,10 @@ class Producer:
             )
             ended = interception.ended
         self._interception = interception
-        self._services = services = ProducerServices(client, handle, wire_id, spec, topic, listener)
+        self._encryption = EntryEncryption(client, handle, spec) if spec.encryption_keys else None
+        self._services = services = ProducerServices(
+            client, handle, wire_id, spec, topic, listener, self._encryption
+        )
         self._emit = services.emit
         send_timeout = nanoseconds_of(spec.send_timeout)
         # The attachment makes one attempt just before messages begin to time out (rule HAND-07).
@@ -112,6 +116,14 @@ class Producer:
         self.append = self._admission.append
         self.send_many = self._admission.send_many
         self.discard_flush = self._window.discard_flush
+
+    def start(self, open_producer: Callable[[], None]) -> None:
+        """Call `open_producer`, which starts the attachment, once the producer can encrypt (rule PROD-05).
+        Call once."""
+        if self._encryption is None:
+            open_producer()
+        else:
+            self._encryption.begin(open_producer, self.attachment.fail)
 
     @property
     def admission(self) -> Admission:
@@ -146,7 +158,8 @@ class Producer:
         """Describe what the producer waits for."""
         now, memory = self._services.context.now, self._services.client.memory
         held = explaining.window(self._admission, self._window, memory, self.spec.send_timeout, now)
-        return [route(self.attachment, now), *held]
+        waits = [] if self._encryption is None else explaining.keys(self._encryption.awaited)
+        return [*(waits or [route(self.attachment, now)]), *held]
 
     @property
     def described(self) -> str:
@@ -163,6 +176,7 @@ class Producer:
         """Return all messages and flushes, for a partitioned producer to send."""
         if self._interception is not None:
             self._interception.give_up()
+        self._stop_encrypting()
         return Handover(
             self.wire_id,
             self._admission.hand_over(),
@@ -338,5 +352,10 @@ class Producer:
     def _end(self, error: PulsarError) -> None:
         """Settle every ticket and every flush (rules PROD-51, PROD-52)."""
         self._entry_builder.connection = None
+        self._stop_encrypting()
         self._admission.end(error)
         self._fail_everything(error)
+
+    def _stop_encrypting(self) -> None:
+        if self._encryption is not None:
+            self._encryption.close()

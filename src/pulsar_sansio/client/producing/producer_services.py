@@ -13,6 +13,7 @@ from ...model.errors import PulsarError
 from ...model.message_id import EntryPosition
 from ...model.topic_name import TopicName
 from ..connecting.services import ClientContext, Services
+from ..encryption.entry_encryption import EntryEncryption
 from ..outputs import Output
 
 
@@ -49,6 +50,8 @@ class ProducerServices:
     topic: TopicName
     listener: ProducerListener | None
     """The receiver of the outputs; None for the application."""
+    encryption: EntryEncryption | None
+    """None for a producer whose entries are not encrypted."""
 
     @property
     def context(self) -> ClientContext:

@@ -44,7 +44,7 @@ class Registration:
             topic=str(services.topic),
             producer_id=services.wire_id,
             request_id=request_id,
-            encrypted=False,
+            encrypted=services.encryption is not None,
             epoch=self._epoch,
             user_provided_producer_name=spec.name is not None,
             producer_access_mode=_ACCESS_MODES[spec.access_mode],

@@ -1,7 +1,8 @@
 """`SendEncoder`: encodes messages as SEND frames.
 
 It owns the metadata, compression, and the size check. The metadata have the fields that the Java client
-writes. The encoder keeps no message.
+writes. What is sent together, a message, a batch or a chunk, is encrypted together, after compression
+(CRYPTO-02). The encoder keeps no message.
 
 Every payload is compressed with the producer's codec (BATCH-06), as the recorded Java client 4.0 does. (Java
 4.2 leaves payloads of up to 4096 bytes uncompressed; readers accept both.) A payload that fits only
@@ -31,6 +32,7 @@ from ...wire import (
     pack_payload,
     unpack_payload,
 )
+from ..encryption.entry_encryption import EntryEncryption
 
 Frame: TypeAlias = bytes | list[bytes]
 
@@ -52,6 +54,7 @@ class SendEncoder:
 
     __slots__ = (
         "_codec",
+        "_encryption",
         "_frame_limit",
         "_name",
         "_producer_id",
@@ -60,7 +63,15 @@ class SendEncoder:
         "max_message_size",
     )
 
-    def __init__(self, name: str, producer_id: int, codec: CompressionType, max_message_size: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        producer_id: int,
+        codec: CompressionType,
+        max_message_size: int,
+        encryption: EntryEncryption | None = None,
+    ) -> None:
+        self._encryption = encryption
         self._name = name
         self._producer_id = producer_id
         self._codec = codec
@@ -71,7 +82,11 @@ class SendEncoder:
         """Set the size of the largest payload that the broker accepts, in bytes."""
         self.max_message_size = max_message_size
         self._frame_limit = max_frame_size(max_message_size)
-        short = self._codec is CompressionType.NONE and self._short_send.metadata_size < SHORT_NAME_LIMIT
+        short = (
+            self._codec is CompressionType.NONE
+            and self._encryption is None
+            and self._short_send.metadata_size < SHORT_NAME_LIMIT
+        )
         self._short_limit = min(SHORT_SEND_LIMIT, max_message_size) if short else -1
 
     def fits(self, frame: Frame) -> bool:
@@ -120,7 +135,10 @@ class SendEncoder:
         metadata.uuid = f"{self._name}-{sequence_id}"
         metadata.total_chunk_msg_size = size
         metadata.num_chunks_from_msg = metadata.chunk_id = MAX_CHUNKS  # the longest encodings of both fields
-        headers = len(encode_message_metadata(metadata))
+        headers = 0
+        if self._encryption is not None:
+            headers = len(self._encryption.encrypt(metadata, b""))  # which sets fields of the metadata, too
+        headers += len(encode_message_metadata(metadata))
         most = min(most, self.max_message_size - headers)
         total = -(-size // most) if most > 0 else MAX_CHUNKS + 1
         if total > MAX_CHUNKS:
@@ -202,6 +220,8 @@ class SendEncoder:
         is_chunk: bool = False,
     ) -> Frame:
         limit = self.max_message_size
+        if self._encryption is not None:
+            payload = (self._encryption.encrypt(metadata, b"".join(payload)),)
         size = sum(map(len, payload))
         if size > limit:
             raise MessageTooLarge(f"the payload has {size} bytes, the broker accepts {limit}")

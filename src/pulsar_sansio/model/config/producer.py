@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import TypeAlias
 
+from ..encryption import ProducerCryptoFailureAction, check_recipients
 from ..errors import InvalidConfiguration
 from ..interceptors import ProducerInterceptor
 from ..topic_name import TopicName
@@ -112,6 +113,9 @@ class ProducerSpec:
     `initial_subscription`: a subscription that the topic gets, from its beginning, if it has none of that
     name.
     `interceptors`: see `ProducerInterceptor`; called in this order for every message.
+    `encryption_keys`: the names of the public keys for whose holders the messages are encrypted, 1 to 64;
+    none sends unencrypted messages. `crypto_key_reader`: what brings these keys; the driver says what it
+    takes (see `EncryptionKeyWanted`). `crypto_failure_action`: what happens while a key cannot be had.
 
     These options count for partitioned topics only:
 
@@ -138,6 +142,9 @@ class ProducerSpec:
     chunk_max_message_size: int | None = None
     initial_subscription: str | None = None
     interceptors: tuple[ProducerInterceptor, ...] = ()
+    encryption_keys: tuple[str, ...] = ()
+    crypto_key_reader: object = None
+    crypto_failure_action: ProducerCryptoFailureAction = ProducerCryptoFailureAction.FAIL
     access_mode: ProducerAccessMode = ProducerAccessMode.SHARED
     routing: RoutingMode | CustomRouter = RoutingMode.ROUND_ROBIN
     hashing: HashingScheme = HashingScheme.JAVA_STRING
@@ -170,6 +177,13 @@ class ProducerSpec:
             raise InvalidConfiguration(
                 f"interceptors: a tuple of ProducerInterceptor, not {self.interceptors!r}"
             )
+        check_recipients(self.encryption_keys, self.crypto_key_reader)
+        instance(
+            "crypto_failure_action",
+            self.crypto_failure_action,
+            ProducerCryptoFailureAction,
+            "a ProducerCryptoFailureAction",
+        )
         instance("chunking", self.chunking, bool, "True or False")
         if self.chunking and self.batching is not None:
             raise InvalidConfiguration("chunking: only with batching=None; a batch is never cut into chunks")
