@@ -53,7 +53,12 @@ from .model.config import (
     TopicsPattern,
     nanoseconds_of,
 )
-from .model.encryption import EncryptionKeyInfo, ProducerCryptoFailureAction
+from .model.encryption import (
+    ConsumerCryptoFailureAction,
+    EncryptionKeyInfo,
+    ProducerCryptoFailureAction,
+)
+from .model.encryption_context import EncryptionContext, EncryptionKey
 from .model.errors import (
     AuthenticationError,
     AuthorizationError,
@@ -304,6 +309,9 @@ __all__ = [
     "ClientCertificateRefused",
     "CredentialsFailed",
     "CryptoError",
+    "ConsumerCryptoFailureAction",
+    "EncryptionContext",
+    "EncryptionKey",
     "EncryptionKeyInfo",
     "ProducerCryptoFailureAction",
     "SchemaDecodingError",

@@ -11,7 +11,6 @@ from difflib import get_close_matches
 from pulsar_sansio import WrongArguments, did_you_mean
 
 _NO_SCHEMAS = "schemas are not supported yet, values are bytes"
-_NO_ENCRYPTION = "encryption is not supported yet"
 _HANDLER = "await consumer.run(handler) calls an async function for each message"
 _SECONDS_HERE = "in seconds here"
 
@@ -65,8 +64,6 @@ OPTIONS: dict[str, dict[str, str]] = {
         "is_regex": "did you mean a compiled pattern, or a TopicsPattern, as the topic?",
         "pattern_auto_discovery_period": "did you mean TopicsPattern(…, discovery_interval=…) as the topic?",
         "regex_subscription_mode": "did you mean TopicsPattern(…, TopicDomain.ALL) as the topic?",
-        "crypto_key_reader": _NO_ENCRYPTION,
-        "crypto_failure_action": _NO_ENCRYPTION,
         "replicate_subscription_state_enabled": "replicate_subscription_state",
         "max_pending_chunked_message": "max_pending_chunked_messages",
         "auto_ack_oldest_chunked_message_on_queue_full": "acknowledge_dropped_chunks",
@@ -84,8 +81,6 @@ OPTIONS: dict[str, dict[str, str]] = {
         "subscription_role_prefix": "subscription_prefix",
         "is_read_compacted": "read_compacted",
         "start_message_id_inclusive": "start_inclusive",
-        "crypto_key_reader": _NO_ENCRYPTION,
-        "crypto_failure_action": _NO_ENCRYPTION,
     },
     "create_table_view": {
         "subscription_name": "subscription_prefix",
@@ -170,8 +165,9 @@ MODULE = {
         "providers of an application's own are not supported yet, there are ControlledFailover and "
         "client.update_service_url(url)"
     ),
-    "CryptoKeyReader": _NO_ENCRYPTION,
-    "EncryptionKey": _NO_ENCRYPTION,
+    "CryptoKeyReader": (
+        "did you mean crypto_key_reader=Path(…)? A producer reads public keys there, a consumer private ones"
+    ),
     "schema": _NO_SCHEMAS,
 }
 """Names of the module."""

@@ -71,8 +71,6 @@ def test_attributes(theirs: type, ours: type, told: dict[str, str]) -> None:
     [
         ("AuthenticationAthenz", "AthenZ"),
         ("ServiceInfoProvider", "providers of an application's own"),
-        ("CryptoKeyReader", "encryption"),
-        ("EncryptionKey", "encryption"),
         ("schema", "schemas"),
     ],
 )

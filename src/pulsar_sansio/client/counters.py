@@ -21,8 +21,9 @@ class ArrivalCounters:
     markers: int = 0
     """Marker entries of the broker itself; they are acknowledged and ignored."""
     undecryptable: int = 0
-    """Encrypted messages for which the consumer has no key. They stay unacknowledged, so nothing is lost
-    (CRYPTO-05). A redelivered message counts again."""
+    """Encrypted messages that the consumer could not decrypt, and did not deliver. They stay unacknowledged,
+    so nothing is lost, unless its failure action discards them (CRYPTO-05). A redelivered message counts
+    again."""
     dead_letters: int = 0
     """Messages that go to the dead-letter topic instead of the application (DLQ-03)."""
     chunk_duplicates: int = 0

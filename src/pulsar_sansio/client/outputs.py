@@ -216,16 +216,17 @@ class EndOfTopic:
 
 @dataclass(slots=True)
 class Undecryptable:
-    """An encrypted entry arrived for which the consumer has no key; emitted for the first one of a consumer.
+    """An encrypted entry arrived that the consumer cannot decrypt; emitted for the first one of a consumer.
 
-    Such entries are neither delivered nor acknowledged (failure action FAIL, CRYPTO-05): they stay in the
-    subscription, for a consumer that has the key. `keys`: the names of the keys the entry was encrypted with.
-    `Client.arrival_counters` counts the messages.
+    `error`: why; it names the keys that were wanted. `discarded`: True when such entries are acknowledged
+    (failure action DISCARD). Otherwise they are neither delivered nor acknowledged (FAIL, CRYPTO-05), and
+    stay in the subscription for a consumer that has the key. `Client.arrival_counters` counts the messages.
     """
 
     consumer: int
     message_id: MessageId
-    keys: Sequence[str]
+    error: PulsarError
+    discarded: bool
 
 
 @dataclass(slots=True)

@@ -53,7 +53,7 @@ class EncryptionKeyInfo:
             raise InvalidConfiguration("metadata: a mapping of text to text")
 
 
-def check_recipients(keys: object, key_reader: object) -> None:
+def check_recipients(keys: object, key_reader: object, action: object) -> None:
     """Check the encryption options of a producer. Raises `InvalidConfiguration`."""
     if not isinstance(keys, tuple) or not all(is_text(key) and key.strip() for key in keys):
         raise InvalidConfiguration(
@@ -67,8 +67,18 @@ def check_recipients(keys: object, key_reader: object) -> None:
         raise InvalidConfiguration(
             "encryption_keys, crypto_key_reader: a producer that encrypts has both, others have neither"
         )
+    if not isinstance(action, ProducerCryptoFailureAction):
+        raise InvalidConfiguration(f"crypto_failure_action: a ProducerCryptoFailureAction, not {action!r}")
     if keys:
         require_cryptography("encryption_keys")
+
+
+def check_decryption(key_reader: object, action: object) -> None:
+    """Check the encryption options of a consumer. Raises `InvalidConfiguration`."""
+    if not isinstance(action, ConsumerCryptoFailureAction):
+        raise InvalidConfiguration(f"crypto_failure_action: a ConsumerCryptoFailureAction, not {action!r}")
+    if key_reader is not None:
+        require_cryptography("crypto_key_reader")
 
 
 def require_cryptography(option: str) -> None:

@@ -16,6 +16,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
+from .encryption_context import EncryptionContext
 from .errors import LocalProtocolError
 from .message_id import MessageId
 from .times import datetime_of
@@ -50,6 +51,9 @@ class EntryHeader(MessageHeader, Protocol):
     def producer_name(self) -> str: ...
     @property
     def publish_time(self) -> int: ...
+    def encryption(self, decryption_failed: bool, /) -> EncryptionContext | None:
+        """Return the encryption of the entry; None for one that was sent unencrypted."""
+        ...
 
 
 class BatchHeaders(Protocol):
@@ -78,6 +82,9 @@ class Entry:
     """The index of its last message in the topic; None where the broker does not say."""
     broker_publish_time: int | None = None
     """The time at which the broker got it, in milliseconds since 1970; None where the broker does not say."""
+
+    undecrypted: bool = False
+    """True where the payload is still encrypted (rule CRYPTO-06)."""
 
     delivery: int = 0
     """Deliveries of this entry that its consumer knows of, before this one."""
@@ -121,6 +128,14 @@ class RedeliveredEntry(BrokerStampedEntry):
     __slots__ = ("delivery",)
 
 
+class UndecryptedEntry(BrokerStampedEntry):
+    """An entry that its consumer could not decrypt, and delivers as it is."""
+
+    __slots__ = ()
+
+    undecrypted = True
+
+
 class ChunkedEntry(BrokerStampedEntry):
     """A message that came in chunks, each an entry. Its place, and the broker's metadata, are the last
     chunk's."""
@@ -138,7 +153,6 @@ OFFICIAL_NAMES = {
     "topic_name": "topic",
     "has_null_value": "a null value is message.value is None",
     "schema_version": "schemas are not supported yet, values are bytes",
-    "encryption_context": "encryption is not supported yet",
 }
 """Attributes of the official Python client's messages, and their names in this client."""
 
@@ -298,6 +312,12 @@ class Message:
         return self.entry.source.topic
 
     @property
+    def encryption_context(self) -> EncryptionContext | None:
+        """The encryption of the message, also of one that the client has decrypted; None for a message that
+        was sent unencrypted."""
+        return self.entry.header.encryption(self.entry.undecrypted)
+
+    @property
     def redelivery_count(self) -> int:
         """Number of earlier deliveries of the entry; the broker forgets it when it restarts."""
         return self.entry.redelivery_count
@@ -337,6 +357,7 @@ class Message:
             publish_time=self.publish_time,
             broker_publish_time=self.entry.broker_publish_time,
             last_index=self.entry.last_index,
+            context=self.encryption_context,
         )
         return _restore, (
             self.data,
@@ -370,9 +391,13 @@ class _Values(NamedTuple):
     publish_time: int
     broker_publish_time: int | None
     last_index: int | None
+    context: EncryptionContext | None
 
     def single(self, index: int, /) -> MessageHeader:
         return self
+
+    def encryption(self, decryption_failed: bool, /) -> EncryptionContext | None:
+        return self.context
 
 
 def _restore(

@@ -8,6 +8,7 @@ Hot commands and headers are encoded and decoded by hand, everything else by pro
 when a command may be sent or what follows from it.
 """
 
+from ..model.encryption_context import EncryptionKey
 from . import proto
 from .ack_sets import bits_from_words, words_from_bits
 from .checksum import crc32c
@@ -50,7 +51,6 @@ from .messages.batch import (
     split_batch,
 )
 from .messages.metadata import (
-    EncryptionKey,
     MessageMetadata,
     Property,
     SingleMessageMetadata,

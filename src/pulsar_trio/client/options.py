@@ -16,6 +16,7 @@ from pulsar_sansio import (
     BatchReceivePolicy,
     ClientConfig,
     CompressionType,
+    ConsumerCryptoFailureAction,
     ConsumerInterceptor,
     ConsumerSpec,
     ControlledFailover,
@@ -118,7 +119,10 @@ class ProducerOptions(TypedDict, total=False):
 
 
 class ConsumerOptions(TypedDict, total=False):
-    """Keywords of `subscribe`, as in `ConsumerSpec`. `initial_position` may be "earliest" or "latest"."""
+    """Keywords of `subscribe`, as in `ConsumerSpec`. `initial_position` may be "earliest" or "latest",
+    `crypto_failure_action` "fail", "discard" or "consume".
+
+    `crypto_key_reader`: returns private keys; see `KeySource` and `KeyReader`."""
 
     consumer_name: str | None
     receiver_queue_size: int
@@ -148,6 +152,8 @@ class ConsumerOptions(TypedDict, total=False):
     subscription_properties: Mapping[str, str]
     replicate_subscription_state: bool
     key_shared: KeySharedPolicy | None
+    crypto_key_reader: KeySource | None
+    crypto_failure_action: ConsumerCryptoFailureAction | Literal["fail", "discard", "consume"]
     max_pending_chunked_messages: int
     acknowledge_dropped_chunks: bool
     max_chunked_message_size: int
@@ -157,7 +163,7 @@ class ConsumerOptions(TypedDict, total=False):
 
 
 class ReaderOptions(TypedDict, total=False):
-    """Keywords of `create_reader`, as in `ReaderSpec`."""
+    """Keywords of `create_reader`, as in `ReaderSpec`; for encryption see `ConsumerOptions`."""
 
     start_inclusive: bool
     name: str | None
@@ -171,16 +177,20 @@ class ReaderOptions(TypedDict, total=False):
     incomplete_chunked_message_timeout: float
     partitions_update_interval: float | None
     key_hash_ranges: tuple[tuple[int, int], ...] | None
+    crypto_key_reader: KeySource | None
+    crypto_failure_action: ConsumerCryptoFailureAction | Literal["fail", "discard", "consume"]
 
 
 class TableViewOptions(TypedDict, total=False):
-    """Keywords of `create_table_view`, as in `TableViewSpec`."""
+    """Keywords of `create_table_view`, as in `TableViewSpec`; for encryption see `ConsumerOptions`."""
 
     name: str | None
     subscription_prefix: str
     receiver_queue_size: int
     max_size: int
     partitions_update_interval: float | None
+    crypto_key_reader: KeySource | None
+    crypto_failure_action: ConsumerCryptoFailureAction | Literal["fail", "discard"]
 
 
 def client_config(url: str, options: Mapping[str, Any]) -> ClientConfig:
@@ -247,20 +257,21 @@ def producer_spec(topic: str, options: Mapping[str, Any]) -> ProducerSpec:
         given["access_mode"] = word("access_mode", given["access_mode"], ProducerAccessMode)
     if "hashing" in given:
         given["hashing"] = word("hashing", given["hashing"], HashingScheme)
-    if "crypto_failure_action" in given:
-        given["crypto_failure_action"] = word(
-            "crypto_failure_action", given["crypto_failure_action"], ProducerCryptoFailureAction
-        )
-    _read_keys(given)
+    _encryption(given, ProducerCryptoFailureAction)
     if "routing" in given and not callable(given["routing"]):
         given["routing"] = word("routing", given["routing"], RoutingMode)
     return ProducerSpec(topic, **given)
 
 
-def _read_keys(given: dict[str, Any]) -> None:
-    """Put a `KeyReader` in the place of the source of keys that the application gave, if any."""
+def _encryption(given: dict[str, Any], actions: type[Enum]) -> dict[str, Any]:
+    """Make of the options for encryption what a spec takes: a `KeyReader`, and a failure action."""
+    if "crypto_failure_action" in given:
+        given["crypto_failure_action"] = word(
+            "crypto_failure_action", given["crypto_failure_action"], actions
+        )
     if given.get("crypto_key_reader") is not None:
         given["crypto_key_reader"] = KeyReader(given["crypto_key_reader"])
+    return given
 
 
 def waits_when_full(options: Mapping[str, Any]) -> bool:
@@ -279,7 +290,7 @@ def consumer_spec(
     kind: SubscriptionType | Kind | None = None,
 ) -> ConsumerSpec:
     """`kind`: None for the default, which is that of `ConsumerSpec`."""
-    given = known_options("subscribe", ConsumerOptions, options)
+    given = _encryption(known_options("subscribe", ConsumerOptions, options), ConsumerCryptoFailureAction)
     if "initial_position" in given:
         given["initial_position"] = word("initial_position", given["initial_position"], InitialPosition)
     if isinstance(topic, re.Pattern):
@@ -294,11 +305,15 @@ def consumer_spec(
 def reader_spec(
     topic: str | Sequence[str], start: Mapping[str, Any], options: Mapping[str, Any]
 ) -> ReaderSpec:
-    return ReaderSpec(_topics(topic), **start, **known_options("create_reader", ReaderOptions, options))
+    given = _encryption(known_options("create_reader", ReaderOptions, options), ConsumerCryptoFailureAction)
+    return ReaderSpec(_topics(topic), **start, **given)
 
 
 def table_view_spec(topic: str | Sequence[str], options: Mapping[str, Any]) -> TableViewSpec:
-    return TableViewSpec(_topics(topic), **known_options("create_table_view", TableViewOptions, options))
+    given = _encryption(
+        known_options("create_table_view", TableViewOptions, options), ConsumerCryptoFailureAction
+    )
+    return TableViewSpec(_topics(topic), **given)
 
 
 def _topics(topic: str | Sequence[str]) -> str | tuple[str, ...]:

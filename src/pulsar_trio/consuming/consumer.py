@@ -523,14 +523,14 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
             case outputs.EndOfTopic():
                 self._end_of_topic = True
                 self._arrived.unpark_all()
-            case outputs.Undecryptable(_, message_id, keys):
+            case outputs.Undecryptable(_, message_id, error, discarded):
                 _log.warning(
-                    "%r: message %s is encrypted with %s, and this client cannot decrypt: encrypted messages "
-                    "are not delivered here, and stay in the subscription (statistics().undelivered counts "
-                    "them)",
+                    "%r: message %s cannot be decrypted: %s; such messages are not delivered here, and %s "
+                    "(statistics().undelivered counts them)",
                     self,
                     message_id,
-                    ", ".join(repr(key[:100]) for key in keys[:5]),
+                    error,
+                    "are acknowledged" if discarded else "stay in the subscription",
                 )
             case outputs.LetterFailed(_, message_id, topic, error):
                 _log.warning("%r: message %s could not be copied to %s: %s", self, message_id, topic, error)

@@ -366,7 +366,12 @@ class TestNotForTheApplication:
         s = started(topic="t-partition-7")
         keys = [EncryptionKey("yours", b"v"), EncryptionKey("theirs", b"w")]
         s.deliver(4, entry_bytes(b"secret", encryption_keys=keys, num_messages_in_batch=3), ack_set=1 << 40)
-        assert s.outputs() == [Undecryptable(s.consumer, MessageId(1, 4, 7), ["yours", "theirs"])]
+        [told] = s.outputs()
+        assert isinstance(told, Undecryptable)
+        assert (told.consumer, told.message_id, told.discarded) == (s.consumer, MessageId(1, 4, 7), False)
+        assert str(told.error) == (
+            "encryption key 'yours', encryption key 'theirs': the consumer has no crypto_key_reader"
+        )
         s.deliver(5, entry_bytes(b"secret", encryption_keys=keys))
         assert s.outputs() == []
         assert s.client.arrival_counters(s.consumer).undecryptable == 2

@@ -438,7 +438,7 @@ async def test_encrypted_messages_are_not_delivered_and_the_log_says_so(
     (record,) = [each for each in caplog.records if each.name.startswith("pulsar_trio")]
     assert record.levelno == logging.WARNING
     text = record.getMessage()
-    for part in ("SharedConsumer 's' on persistent://public/default/t", '"tom\'s"', "cannot decrypt"):
+    for part in ("SharedConsumer 's' on persistent://public/default/t", '"tom\'s"', "cannot be decrypted"):
         assert part in text
     assert consumer.statistics().undelivered.undecryptable == 3  # still, when it is closed
     assert broker.stats(topic)["subscriptions"]["s"]["msgBacklog"] == 4

@@ -283,6 +283,13 @@ class Redelivery:
         if self.on_acknowledged_through is not None:
             self.on_acknowledged_through(position)
 
+    def not_delivered(self, position: EntryPosition, redelivery_count: int) -> None:
+        """Record an entry that could not be delivered: it is requested again after the acknowledgement
+        timeout, if there is one (CRYPTO-05)."""
+        if self._timeout is not None:
+            self._timeout.delivered(position, redelivery_count)
+            self._timeout.expect()
+
     def redeliver_all(self) -> None:
         """Request everything that is not acknowledged, including the queued messages (rule REDEL-01).
 

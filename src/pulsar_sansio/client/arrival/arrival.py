@@ -11,8 +11,10 @@ from itertools import repeat
 from typing import Any, Protocol, TypeAlias
 
 from ...model.config import ReadingSpec
+from ...model.encryption import ConsumerCryptoFailureAction
 from ...model.errors import (
     ChecksumMismatch,
+    CryptoError,
     DecompressionFailed,
     FrameError,
     UncompressedSizeCorrupted,
@@ -23,6 +25,7 @@ from ...model.message import (
     Entry,
     Message,
     RedeliveredEntry,
+    UndecryptedEntry,
 )
 from ...model.message_id import EARLIEST, LATEST, EntryPosition, MessageId
 from ...wire import (
@@ -43,6 +46,7 @@ from ..acknowledging.acknowledgements import Acknowledgements
 from ..delivery.consumer_services import ConsumerServices
 from ..delivery.permits import Permits
 from ..delivery.received_entries import CompressedSingle, ReceivedBatch, ReceivedSingles
+from ..encryption.decryption import Decryption
 from ..outputs import Undecryptable
 from .chunk_assembly import ChunkAssembly
 
@@ -76,10 +80,12 @@ class Arrival:
     __slots__ = (
         "_ack_grouping",
         "_chunks",
+        "_decryption",
         "_durable",
         "_filtering",
         "_permits",
         "_queue",
+        "_redelivery",
         "_services",
         "_source",
         "_tracker",
@@ -100,7 +106,9 @@ class Arrival:
         queue: Entrance,
         acknowledgements: Acknowledgements,
         chunks: ChunkAssembly,
+        decryption: Decryption | None,
     ) -> None:
+        """`decryption`: None for a consumer without a key reader."""
         spec = services.spec
         self._keeps_raw_batches = isinstance(spec, ReadingSpec) and spec.raw_batches
         """True when batches stay in one piece, and payloads that inflate a lot stay compressed
@@ -130,6 +138,8 @@ class Arrival:
         self._queue = queue
         self._tracker = acknowledgements.tracker
         self._ack_grouping = acknowledgements.grouping
+        self._redelivery = acknowledgements.redelivery
+        self._decryption = decryption
         self._chunks = chunks
 
     def start_at(self, start: MessageId | None, inclusive: bool) -> None:
@@ -213,6 +223,12 @@ class Arrival:
         if not self._is_for_the_application(position, metadata, cost, outdated):
             self._permits.give_back(cost)
             return
+        if metadata.encryption_keys:
+            try:
+                stored, start = self._decrypted(metadata, stored[start:]), 0
+            except CryptoError as error:
+                self._undecryptable(position, metadata, stamp, stored[start:], redelivery_count, cost, error)
+                return
         if size is None and (metadata.num_chunks_from_msg or 0) > 1:
             self._chunk(position, metadata, stamp, stored[start:], redelivery_count)
             return
@@ -261,18 +277,53 @@ class Arrival:
             self._finished(position)
         elif self._filtering and self.since is not None and metadata.publish_time < self.since:
             counters.before_start += cost
-        elif metadata.encryption_keys:
-            # Failure action FAIL. The permits come back, or the consumer would stall (CRYPTO-07).
-            if counters.undecryptable == 0:
-                message_id = MessageId(*position, self._source.partition)
-                keys = [key.key for key in metadata.encryption_keys]
-                self._services.emit(Undecryptable(self._services.handle, message_id, keys))
-            counters.undecryptable += max(cost, 1)
-            counters.note_unreadable(position)
         else:
             return True
         self._pass(position)
         return False
+
+    def _decrypted(self, metadata: MessageMetadata, payload: bytes) -> bytes:
+        """Return the plaintext of an encrypted entry. Raises `CryptoError`."""
+        if self._decryption is None:
+            keys = ", ".join(f"encryption key {key.key!r:.100}" for key in metadata.encryption_keys[:5])
+            raise CryptoError(f"{keys}: the consumer has no crypto_key_reader")
+        return self._decryption.decrypt(metadata, payload)
+
+    def _undecryptable(
+        self,
+        position: EntryPosition,
+        metadata: MessageMetadata,
+        stamp: BrokerStamp,
+        payload: bytes,
+        redelivery_count: int,
+        cost: int,
+        error: CryptoError,
+    ) -> None:
+        """Carry out the consumer's failure action for an entry that cannot be decrypted (rules CRYPTO-05,
+        CRYPTO-06, CRYPTO-07). A chunk is an entry by itself here: each has a nonce of its own."""
+        action, counters = self._services.spec.crypto_failure_action, self.counters
+        if action is ConsumerCryptoFailureAction.CONSUME:
+            self._permits.give_back(cost - 1)  # a batch is one message here
+            if self._filtering and self._is_before_start(position):
+                self._skip(position)
+                return
+            entry = UndecryptedEntry(self._source, position, metadata, redelivery_count, self._tracker.single)
+            entry.stamp(*_values(stamp))
+            self._queue.add(Message.of(payload, entry, -1))
+            return
+        discards = action is ConsumerCryptoFailureAction.DISCARD
+        if counters.undecryptable == 0:
+            message_id = MessageId(*position, self._source.partition)
+            self._services.emit(Undecryptable(self._services.handle, message_id, error, discards))
+        counters.undecryptable += max(cost, 1)
+        if discards:
+            self._discard(position, cost, _Validation.DecryptionError, counted=0)
+            return
+        counters.note_unreadable(position)
+        self._pass(position)
+        self._redelivery.not_delivered(position, redelivery_count)
+        # Without its permits, every redelivery of the entry would bring the consumer nearer to a standstill.
+        self._permits.give_back(cost)
 
     def _pass(self, position: EntryPosition) -> None:
         """Record that an entry has no messages for the application."""

@@ -27,6 +27,7 @@ from ..acknowledging.ack_timeout import AcknowledgementTimeout
 from ..acknowledging.acknowledgements import Acknowledgements
 from ..arrival.arrival import Arrival
 from ..arrival.chunk_assembly import ChunkAssembly
+from ..arrival.encrypted_arrival import EncryptedArrival
 from ..attaching.attachment import Attachment
 from ..connecting.connection import Connection
 from ..connecting.refusal_policy import Decision
@@ -37,6 +38,7 @@ from ..delivery.batch_receive import BatchReceive
 from ..delivery.consumer_services import ConsumerServices
 from ..delivery.received_entries import Messages
 from ..delivery.receiver_queue import ReceiverQueue
+from ..encryption.decryption import Decryption
 from ..letter_topics.letter_topics import DeadLetterSorter, LetterTopics
 from ..outputs import (
     ActiveChanged,
@@ -135,7 +137,17 @@ class Consumer:
         self._chunks = ChunkAssembly(services, acknowledgements.acknowledge_entries)
         letters = self._letters
         entrance = DeadLetterSorter(queue, letters) if letters is not None and topic.persistent else queue
-        self._arrival = Arrival(services, permits, entrance, acknowledgements, self._chunks)
+        self._decryption = decryption = (
+            None
+            if spec.crypto_key_reader is None
+            else Decryption(services.client, spec.crypto_key_reader, self._on_key)
+        )
+        self._arrival = Arrival(services, permits, entrance, acknowledgements, self._chunks, decryption)
+        self._encrypted = None if decryption is None else EncryptedArrival(self._arrival, decryption, permits)
+        self._receive = self._arrival.receive if self._encrypted is None else self._encrypted.receive
+        self._receive_uniform = (
+            self._arrival.receive_uniform if self._encrypted is None else self._encrypted.receive_uniform
+        )
         self._positions = Positions(services, self._arrival, queue, self)
         self._blocked = (
             BlockedWatch(services, permits, queue, acknowledgements)
@@ -173,6 +185,7 @@ class Consumer:
             self._letters,
             self._positions,
             self._blocked,
+            self._decryption,
         )
         self._requests = requests = ConsumerRequests(self._services, self, parts)
         self.explain = requests.explain
@@ -205,7 +218,7 @@ class Consumer:
             self._on_early_message(connection)
             return
         queue = self._queue
-        self._arrival.receive(
+        self._receive(
             command, self._redelivery.epoch, connection.max_message_size, connection.metadata_decoder
         )
         if not queue.announced and queue.available:
@@ -215,7 +228,7 @@ class Consumer:
     def on_uniform_messages(self, connection: Connection, entries: UniformMessages) -> bool:
         """Take plain entries of several MESSAGE frames. Return False, having changed nothing, when each frame
         has to go through `on_message`."""
-        if connection is not self.connection or not self._arrival.receive_uniform(
+        if connection is not self.connection or not self._receive_uniform(
             entries, self._redelivery.epoch, connection.metadata_decoder
         ):
             return False
@@ -223,6 +236,20 @@ class Consumer:
             self._queue.announced = True
             self._emit(Deliverable(self.handle))
         return True
+
+    def _on_key(self) -> None:
+        """Take the entries that waited for a private key, now that it has come or was refused."""
+        connection, encrypted = self.connection, self._encrypted
+        if connection is None:
+            return
+        assert encrypted is not None
+        try:
+            encrypted.release(self._redelivery.epoch)
+        except RemoteProtocolError as error:
+            connection.close(error)
+        if not self._queue.announced and self._queue.available:
+            self._queue.announced = True
+            self._emit(Deliverable(self.handle))
 
     # --- the application's commands: see also `ConsumerRequests` ----------------------------------
 
@@ -334,6 +361,8 @@ class Consumer:
         self._acknowledgements.detach(cause)
         self._positions.detach()
         self.permits.detach()
+        if self._encrypted is not None:
+            self._encrypted.clear()
         if self._blocked is not None:
             self._blocked.detach()
         if self._letters is not None:
@@ -475,4 +504,8 @@ class Consumer:
         if self._letters is not None:
             self._letters.close()
         self._chunks.clear()
+        if self._encrypted is not None:
+            self._encrypted.clear()
+        if self._decryption is not None:
+            self._decryption.close()
         self._queue.close(f"the {self._services.described} is closed")

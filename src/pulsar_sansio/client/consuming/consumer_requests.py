@@ -21,6 +21,7 @@ from ..delivery.batch_receive import BatchReceive, BatchReceiveQueue
 from ..delivery.consumer_services import ConsumerServices
 from ..delivery.permits import Permits
 from ..delivery.receiver_queue import ReceiverQueue
+from ..encryption.decryption import Decryption
 from ..letter_topics.letter_topics import CopyRequest, LetterTopics
 from ..outputs import RequestFailed
 from ..positions.positions import Positions
@@ -40,6 +41,7 @@ class ConsumerParts:
     letters: LetterTopics | None
     positions: Positions
     blocked: BlockedWatch | None
+    decryption: Decryption | None
 
 
 class RequestedConsumer(Protocol):
@@ -94,6 +96,9 @@ class ConsumerRequests:
             lines.append(explaining.blocked(count, now - moment))
         if self._consumer.is_active is False:
             lines.append("not the active consumer of this Failover subscription: another one is")
+        decryption = self._parts.decryption
+        if decryption is not None and decryption.awaited is not None:
+            lines.append(f"messages wait for encryption key {decryption.awaited!r:.100} of the key reader")
         lines += explaining.permits(self._parts.permits, self._parts.queue.available)
         if blocked is not None and self._consumer.is_positioned:
             lines.append(explaining.unacknowledged(blocked.unacknowledged))

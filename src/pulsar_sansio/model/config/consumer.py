@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from ..encryption import ConsumerCryptoFailureAction, check_decryption
 from ..errors import InvalidConfiguration
 from ..interceptors import ConsumerInterceptor
 from ..message_id import EARLIEST, LATEST, MessageId
@@ -84,6 +85,9 @@ class ConsumerSpec:
     clusters that the namespace is replicated to.
     `read_compacted`: of what the broker has compacted, get only the last message of each key, and everything
     after that; on Exclusive and Failover subscriptions of persistent topics (rule SUBT-12).
+    `crypto_key_reader`: what brings the private keys for encrypted messages; the driver says what it takes
+    (see `EncryptionKeyWanted`). None decrypts nothing. `crypto_failure_action`: the way of a message that
+    cannot be decrypted.
     `key_shared`: the keys that this consumer asks for, on a Key_Shared subscription only; None for the
     broker's defaults.
 
@@ -137,6 +141,8 @@ class ConsumerSpec:
     replicate_subscription_state: bool = False
     read_compacted: bool = False
     key_shared: KeySharedPolicy | None = None
+    crypto_key_reader: object = None
+    crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL
     max_pending_chunked_messages: int = 10
     acknowledge_dropped_chunks: bool = False
     max_chunked_message_size: int = 128 * 1024 * 1024
@@ -206,6 +212,7 @@ class ConsumerSpec:
         integer("max_pending_chunked_messages", self.max_pending_chunked_messages, 1, 10_000)
         integer("max_chunked_message_size", self.max_chunked_message_size, 1024, 2**31 - 1)
         duration("incomplete_chunked_message_timeout", self.incomplete_chunked_message_timeout)
+        check_decryption(self.crypto_key_reader, self.crypto_failure_action)
         text_mapping("properties", self.properties)
         text_mapping("subscription_properties", self.subscription_properties)
         instance("key_shared", self.key_shared, (KeySharedPolicy, type(None)), "a KeySharedPolicy or None")

@@ -177,13 +177,7 @@ class ProducerSpec:
             raise InvalidConfiguration(
                 f"interceptors: a tuple of ProducerInterceptor, not {self.interceptors!r}"
             )
-        check_recipients(self.encryption_keys, self.crypto_key_reader)
-        instance(
-            "crypto_failure_action",
-            self.crypto_failure_action,
-            ProducerCryptoFailureAction,
-            "a ProducerCryptoFailureAction",
-        )
+        check_recipients(self.encryption_keys, self.crypto_key_reader, self.crypto_failure_action)
         instance("chunking", self.chunking, bool, "True or False")
         if self.chunking and self.batching is not None:
             raise InvalidConfiguration("chunking: only with batching=None; a batch is never cut into chunks")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..encryption import ConsumerCryptoFailureAction
 from ..errors import InvalidConfiguration
 from ..message_id import EARLIEST, LATEST, MessageId, is_message_id
 from .checks import MAX_UINT63, duration, instance, message_id, optional_text
@@ -69,6 +70,8 @@ class ReaderSpec:
     partitions_update_interval: float | None = 60.0
     key_hash_ranges: tuple[tuple[int, int], ...] | None = None
     raw_batches: bool = False
+    crypto_key_reader: object = None
+    crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL
 
     def __post_init__(self) -> None:
         if self.key_hash_ranges is not None:
@@ -129,4 +132,6 @@ class ReaderSpec:
             start_time=start if isinstance(start, int) else None,
             key_hash_ranges=self.key_hash_ranges,
             raw_batches=self.raw_batches,
+            crypto_key_reader=self.crypto_key_reader,
+            crypto_failure_action=self.crypto_failure_action,
         )

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from ..encryption import ConsumerCryptoFailureAction
+from ..errors import InvalidConfiguration
 from ..message_id import EARLIEST
 from .checks import integer
 from .reader import ReaderSpec
@@ -20,6 +22,7 @@ class TableViewSpec:
     `TableViewTooLarge`.
     `partitions_update_interval`: seconds between two requests for the number of partitions, 0.001 and
     more; None never asks again.
+    `crypto_key_reader`, `crypto_failure_action`: see `ConsumerSpec`; a table has no use for CONSUME.
     """
 
     topic: str | tuple[str, ...]
@@ -28,10 +31,16 @@ class TableViewSpec:
     receiver_queue_size: int = 1000
     max_size: int = 1024 * 1024 * 1024
     partitions_update_interval: float | None = 60.0
+    crypto_key_reader: object = None
+    crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL
 
     def __post_init__(self) -> None:
         integer("receiver_queue_size", self.receiver_queue_size, 1, 1_000_000)
         integer("max_size", self.max_size, 1, 2**63 - 1)
+        if self.crypto_failure_action is ConsumerCryptoFailureAction.CONSUME:
+            raise InvalidConfiguration(
+                "crypto_failure_action: FAIL or DISCARD; a table view has no use for encrypted values"
+            )
         self.reader()
 
     def reader(self) -> ReaderSpec:
@@ -44,4 +53,6 @@ class TableViewSpec:
             read_compacted=all(name.persistent for name in names_of(self.topic)),
             receiver_queue_size=self.receiver_queue_size,
             partitions_update_interval=self.partitions_update_interval,
+            crypto_key_reader=self.crypto_key_reader,
+            crypto_failure_action=self.crypto_failure_action,
         )

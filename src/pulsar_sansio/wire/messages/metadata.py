@@ -10,8 +10,9 @@ Fields the schema does not know are kept and written back at the end.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
+from ...model.encryption_context import EncryptionContext, EncryptionKey
 from ..fields import (
     BOOL,
     BYTES,
@@ -71,14 +72,6 @@ def _write_pair(pair: Property) -> bytes:
 
 
 PAIR = message_kind(_read_pair, _write_pair)
-
-
-class EncryptionKey(NamedTuple):
-    """A data key, wrapped for the holder of the key pair `key` (message EncryptionKeys)."""
-
-    key: str
-    value: bytes
-    metadata: tuple[Property, ...] = ()
 
 
 _ENCRYPTION_KEY = Layout(
@@ -234,6 +227,23 @@ class MessageMetadata(_Record):
             Field(32, "schema_id", BYTES),
         ],
     )
+
+    def encryption(self, decryption_failed: bool, /) -> EncryptionContext | None:
+        """Return the encryption of the payload; None for one that is not encrypted."""
+        if not self.encryption_keys:
+            return None
+        return EncryptionContext(
+            tuple(self.encryption_keys),
+            self.encryption_param or b"",
+            self.encryption_algo,
+            self.compression,
+            self.uncompressed_size,
+            self.num_messages_in_batch,
+            self.uuid,
+            self.chunk_id,
+            self.num_chunks_from_msg,
+            decryption_failed,
+        )
 
     def __init__(self, producer_name: str, sequence_id: int, publish_time: int, **fields: Any) -> None:
         """`fields`: further fields by their names in the schema."""

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from pulsar_sansio import MessageId, StoredMessage
-from pulsar_sansio.wire import MessageMetadata
-from pulsar_sansio.wire.messages.metadata import EncryptionKey
+from pulsar_sansio.wire import EncryptionKey, MessageMetadata
 from pulsar_trio.broker.admin.peeking import date, entry_answer
 
 WRITTEN = 1_700_000_000_120

@@ -1,0 +1,72 @@
+"""`EncryptedArrival`: the arrival of entries at a consumer with a key reader.
+
+An encrypted entry whose data key is not known yet waits for a private key. All later entries wait behind it,
+whichever they are: order is kept. So a slow key reader holds up its own consumer only. Entries that wait have
+not been looked at otherwise: they use up permits when their turn comes.
+"""
+
+from collections import deque
+
+from ...model.errors import ChecksumMismatch, FrameError
+from ...wire import MessageCommand, MetadataDecoder, UniformMessages, open_payload
+from ..delivery.permits import MAX_ENTRIES_BEYOND_GRANT, Permits, PermitsExceeded
+from ..encryption.decryption import Decryption
+from .arrival import Arrival
+
+_WaitingEntry = tuple[MessageCommand, int, MetadataDecoder]
+
+
+class EncryptedArrival:
+    """The entries of one consumer that wait for a key. `release` follows each answer of the key reader."""
+
+    __slots__ = ("_arrival", "_decryption", "_permits", "_waiting")
+
+    def __init__(self, arrival: Arrival, decryption: Decryption, permits: Permits) -> None:
+        self._arrival = arrival
+        self._decryption = decryption
+        self._permits = permits
+        self._waiting: deque[_WaitingEntry] = deque()
+
+    def __len__(self) -> int:
+        """Return the number of entries that wait."""
+        return len(self._waiting)
+
+    def receive(
+        self, command: MessageCommand, epoch: int, max_message_size: int, decoder: MetadataDecoder
+    ) -> None:
+        """Take one MESSAGE as `Arrival.receive` does, now or when its key has come. Raises `PermitsExceeded`
+        when the broker has sent far more than its permits allow."""
+        if not self._waiting and not self._has_to_wait(command, decoder):
+            self._arrival.receive(command, epoch, max_message_size, decoder)
+            return
+        if len(self._waiting) >= self._permits.queue_size + MAX_ENTRIES_BEYOND_GRANT:
+            raise PermitsExceeded(
+                f"the broker sent {len(self._waiting) + 1} entries while the first waits for "
+                f"encryption key {self._decryption.awaited!r:.100}, for a queue of {self._permits.queue_size}"
+            )
+        self._waiting.append((command, max_message_size, decoder))
+
+    def receive_uniform(self, entries: UniformMessages, epoch: int, decoder: MetadataDecoder) -> bool:
+        """Take plain entries as `Arrival.receive_uniform` does. Return False while entries wait."""
+        return not self._waiting and self._arrival.receive_uniform(entries, epoch, decoder)
+
+    def release(self, epoch: int) -> None:
+        """Take the waiting entries up to the next one that has to wait. Raises like `Arrival.receive`."""
+        waiting = self._waiting
+        while waiting:
+            command, max_message_size, decoder = waiting[0]
+            if self._has_to_wait(command, decoder):
+                return
+            waiting.popleft()
+            self._arrival.receive(command, epoch, max_message_size, decoder)
+
+    def clear(self) -> None:
+        """Drop the waiting entries: the broker redelivers them over the next connection."""
+        self._waiting.clear()
+
+    def _has_to_wait(self, command: MessageCommand, decoder: MetadataDecoder) -> bool:
+        try:
+            metadata = open_payload(command.payload, decoder)[2]
+        except (ChecksumMismatch, FrameError):
+            return False
+        return bool(metadata.encryption_keys) and self._decryption.is_waiting_for(metadata)
