@@ -11,9 +11,19 @@ from typing import Any, NamedTuple
 import cramjam
 import lz4.block
 import zstandard
+from cryptography.hazmat.primitives.asymmetric.padding import MGF1, OAEP
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA1
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from google.protobuf.message import Message as Proto
 
 from pulsar_sansio.wire import proto
+from tests.wire.recordings import FOLDER
+
+PUBLIC_KEY = FOLDER / "encryption-public-key.pem"
+PRIVATE_KEY = FOLDER / "encryption-private-key.pem"
+"""The key pair of the recording `java-encryption`, which the stage has, too."""
 
 Facts = dict[str, Any]
 
@@ -111,10 +121,11 @@ def entry_facts(data: bytes) -> Facts:
     if "uuid" in facts["metadata"]:
         name, _, number = metadata.uuid.rpartition("-")
         facts["metadata"]["uuid"] = [Chosen("name", name), number]
-    facts["metadata"].pop("encryption_param", None)
     if metadata.encryption_keys:
-        facts["payload"] = "encrypted"
-        return facts
+        facts["metadata"]["encryption_param"] = len(metadata.encryption_param)
+        for key in facts["metadata"]["encryption_keys"]:
+            key["value"] = len(key["value"])
+        payload = decrypted(metadata, payload)
     if metadata.num_chunks_from_msg > 1:
         # A chunk of what was compressed as a whole: its size says how it was cut.
         facts["payload"] = payload if metadata.compression == proto.NONE else len(payload)
@@ -125,6 +136,15 @@ def entry_facts(data: bytes) -> Facts:
     else:
         facts["payload"] = payload
     return facts
+
+
+def decrypted(metadata: Any, payload: bytes) -> bytes:
+    """The payload, whose data key is wrapped for the key pair of the recordings."""
+    private = load_pem_private_key(PRIVATE_KEY.read_bytes(), None)
+    assert isinstance(private, RSAPrivateKey)
+    padding = OAEP(mgf=MGF1(algorithm=SHA1()), algorithm=SHA1(), label=None)
+    data_key = private.decrypt(metadata.encryption_keys[0].value, padding)
+    return AESGCM(data_key).decrypt(metadata.encryption_param, payload, None)
 
 
 def decompressed(metadata: Any, payload: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 from pulsar_sansio.broker import Broker, BrokerConfig, MemoryStore
@@ -19,10 +20,12 @@ from pulsar_sansio.model.config import (
     TableViewSpec,
     TopicsPattern,
 )
+from pulsar_sansio.model.encryption import EncryptionKeyInfo
 from pulsar_sansio.model.errors import PulsarError
 from pulsar_sansio.model.message import Message
 from pulsar_sansio.model.message_id import MessageId
-from tests.conversations.facts import Frame, frame_facts
+from pulsar_sansio.model.secret import Secret
+from tests.conversations.facts import PRIVATE_KEY, PUBLIC_KEY, Frame, frame_facts
 
 SECOND = 1_000_000_000
 WALL = 1_700_000_000_000
@@ -47,7 +50,9 @@ class Stage:
             wall_time=self.wall_time(),
         )
         client_config = ClientConfig(service_url=URL, **config)
-        self.client = Client(self.now, client_config, seed=1, wall_time=self.wall_time())
+        self.client = Client(
+            self.now, client_config, seed=1, wall_time=self.wall_time(), entropy=Random(1).randbytes
+        )
         self._persists: deque[broker_outputs.Persist] = deque()
         self._links: dict[int, int] = {}
         """Connection numbers in the order of opening, by link; the broker has the same link numbers."""
@@ -76,6 +81,10 @@ class Stage:
                 case outputs.Disconnect(link):
                     self._to_broker(link)
                     self.broker.disconnected(self.now, link, "closed by the client")
+                case outputs.EncryptionKeyWanted(request, _, _, _, private):
+                    file = PRIVATE_KEY if private else PUBLIC_KEY
+                    info = EncryptionKeyInfo(Secret(file.read_bytes()))
+                    self.client.provide_encryption_key(self.now, request, info)
                 case _:
                     self.said.append(output)
         return busy

@@ -1,5 +1,7 @@
 """The producers' scenarios: every step of the recorded programs, by our client, against our broker."""
 
+from typing import Any
+
 import pytest
 
 from pulsar_sansio.model.config import (
@@ -49,6 +51,22 @@ def produce_key_batch(stage: Stage, topic: str) -> None:
     for ticket in tickets:
         producer.result(ticket)
     producer.close()
+
+
+@scenario
+def encryption(stage: Stage, topic: str) -> None:
+    encrypts: dict[str, Any] = {"encryption_keys": ("my-key",), "crypto_key_reader": "of the stage"}
+    batching = BatchingPolicy(2, 128 * 1024, 1.0)
+    producer = stage.producer(topic, compression=CompressionType.LZ4, batching=batching, **encrypts)
+    consumer = stage.consumer(topic, crypto_key_reader="of the stage", **CONSUMER)
+    tickets = [producer.enqueue(b"secret %d" % number) for number in range(2)]
+    for ticket in tickets:
+        producer.result(ticket)
+    single = stage.producer(topic, batching=None, **encrypts)
+    single.send(b"secret single")
+    consumer.take_and_acknowledge(3)
+    for each in (consumer, producer, single):
+        each.close()
 
 
 def codec(compression: CompressionType) -> Scenario:

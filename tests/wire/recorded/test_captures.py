@@ -1,7 +1,6 @@
 """Every recorded frame decodes with nothing unknown, encodes to the same bytes, and its payload unpacks.
 
-The payloads of `java-encryption` stay opaque: their frames, checksums and metadata are checked like all
-others, what is encrypted is not opened.
+The payloads of `java-encryption` stay closed here: `tests/encryption` and `tests/conversations` decrypt them.
 """
 
 from typing import Any
