@@ -6,9 +6,10 @@ The defaults stand in the specs of the core and nowhere else. The client accepts
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from enum import Enum
 from secrets import randbits
-from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, cast
 
 from pulsar_sansio import (
     AutoFailover,
@@ -291,6 +292,11 @@ def consumer_spec(
 ) -> ConsumerSpec:
     """`kind`: None for the default, which is that of `ConsumerSpec`."""
     given = _encryption(known_options("subscribe", ConsumerOptions, options), ConsumerCryptoFailureAction)
+    policy = given.get("dead_letter")
+    if isinstance(policy, DeadLetterPolicy) and policy.crypto_key_reader is not None:
+        given["dead_letter"] = replace(
+            policy, crypto_key_reader=KeyReader(cast(KeySource, policy.crypto_key_reader))
+        )
     if "initial_position" in given:
         given["initial_position"] = word("initial_position", given["initial_position"], InitialPosition)
     if isinstance(topic, re.Pattern):

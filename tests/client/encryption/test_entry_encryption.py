@@ -18,6 +18,8 @@ from pulsar_sansio.model.config import (
     BatchingPolicy,
     ClientConfig,
     CompressionType,
+    ConsumerSpec,
+    DeadLetterPolicy,
     OutgoingMessage,
     ProducerSpec,
 )
@@ -318,6 +320,9 @@ def test_a_client_without_entropy_opens_no_producer_that_encrypts() -> None:
     client = Client(0, ClientConfig("pulsar://broker"), seed=1)
     with pytest.raises(InvalidConfiguration, match="entropy"):
         client.open_producer(0, spec_of())
+    policy = DeadLetterPolicy(1, encryption_keys=("a",), crypto_key_reader=READER)
+    with pytest.raises(InvalidConfiguration, match="entropy"):
+        client.subscribe(0, ConsumerSpec("t", "s", dead_letter=policy))
     assert client.next_output() is None
 
 

@@ -46,8 +46,10 @@ class ConsumerCommands:
             raise InvalidConfiguration(f"subscribe takes a ConsumerSpec, not {type(spec).__name__}")
         self._context.now = now
         services = self._services
-        if spec.letters is not None and services.wall_offset is None:
-            raise InvalidConfiguration("dead_letter and retry: only with Client(wall_time=…)")
+        if spec.letters is not None:
+            services.keys.check_entropy(spec.letters.encryption_keys)
+            if services.wall_offset is None:
+                raise InvalidConfiguration("dead_letter and retry: only with Client(wall_time=…)")
         spec = with_retry_topic(spec)
         handle = self._context.new_id()
         open_consumer(services, handle, spec, partial(setitem, self._consumers, handle))

@@ -35,8 +35,7 @@ class ProducerCommands:
         if not isinstance(spec, ProducerSpec):
             raise InvalidConfiguration(f"open_producer takes a ProducerSpec, not {type(spec).__name__}")
         services = self._services
-        if spec.encryption_keys and services.keys.entropy is None:
-            raise InvalidConfiguration("encryption_keys: the driver has to give `Client` an `entropy`")
+        services.keys.check_entropy(spec.encryption_keys)
         self._context.now = now
         handle = self._context.new_id()
         producer = Producer(services, handle, services.next_producer_id(), spec)

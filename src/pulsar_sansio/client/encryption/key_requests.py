@@ -5,13 +5,13 @@ answered. A request that the driver does not answer within the operation timeout
 slow or fails holds up the one producer or consumer that asked.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from ...core.deadlines import Slot
 from ...model.encryption import EncryptionKeyInfo
-from ...model.errors import CryptoError
+from ...model.errors import CryptoError, InvalidConfiguration
 from ..connecting.services import ClientContext, Durations
 from ..outputs import EncryptionKeyWanted
 
@@ -38,6 +38,12 @@ class KeyRequests:
         self._context = context
         self._timeout = durations.operation_timeout
         self._pending: dict[int, _Pending] = {}
+
+    def check_entropy(self, keys: Collection[str]) -> None:
+        """Raise `InvalidConfiguration` for a producer that encrypts for these keys, if the driver has given
+        the client no randomness."""
+        if keys and self.entropy is None:
+            raise InvalidConfiguration("encryption_keys: the driver has to give `Client` an `entropy`")
 
     def ask(
         self,

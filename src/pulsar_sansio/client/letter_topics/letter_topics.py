@@ -221,14 +221,14 @@ class LetterTopics:
 
         def dead_producer() -> ProducerSpec:
             letters = context.rng.letters(_RANDOM_LETTERS)
-            return _producer(
+            return self._producer(
                 dead,
                 f"{self._topic}-{spec.subscription}-{services.name}-{letters}-DLQ",
                 self.policy.initial_subscription,
             )
 
         self._dead = CopyProducer(client, dead_producer)
-        self._later = CopyProducer(client, lambda: _producer(later, None, None))
+        self._later = CopyProducer(client, lambda: self._producer(later, None, None))
         self.tries = DeliveryCounts()
         self._pending_copies: dict[EntryPosition, PendingCopy] = {}
         self._requests: set[int] = set()
@@ -236,6 +236,20 @@ class LetterTopics:
         self._moves = 0
         """The number of times the subscription was moved: copies begun before the last seek acknowledge
         nothing."""
+
+    def _producer(self, topic: TopicName, name: str | None, initial_subscription: str | None) -> ProducerSpec:
+        """Return the spec of a producer of copies. Copies are encrypted only if the policy says so (as in
+        Java, where the application may set the options of these producers)."""
+        return ProducerSpec(
+            str(topic),
+            name=name,
+            batching=None,
+            max_pending_messages=MAX_IN_FLIGHT,
+            chunking=topic.persistent,
+            initial_subscription=initial_subscription,
+            encryption_keys=self.policy.encryption_keys,
+            crypto_key_reader=self.policy.crypto_key_reader,
+        )
 
     # --- dead letters ----------------------------------------------------------------------------
 
@@ -505,14 +519,3 @@ def _without(batch: ReceivedBatch, indexes: Container[int]) -> ReceivedBatch:
         return batch
     payloads = [batch.payloads[position] for position in kept]
     return ReceivedBatch(batch.entry, payloads, [batch.indexes[position] for position in kept])
-
-
-def _producer(topic: TopicName, name: str | None, initial_subscription: str | None) -> ProducerSpec:
-    return ProducerSpec(
-        str(topic),
-        name=name,
-        batching=None,
-        max_pending_messages=MAX_IN_FLIGHT,
-        chunking=topic.persistent,
-        initial_subscription=initial_subscription,
-    )

@@ -1,8 +1,9 @@
 """Options for messages that the broker redelivers: the delay of a redelivery, the limit of redeliveries, and
 the topic that takes the messages beyond it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ..encryption import ProducerCryptoFailureAction, check_recipients
 from ..errors import InvalidConfiguration
 from ..topic_name import TopicName
 from .checks import duration, integer, nanoseconds_of, optional_text
@@ -58,12 +59,16 @@ class DeadLetterPolicy:
     `<topic>-<subscription>-RETRY`.
     `initial_subscription`: a subscription that the dead-letter topic gets when it is made. It keeps the
     messages that are sent there before a consumer subscribes.
+    `encryption_keys`, `crypto_key_reader`: see `ProducerSpec`; copies in both topics are encrypted so.
+    Without them copies of messages that the consumer has decrypted are sent in clear, as Java does.
     """
 
     max_redeliver_count: int
     topic: str | None = None
     retry_topic: str | None = None
     initial_subscription: str | None = None
+    encryption_keys: tuple[str, ...] = ()
+    crypto_key_reader: object = None
 
     def __post_init__(self) -> None:
         integer("dead_letter.max_redeliver_count", self.max_redeliver_count, 1, 2**31 - 1)
@@ -71,13 +76,13 @@ class DeadLetterPolicy:
             if name is not None:
                 TopicName.parse(name)
         optional_text("dead_letter.initial_subscription", self.initial_subscription)
+        check_recipients(self.encryption_keys, self.crypto_key_reader, ProducerCryptoFailureAction.FAIL)
 
     def named(self, topic: TopicName, subscription: str) -> "DeadLetterPolicy":
         """Return the policy with the names of both topics. The defaults derive from `topic`, whichever
         partition it is (DLQ-02, RETRY-02)."""
-        return DeadLetterPolicy(
-            self.max_redeliver_count,
-            str(TopicName.parse(self.topic or f"{topic.base}-{subscription}-DLQ")),
-            str(TopicName.parse(self.retry_topic or f"{topic.base}-{subscription}-RETRY")),
-            self.initial_subscription,
+        return replace(
+            self,
+            topic=str(TopicName.parse(self.topic or f"{topic.base}-{subscription}-DLQ")),
+            retry_topic=str(TopicName.parse(self.retry_topic or f"{topic.base}-{subscription}-RETRY")),
         )
