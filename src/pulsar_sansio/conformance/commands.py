@@ -125,7 +125,8 @@ BROKER_SINCE: dict[int, int] = {
     ACK_RESPONSE: 17,
     TOPIC_MIGRATED: 20,
 }
-"""The same for what a broker sends on its own account; answers follow their questions."""
+"""The lowest version that knows a command that a broker sends on its own account; answers follow their
+questions."""
 
 HANDSHAKE_OF_CLIENT = frozenset({CONNECT, AUTH_RESPONSE, PING, PONG})
 HANDSHAKE_OF_BROKER = frozenset({CONNECTED, AUTH_CHALLENGE, ERROR, PING, PONG})

@@ -52,7 +52,7 @@ class ObservedEntry:
 
     def __init__(self, data: bytes) -> None:
         self.metadata: MessageMetadata | None = None
-        """None where the headers cannot be read."""
+        """The decoded metadata; None where the headers cannot be read."""
         self.payload = b""
         self.wrong = ""
         """The reason why the headers cannot be read."""

@@ -66,7 +66,7 @@ class Kind(NamedTuple):
 
     wire_type: int
     read: Callable[[Any], Any] | None
-    """None: the number as it is."""
+    """The function that reads a value; None where the number is the value."""
     write: Callable[[Any], bytes]
 
 

@@ -90,7 +90,7 @@ class ConnectionAuthentication:
         self._connected = connected
         self._method = ""
         self._identity: Identity | None = None
-        """None until the client is connected."""
+        """The proven identity; None until the client is connected."""
         self._expiring: Identity | None = None
         """The identity that is renewed: that of the connection, or the proven one behind a proxy."""
         self._original: str | None = None

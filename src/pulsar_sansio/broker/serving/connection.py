@@ -134,7 +134,7 @@ class Connection:
         """False from the moment a limit forbids reading until `ResumeReading`."""
         self._keep_alive = KeepAlive(self)
         self.authentication: ConnectionAuthentication | None = None
-        """None where the broker does not authenticate."""
+        """This attribute is None where the broker does not authenticate."""
         if broker.authenticator is not None:
             self.authentication = ConnectionAuthentication(
                 self.context,

@@ -136,7 +136,8 @@ class Redelivery:
         self._ack_grouping = ack_grouping
         self._tracker = tracker
         self._counters = services.counters
-        """They count messages that are taken out of the queue because they were acknowledged meanwhile."""
+        """The counters also count messages that are taken out of the queue because they were acknowledged
+        meanwhile."""
         self._held = HeldBack(context, tracker, queue, self._held_long_enough)
         self._expired: dict[EntryPosition, None] = {}
         """Entries that have timed out: the application may hold their messages, and acknowledge them

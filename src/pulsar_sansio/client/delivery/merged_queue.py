@@ -57,7 +57,7 @@ class MergedQueue:
         self._has_turn.clear()
         self._begin_turn()
 
-    # --- handing out -----------------------------------------------------------------------------
+    # --- delivering ------------------------------------------------------------------------------
 
     def receive(self) -> Message | None:
         """Return the next message, or None when there is none. Raises `ClosedError` after `close`."""

@@ -110,7 +110,7 @@ class ReceiverQueue:
         self._items.append(singles)
         self._waiting += len(singles.payloads)
 
-    # --- handing out -----------------------------------------------------------------------------
+    # --- delivering ------------------------------------------------------------------------------
 
     def want(self) -> None:
         """The application waits for a message. Only queues that ask the broker on demand react."""

@@ -18,7 +18,7 @@ class BadFrame(NamedTuple):
     limit: int
     """The largest total size allowed."""
     command_size: int | None
-    """None when those bytes are not there yet."""
+    """The size of the command; None when its bytes have not arrived yet."""
     reason: str
 
 

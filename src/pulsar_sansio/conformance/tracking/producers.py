@@ -194,7 +194,8 @@ def find_sent(producer: ObservedProducer, sequence_id: int) -> int:
 
 
 def find_refused(producer: ObservedProducer, sequence_id: int) -> int:
-    """The same for a SEND_ERROR, which names the highest id of a batch."""
+    """Return the index in the queue of the refused SEND; -1 when it is not there. SEND_ERROR names the
+    highest id of a batch."""
     for index, sent in enumerate(producer.pending):
         if max(sent.sequence_id, sent.highest_sequence_id or 0) == sequence_id:
             return index
