@@ -35,7 +35,7 @@ class _LinkAccount:
         self.failed = False
         """The provider has failed, and the client ends the link."""
         self.recent: deque[int] = deque(maxlen=MOST_CHALLENGES + 1)
-        """When the latest AUTH_CHALLENGEs arrived."""
+        """The times at which the latest AUTH_CHALLENGEs arrived."""
 
 
 class CredentialWatch:

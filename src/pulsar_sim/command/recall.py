@@ -67,7 +67,7 @@ def _chosen(wanted: list[str] | None) -> list[str]:
 def _try(
     limit: float | None, work: tuple[str, int, int, int], end: Callable[[], bool] = lambda: False
 ) -> Recalled | None:
-    """None where the time is over, and where the end came before anything was known of the bug."""
+    """Return None when the time is over, or when the end came before anything was known of the bug."""
     if end() or (limit is not None and time.monotonic() >= limit):
         return None
     with limited(STUCK_AFTER + work[1]):  # a second for each seed, which is far more than they take

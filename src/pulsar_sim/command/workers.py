@@ -16,7 +16,7 @@ LOOK_EVERY = 0.1
 
 @contextmanager
 def workers(jobs: int, begin: Callable[[], object] | None = None) -> Iterator[Pool]:
-    """So many processes, each of which calls `begin` first; they are ended with the block.
+    """A pool of `jobs` processes, each of which calls `begin` first; they are ended with the block.
 
     A terminal sends its Ctrl-C to them too. They are started with SIGINT blocked, so each of them gets only
     of its end, and prints no traceback, not even of its imports.

@@ -134,7 +134,7 @@ def idle_connection_ended(connection: Any) -> object:
 
 @coverage_point(Connection, "count_rejection")
 def too_many_rejections(connection: Any) -> object:
-    """So many lookups were rejected on one connection that the client left it."""
+    """The broker rejected as many lookups on one connection as make the client leave it."""
     return bool(connection._rejections >= connection._services.config.max_rejected_requests)
 
 

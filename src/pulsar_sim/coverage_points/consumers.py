@@ -44,7 +44,7 @@ def batch_came_again_partly(_tracker: Any, _place: Any, size: int, open_bits: An
 
 @coverage_point(Arrival, "receive")
 def duplicate_dropped(arrival: Any, command: Any, *_: Any) -> object:
-    """An entry came again whose acknowledgement had not been sent yet."""
+    """An entry was redelivered while its acknowledgement had not been sent yet."""
     return arrival._tracker.is_duplicate((command.ledger_id, command.entry_id))
 
 
@@ -150,7 +150,7 @@ def dead_letter(*_: Any) -> object:
 
 @coverage_point(LetterTopics, "dead_letter")
 def dead_letter_came_again(letters: Any, messages: Any) -> object:
-    """An entry came again while it was being copied."""
+    """An entry was redelivered while it was being copied."""
     return messages[0].entry.position in letters._pending_copies
 
 

@@ -102,7 +102,7 @@ _NAMING = {"__slots__", "__all__", "__match_args__"}
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a change is."""
+    """The place of a change."""
 
     function: str
     ancestors: tuple[ast.AST, ...]

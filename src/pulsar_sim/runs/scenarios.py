@@ -480,7 +480,7 @@ def move_to_a_given_address() -> Profile:
 
 @scenario(partial(_move, announce="nothing"))
 def move_without_an_address() -> Profile:
-    """The same, and the clients have to find out; their lookups are redirected."""
+    """The topic moves unannounced: clients have to find out, and their lookups are redirected."""
     return _two_brokers(consumers=1, kind=SubscriptionType.SHARED, messages=4)
 
 

@@ -21,7 +21,7 @@ from ..preconditions import multi_topics as group_needs
 
 @bug("BUG-055", caught_by=("INV-C9", "INV-C10"), needs=[needs.dead_letters])
 def dead_letters_are_asked_for_again(patches: Patches) -> None:
-    """While a message is copied it is asked for again as well."""
+    """The client requests redelivery of a message while its copy is on its way."""
 
     def dead_letter(original: Any, self: Any, messages: Any) -> None:
         original(self, messages)

@@ -220,7 +220,7 @@ _KNOWN: "WeakKeyDictionary[PatternTopics, tuple[set[str], set[str]]]" = WeakKeyD
 
 @bug("own", caught_by=("INV-N9", "INV-C16"), needs=[group_needs.vanishes])
 def one_topic_takes_the_others_with_it(patches: Patches) -> None:
-    """When one topic ends for good the whole consumer ends."""
+    """When one topic ends for good, the whole consumer ends."""
 
     def lost(self: Any, member: Any, error: Any) -> None:
         self._stop()
@@ -270,7 +270,7 @@ def the_shared_queue_survives_a_redelivery(patches: Patches) -> None:
 
 @bug("BUG-060", caught_by=("INV-C15", "INV-C7", "INV-C3"), needs=[group_needs.tours])
 def the_shared_queue_survives_a_seek(patches: Patches) -> None:
-    """The same, when the subscription is moved."""
+    """The shared queue of a multi-topics consumer is not dropped when the subscription is moved."""
     _fan_in(patches)
 
 
@@ -343,7 +343,7 @@ def only_the_first_topic_gets_negative_acknowledgements(patches: Patches) -> Non
 
 @bug("own", caught_by=("INV-C16",), needs=[group_needs.groups_are_busy])
 def the_first_topic_is_always_first(patches: Patches) -> None:
-    """As long as one topic has something it is its turn."""
+    """One topic keeps its turn for as long as it has messages."""
 
     def end_turn(self: Any, queue: Any) -> None:
         if not queue.announced:

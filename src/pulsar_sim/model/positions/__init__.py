@@ -1,1 +1,1 @@
-"""Where a consumer must go on after seeks and reconnects."""
+"""The position at which a consumer must go on after seeks and reconnects."""
