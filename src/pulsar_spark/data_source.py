@@ -83,7 +83,8 @@ class PulsarDataSource(DataSource):
 
 
 class PulsarPyDataSource(PulsarDataSource):
-    """The same as `format("pulsar_py")`, where a jar has taken the name `pulsar`; it has to be registered."""
+    """The data source under the name `pulsar_py`, where a jar has taken the name `pulsar`; it has to be
+    registered."""
 
     @classmethod
     def name(cls) -> str:

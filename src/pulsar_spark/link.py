@@ -78,7 +78,7 @@ class Link:
         self.service_url = service_url
         self.closed = False
         self.served = time.monotonic()
-        """When it was served last."""
+        """The monotonic time, in seconds, at which the link was served last."""
         self._connect_timeout = config.connect_timeout
         self.client = Client(
             time.monotonic_ns(), config, seed=int.from_bytes(os.urandom(8), "big"), wall_time=wall_time()
@@ -279,7 +279,7 @@ class Link:
         self._write(link)
 
     def _write(self, link: int) -> None:
-        """As much as the socket takes; the rest when it takes more."""
+        """Write as much as the socket takes now; the rest follows when it takes more."""
         sock = self._sockets.get(link)
         waiting = self._unwritten.get(link)
         if sock is None or waiting is None:

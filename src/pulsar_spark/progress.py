@@ -213,7 +213,7 @@ def lag(progress: Any) -> dict[str, Behind]:
 
 
 def _offsets(value: object) -> dict[str, Position] | None:
-    """None where it is another source's."""
+    """Return the offsets; None where the value is another source's."""
     if isinstance(value, str):
         try:
             value = json.loads(value)

@@ -18,7 +18,8 @@ DATE = "publish_date"
 """The column by which an archive is cut into folders: the day of `__publishTime`, in the session's zone."""
 
 CHECKPOINT = "_checkpoint"
-"""Where in the archive the query keeps its place. Readers of Parquet pass over names with this beginning."""
+"""The folder of the archive in which the query keeps its place. Readers of Parquet pass over names with this
+beginning."""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ class Option:
     default_text: str = ""
     """The text of the default, where the value's own text does not say it."""
     aliases: tuple[str, ...] = ()
-    """Names that other connectors have for the same."""
+    """Other connectors' names for this option."""
     secret: bool = False
     """True if no text may quote the value."""
 

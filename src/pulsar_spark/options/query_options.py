@@ -51,7 +51,7 @@ class ReadOptions:
     """Full names; empty where a pattern says which."""
     topics_pattern: str | None
     starting: WantedPositions | None
-    """None: what is usual for a stream, or a batch."""
+    """The start of the read; None is the default of a stream, or of a batch."""
     starting_timestamp: int | None
     ending: WantedPositions | None = None
     ending_timestamp: int | None = None

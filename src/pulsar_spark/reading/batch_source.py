@@ -67,8 +67,8 @@ def _places(topics: QueryTopics, options: ReadOptions) -> tuple[Offsets, Offsets
 
 
 def snapshot(**given: object) -> dict[str, str]:
-    """Where a batch read with these options would begin and end now, as the options `startingOffsets` and
-    `endingOffsets` of reads that are to see the same. Names with a dot: `**{"service.url": …}`."""
+    """Return where a batch read with these options would begin and end now, as `startingOffsets` and
+    `endingOffsets` for reads that are to see equal data. Names with a dot: `**{"service.url": …}`."""
     from ..data_source import option_texts
 
     starts, ends = take_snapshot(parse_read(option_texts(given), Use.BATCH_READ))
@@ -76,8 +76,8 @@ def snapshot(**given: object) -> dict[str, str]:
 
 
 def check_retention(topics: QueryTopics, options: ReadOptions, starts: Mapping[str, Position]) -> Offsets:
-    """Those of the topics that are still there. Raises `DataLoss` where one is not, or does not have what
-    comes behind its start any more; or logs it where `failOnDataLoss` is false."""
+    """Return the starts of the topics that still exist. Raises `DataLoss` where one does not, or no longer
+    has what comes behind its start; logs it instead where `failOnDataLoss` is false."""
     there: Offsets = {}
     for name, start in starts.items():
         lost: Lost | None

@@ -87,7 +87,7 @@ def from_json(value: Mapping[str, Any]) -> Offsets:
 
 
 def as_text(position: Position) -> str:
-    """As people read it."""
+    """Return the position as text for people."""
     return "at the beginning" if position == NOTHING else f"behind {position[0]}:{position[1]}"
 
 
@@ -110,7 +110,7 @@ class AtTime:
 
 @dataclass(frozen=True)
 class OfSubscription:
-    """Where a subscription is."""
+    """The position of a subscription."""
 
     name: str
 

@@ -47,7 +47,7 @@ class Bytes:
         self.rows += rows
 
     def add_column(self, column: Any) -> None:
-        """So many rows of so many bytes each (uint8, two dimensions)."""
+        """Add a row for each row of an array of bytes (uint8, two dimensions)."""
         rows, width = column.shape
         end = self.size + rows * width
         if end > self._data.shape[0]:

@@ -69,7 +69,7 @@ def admit(
     weights: Mapping[str, float],
     budget: float,
 ) -> Offsets:
-    """Where a micro-batch ends that has about `budget`.
+    """Return where a micro-batch ends that has about `budget`.
 
     `extents`: what lies between, for every topic that has something there. `weights`: what an entry of a
     topic takes of the budget; 1 where it is not said. Topics share the budget in proportion to what they

@@ -105,7 +105,7 @@ class _Driver:
         self._names: list[str] = []
         self._discovered_at = float("-inf")
         self.lasts: Offsets = {}
-        """Where topics ended when the broker was asked last."""
+        """The ends of the topics when the broker was asked last."""
         self._missing: list[str] = []
         """The topics that did not exist then."""
         self._asked_at = float("-inf")
@@ -128,7 +128,7 @@ class _Driver:
     # --- the beginning ---------------------------------------------------------------------------
 
     def initial(self) -> Offsets:
-        """Where a query without a checkpoint begins. Asked more than once, it says the same."""
+        """Return where a query without a checkpoint begins. Every call returns an equal answer."""
         if self._initial is None:
             options = self._options
             if options.starting_timestamp is not None:
@@ -225,7 +225,8 @@ class _Driver:
     # --- the tasks -------------------------------------------------------------------------------
 
     def tasks(self, start: Offsets, end: Offsets) -> list[Any]:
-        """The tasks of a micro-batch, whose end is written down. One that is done again has the same."""
+        """Return the tasks of a micro-batch, whose end is written down. A repeated micro-batch has equal
+        tasks."""
         self._pinned = True
         now = time.monotonic()
         due = {

@@ -115,9 +115,9 @@ class QueryTopics:
         return found, missing
 
     def wait_for(self, names: Iterable[str], known: Iterable[str] = ()) -> tuple[Offsets, list[str]]:
-        """The same. A named topic that does not exist is waited for as `waitForTopicsMs` says; then the
-        method raises `TopicNotFound`. It does not where the topic is `known` to have existed, by itself or
-        in partitions."""
+        """Return the last positions and the missing topics, as `lasts`, and wait for a named topic that does
+        not exist as `waitForTopicsMs` says. Raises `TopicNotFound` after that time. A topic that is `known`
+        to have existed, by itself or in partitions, is not waited for."""
         names = list(names)
         existed = {*known, *(str(TopicName.parse(name).base) for name in known)}
         deadline = time.monotonic() + self._options.wait_for_topics_s

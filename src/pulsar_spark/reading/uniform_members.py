@@ -16,7 +16,7 @@ import numpy as np
 from pulsar_sansio import MemberTemplate, member_template
 
 Slice = tuple[int, int]
-"""Where a field stands in a header (its size in front counts) and how many bytes it has."""
+"""The position of a field in a header (its size in front counts) and its number of bytes."""
 
 _LEAST = 4
 """Members from which taking them together is worth it."""
@@ -137,7 +137,7 @@ def find_uniform(data: Any, position: int, most: int, last: Comparison | None) -
 
 
 def strided(data: Any, position: int, count: int, size: int, stride: int) -> Any:
-    """So many pieces of so many bytes, each as one value: the fastest thing to copy for NumPy."""
+    """Return `count` pieces of `size` bytes each, each as one value: the fastest thing to copy for NumPy."""
     return np.ndarray((count,), _piece(size), data, position, (stride,))
 
 

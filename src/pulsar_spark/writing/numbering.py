@@ -64,7 +64,7 @@ def keyless_partition(row: int, partitions: int) -> int:
 
 @dataclass
 class Cutter:
-    """Where the rows of one task for one topic partition are cut into entries.
+    """Cut the rows of one task for one topic partition into entries.
 
     An entry has at most `max_messages` rows and `max_bytes` bytes, unless a single row has more. Besides,
     there is a cut before the row with each index of `extra`. An extra cut takes nothing from the others: they

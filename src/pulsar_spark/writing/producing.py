@@ -156,8 +156,8 @@ class Destination:
         return self._ready is not None or self.error is not None
 
     def joined(self) -> None:
-        """It is there: look at what the broker knows of the name. Raises `WriteFailed` where that is more
-        than can be."""
+        """The producer is attached: compare what the broker knows of its name. Raises `WriteFailed` where the
+        broker knows more than the task can have sent."""
         assert self._ready is not None
         numbered = self._task.numbered
         if numbered is None:
@@ -329,7 +329,7 @@ class TaskProducer:
         self.numbered = numbered
         self.written = Written()
         self.failed: set[Destination] = set()
-        """Those with which something went wrong; it may be over."""
+        """The destinations with which something went wrong; the fault may be over."""
         self._destinations: dict[str, Destination] = {}
         self._rows_in_flight = 0
         self._bytes_in_flight = 0

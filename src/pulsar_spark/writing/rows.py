@@ -66,7 +66,7 @@ def in_order(batches: Iterable[Any], topic_is_given: bool, order_by: Sequence[st
 
 
 def _large(kind: Any) -> Any:
-    """The same with offsets of 64 bits: a task may have more than 2 GB."""
+    """Return the type with offsets of 64 bits: a task may have more than 2 GB."""
     if pa.types.is_binary(kind):
         return pa.large_binary()
     return pa.large_string() if pa.types.is_string(kind) else kind
@@ -90,8 +90,9 @@ class Portion:
 
 
 class Routing:
-    """Where the rows of one task go. `partitions` is asked once for each topic: how many it has, 0 for none.
+    """Choose the destinations of the rows of one task.
 
+    `partitions` is asked once for each topic: how many it has, 0 for none.
     Keys are routed as the Java client does; rows without a key go round, by their index in the task.
     """
 

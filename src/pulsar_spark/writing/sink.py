@@ -33,7 +33,7 @@ WriterT = TypeVar("WriterT")
 
 BATCH_PROPERTY = "streaming.sql.batchId"
 QUERY_PROPERTY = "sql.streaming.queryId"
-"""Where Spark says to a task which batch of which query it is of; also within foreachBatch."""
+"""The properties in which Spark tells a task its batch and its query; also within foreachBatch."""
 
 
 @dataclass
