@@ -39,7 +39,7 @@ def core_position(position: Position) -> CorePlace | Callable[[str], CorePlace]:
 
 
 def core_place(place: Place) -> CorePlace:
-    """The same for one place; what is of another type is for the core to refuse."""
+    """Return the core's value for one place; the core refuses values of another type."""
     if isinstance(place, str):
         if place not in _WORDS:
             raise LocalProtocolError(

@@ -487,7 +487,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         return ids[0].message_id
 
     async def last_message_ids(self) -> list[TopicMessageId]:
-        """The same for each topic and partition there is, by their names."""
+        """Return the last message id of each topic and partition there is, by their names."""
         last: MessageId | list[TopicMessageId] = await self._request(self._machine.last_message_id)
         return [TopicMessageId(self.topic, last)] if isinstance(last, MessageId) else last
 

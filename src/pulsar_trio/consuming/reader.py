@@ -192,7 +192,7 @@ class Reader(trio.abc.ReceiveChannel[Message]):
         return await self._consumer.last_message_id()
 
     async def last_message_ids(self) -> list[TopicMessageId]:
-        """The same for each topic and partition there is, by their names."""
+        """Return the last message id of each topic and partition there is, by their names."""
         return await self._consumer.last_message_ids()
 
     async def has_message_available(self) -> bool:

@@ -21,7 +21,7 @@ class ClientIdentity:
 
     def __init__(self, tls: TlsConfig | None, authentication: Authentication | None) -> None:
         self._context = None if tls is None else ReloadedContext(tls)
-        """None until a connection needs it: a later service URL may be the first with TLS."""
+        """The context is None until a connection needs it: a later service URL may be the first with TLS."""
         self._authentication = authentication
         self._steps: dict[int, CredentialSteps] = {}
         """The steps that each link is at."""

@@ -12,7 +12,7 @@ def _broker_id(broker: AdministeredBroker) -> str:
 
 
 def health(broker: AdministeredBroker, request: Request) -> Answer:
-    """It answers, so it is well: a broker that failed answers nothing any more."""
+    """Answer 200: a broker that failed would answer nothing."""
     return Answer(200, b"ok")
 
 

@@ -37,7 +37,8 @@ def list_subscriptions(broker: AdministeredBroker, request: Request) -> Answer:
 
 
 def create(broker: AdministeredBroker, request: Request) -> Answer:
-    """It begins with a whole entry, whatever else is said of the position, as with a Java broker."""
+    """Create a subscription that begins with a whole entry, whatever else is said of the position, as a Java
+    broker does."""
     topic = request.topic
     value = request.json() if request.body else "latest"
     properties = value.pop("properties", None) if isinstance(value, dict) else None

@@ -357,7 +357,7 @@ NAMES_IN_POLICIES = {
     "is_allow_auto_update_schema": SCHEMA_AUTO_UPDATE,
     "schema_validation_enforced": SCHEMA_VALIDATION,
 }
-"""The same in the whole record of a namespace."""
+"""The names of all policies in the whole record of a namespace."""
 
 
 # --- one resource of a namespace or of a topic -------------------------------------------------------
