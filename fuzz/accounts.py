@@ -102,7 +102,7 @@ class Accounts:
 
 
 def declared(error: PulsarError, label: str) -> None:
-    """It is an error of this library, and can be shown."""
+    """Check that an error is of this library, and can be shown."""
     if not isinstance(error, PulsarError):
         raise Violation(f"{label}: {type(error).__name__} is no error of this library")
     str(error)

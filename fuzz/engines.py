@@ -121,7 +121,7 @@ _RUNS = re.compile(r"^#(\d+)", re.MULTILINE)
 def run_atheris(target: str, seconds: float, *, keep: bool = False) -> Result:
     """Run a target under atheris, in a process of its own.
 
-    `keep`: inputs that reached new code go into the corpus, merged to as few as reach the same.
+    `keep`: inputs that reached new code go into the corpus, merged to as few as reach all of it.
     """
     if find_spec("atheris") is None:
         return Result("atheris", target, 0.0, 0, "atheris is not installed: pip install atheris")

@@ -76,7 +76,7 @@ def _contradict(tree: Tree, place: int, field: Field, draws: Draws, known: Known
 
 
 def _swap(tree: Tree, place: int, field: Field, draws: Draws, known: Known) -> None:
-    """It gets the content of another field of this message, and that one its."""
+    """Exchange the content of a field with that of another field of this message."""
     other = draws.below(len(tree))
     mine, theirs = tree[place], tree[other]
     tree[place] = Piece(mine.number, theirs.wire_type, theirs.content)
@@ -115,19 +115,19 @@ def _no_enum(tree: Tree, place: int, field: Field, draws: Draws, known: Known) -
 
 
 def _long_length(tree: Tree, place: int, field: Field, draws: Draws, known: Known) -> None:
-    """It claims more bytes than it has."""
+    """Make a field claim more bytes than it has."""
     data = _bytes_of(tree[place])
     tree[place] = Piece(field.number, LENGTH, data, len(data) + draws.choice(LENGTHS))
 
 
 def _short_length(tree: Tree, place: int, field: Field, draws: Draws, known: Known) -> None:
-    """It claims fewer bytes than it has: what follows is read as fields."""
+    """Make a field claim fewer bytes than it has: what follows is read as fields."""
     data = _bytes_of(tree[place])
     tree[place] = Piece(field.number, LENGTH, data, len(data) // 2)
 
 
 def _truncated(tree: Tree, place: int, field: Field, draws: Draws, known: Known) -> None:
-    """It ends early, and says so truthfully."""
+    """Make a field end early, and say so truthfully."""
     data = _bytes_of(tree[place])
     tree[place] = Piece(field.number, LENGTH, data[: draws.below(len(data) + 1)])
 

@@ -275,7 +275,7 @@ LIES: dict[str, Lie] = {
 """The lies by name. Each makes headers and payload from draws and the peer's limit for one message."""
 
 RARE = ("tiny messages", "bomb")
-"""They cost the peer more than they cost us: a few of them are enough."""
+"""Lies that cost the peer more than they cost us: a few of them are enough."""
 
 _COMMON = tuple(name for name in LIES if name not in RARE)
 

@@ -60,7 +60,7 @@ def has_canary(text: str | bytes) -> bool:
 
 
 _found: list[str] = []
-"""Where the canary was seen since the last report."""
+"""The places where the canary was seen since the last report."""
 
 
 class _Records(logging.Handler):

@@ -1,4 +1,4 @@
-"""docs/rules.md and whoever cites it: an id stands there once, in order, and every cited id stands there.
+"""docs/rules.md and its citations: an id stands there once, in order, and every cited id stands there.
 
 Every rule that is built is cited by a test, at a point. There are three ways to cite, for all families alike:
 the id by itself in a docstring or comment of a file in tests; `@breaks(id)` over a conversation that breaks

@@ -40,7 +40,7 @@ def lines_of(result: dict[str, Any]) -> dict[str, str]:
 
 
 def lines_in(page: str) -> dict[str, str]:
-    """The same, as a page has them."""
+    """Return the lines that a page has."""
     content = page.partition(BEGIN)[2].partition(END)[0]
     return {match[1]: match[0] for match in re.finditer(r"^\| ([a-z0-9-]+) \| .*\|$", content, re.MULTILINE)}
 

@@ -20,7 +20,7 @@ from pulsar_trio_command.signals import interruption, until_signal
 from tests.patience import PATIENCE
 
 COMMAND = [sys.executable, "-c", "from pulsar_trio_command import main; raise SystemExit(main())"]
-"""As the installed script does it."""
+"""The command as the installed script runs it."""
 
 WHILE_IMPORTING = """
 import os, signal, sys

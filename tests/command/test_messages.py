@@ -160,7 +160,7 @@ def ids(broker: BrokerThread, command: Command) -> list[str]:
 
 
 def test_from_a_message_that_was_printed(broker: BrokerThread, command: Command, ids: list[str]) -> None:
-    """It comes first, also out of a batch, and whatever was acknowledged before."""
+    """The printed message comes first, also out of a batch, and whatever was acknowledged before."""
     for number, printed in enumerate(ids):
         expected = [str(value) for value in range(number + 1, 5)]
         assert values(consume(command, broker, len(expected), "--from", printed)) == expected

@@ -258,7 +258,7 @@ def a_last_id_below_a_confirmed_chunk_that_was_not_the_last(s: Script) -> None:
 
 @allowed
 def a_refused_chunk_sent_again_without_those_before_it(s: Script) -> None:
-    """They were confirmed; a later message, which had been sent behind it, comes once more behind it."""
+    """The earlier chunks were confirmed; a later message, sent behind them, comes once more."""
     s.connect()
     s.producer()
     first, second = (

@@ -43,7 +43,7 @@ async def test_sending(number: int) -> None:
 
 
 def test_the_page_about_sending_names_every_refusal_as_it_is() -> None:
-    """The table's last column and `retryable` say the same. Rule PROD-58."""
+    """The table's last column agrees with `retryable`. Rule PROD-58."""
     rows = (DOCS / "sending.md").read_text().split("## Errors")[1].splitlines()
     answers: set[bool] = set()
     for row in rows:
@@ -71,7 +71,7 @@ TESTING = [*blocks("testing.md", "toml"), *blocks("testing.md", "python")]
 
 
 def file_name(block: str) -> str:
-    """It stands in the first line: `# conftest.py`."""
+    """Return the name in the first line of a block: `# conftest.py`."""
     first, _, _ = block.strip().partition("\n")
     assert first.startswith("# "), f"a block of the page names its file first, not {first!r}"
     return first.removeprefix("# ")

@@ -186,7 +186,7 @@ def test_unknown_commands_without_end() -> None:
     ids=["PING", "LOOKUP", "GET_SCHEMA", "NEW_TXN"],
 )
 def test_a_client_that_asks_and_does_not_read_is_disconnected(question: bytes) -> None:
-    """And before that the broker has said that it would rather not be asked."""
+    """The broker has said before that it would rather not be asked."""
     config = BrokerConfig(max_message_size=10_000, max_unsent_bytes=4000)
     world = World(config)
     peer = world.connect()

@@ -48,7 +48,7 @@ def test_an_input_is_kept_once_and_not_if_it_is_large(
 
 
 def test_the_seeds_of_the_corpus_are_in_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """So that it can be made again."""
+    """The seeds stay there, so that the corpus can be made again."""
     committed = {target: {path.name for path in corpus.inputs(target)} for target in TARGETS}
     monkeypatch.setattr(corpus, "FOLDER", tmp_path)
     corpus.make()

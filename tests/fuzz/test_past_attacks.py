@@ -15,8 +15,8 @@ TOPIC = "persistent://public/default/t"
 
 @pytest.mark.parametrize("digits", ["9" * 10, "9" * 20, "9" * 5000])
 def test_a_partition_number_without_end_is_no_partition(digits: str) -> None:
-    """It went into 32 bits of GET_LAST_MESSAGE_ID_RESPONSE, into the varint of a message id, and through
-    `int()`, each of which has an end: the broker fell over."""
+    """The number went into 32 bits of GET_LAST_MESSAGE_ID_RESPONSE, into the varint of a message id, and
+    through `int()`. Each of these has an end: the broker fell over."""
     topic = f"{TOPIC}-partition-{digits}"
     assert TopicName.parse(topic).partition == -1
     assert str(TopicName.parse(topic).base) == topic

@@ -53,7 +53,7 @@ def official_client(url: str) -> Iterator[Any]:
 
 
 def silent_client(url: str) -> Any:
-    """It connects when something needs it, so making it does not block."""
+    """Return a client that connects when something needs it, so making it does not block."""
     return pulsar.Client(
         url,
         operation_timeout_seconds=OPERATION_TIMEOUT,
@@ -63,7 +63,7 @@ def silent_client(url: str) -> Any:
 
 @asynccontextmanager
 async def open_official_client(url: str) -> AsyncIterator[Any]:
-    """The same for a test that is trio's: closed in a thread, because the broker is in this one."""
+    """Open a client for a test that is trio's: a thread closes it, because the broker is in this one."""
     client = silent_client(url)
     try:
         yield client

@@ -133,7 +133,7 @@ def test_hints_that_are_names_are_names_of_ours() -> None:
     ],
 )
 def test_members_of_its_enumerations_are_understood(theirs: Any, words: set[str]) -> None:
-    """But for a routing of one's own, which is a function here."""
+    """Every member has a word here but that for a routing of one's own, which is a function."""
     for name, member in theirs.__members__.items():
         meant = official_names.word_meant(member, words)
         assert name == "CustomPartition" or any(meant == f"; did you mean {word!r}?" for word in words)

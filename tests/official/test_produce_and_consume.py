@@ -44,7 +44,7 @@ async def test_every_message_arrives_as_it_was_sent(
 
 
 async def test_another_name_of_the_broker(broker: OurBroker, topic: str) -> None:
-    """It is told to use the service URL as a proxy, and does."""
+    """The client is told to use the service URL as a proxy, and does."""
     await in_thread(produce, broker.url_by_another_name, topic, LETTERS)
     assert await in_thread(consume, broker.url_by_another_name, topic, len(LETTERS)) == LETTERS
 

@@ -101,7 +101,7 @@ class Admin:
     def exchange(
         self, method: str, path: str, body: object = None, *, timeout: float = 30.0
     ) -> tuple[int, Any]:
-        """The same for tests of refusals: the status, and the answer or the reason in it."""
+        """Send a request for tests of refusals, and return the status and the answer or the reason in it."""
         connection = http.client.HTTPConnection(self._host, self._port, timeout=timeout)
         try:
             connection.request(

@@ -21,7 +21,7 @@ from tests.security.certificates import Authority
 SECRET_KEY = f"{CANARY}-of-thirty-two-bytes".encode()[:32]
 PASSWORD = CANARY
 PASSWORD_HASH = "$apr1$saltsalt$NZzDyn8owYaHBLadvCiOj."
-"""As `htpasswd` writes it (Apache's variant of MD5)."""
+"""The hash that `htpasswd` writes (Apache's variant of MD5)."""
 
 PROVIDERS = "org.apache.pulsar.broker.authentication.AuthenticationProvider"
 REFRESH_CHECK = 1

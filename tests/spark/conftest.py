@@ -24,7 +24,7 @@ _numbers = count()
 
 
 def spark_settings(folder: Path) -> dict[str, str]:
-    """The settings of a small session for tests; a test that starts a driver of its own takes the same.
+    """The settings of a small session for tests; a test that starts a driver of its own takes these too.
 
     `folder` is for what Spark writes beside the data. The master has two slots, and four attempts of each
     task: without the second number a task that fails once fails the job. Options that make a JVM fast in the
@@ -107,7 +107,7 @@ def topic(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def deduplicated_topic(request: pytest.FixtureRequest) -> str:
-    """The same in a namespace with deduplication."""
+    """The name of the test's topic in a namespace with deduplication."""
     return f"persistent://{DEDUPLICATION}/{own_name(request)}"
 
 

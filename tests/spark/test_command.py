@@ -145,7 +145,7 @@ def test_the_makefile_s_check_is_one_line_before_anything_is_installed(tmp_path:
 
 
 def test_a_session_without_java_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where PySpark is installed; where it is not, that is what is said."""
+    """The error says that Java is missing, or that PySpark is missing where it is not installed."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(SparkUnavailable, match=r"Java 17 or later|PySpark is not installed"):
         session.open_session("test")

@@ -162,8 +162,8 @@ class RealBroker(BrokerUnderTest):
         await _in_thread(lambda: self._pulsar.admin.create_partitioned_topic(topic, partitions))
 
     async def unload(self, topic: str) -> None:
-        """It confirms an acknowledgement before the cursor's first ledger is there, and forgets it when the
-        topic is unloaded just then; so that is waited for."""
+        """Unload a topic once the cursor's first ledger is there. A real broker confirms an acknowledgement
+        before that, and an unload just then would lose it."""
         admin = self._pulsar.admin
         while await _in_thread(lambda: "SwitchingLedger" in admin.cursor_states(topic)):  # noqa: ASYNC110
             await trio.sleep(0.02)

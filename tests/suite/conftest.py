@@ -76,7 +76,7 @@ def topic(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def local_name(request: pytest.FixtureRequest) -> str:
-    """The same without domain and namespace, for tests that choose the namespace."""
+    """The topic's name without domain and namespace, for tests that choose the namespace."""
     return own_name(request)
 
 

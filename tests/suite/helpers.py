@@ -89,7 +89,7 @@ def numbers(messages: Iterable[Message]) -> list[int]:
 
 
 def first_occurrences(numbers: Sequence[int]) -> list[int]:
-    """Without what came again."""
+    """Return the numbers in order, without repetitions."""
     return list(dict.fromkeys(numbers))
 
 

@@ -88,7 +88,7 @@ async def test_a_subscription_in_use_is_deleted_by_force_only(
 
 
 async def test_one_refusal_leaves_the_others_alone(client: Client, topic: str, local_name: str) -> None:
-    """They share a connection with what was refused."""
+    """All of them share a connection with the refused one."""
     async with (
         client.subscribe(topic, "sub") as consumer,
         client.create_producer(topic) as producer,

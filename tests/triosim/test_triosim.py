@@ -79,7 +79,7 @@ def _hear_twice(real: Callable[..., None]) -> Callable[..., None]:
 
 
 def _forget_the_rest(real: Callable[..., bool]) -> Callable[..., bool]:
-    """As if a writer had been cancelled in the middle of a frame."""
+    """Return a writer that stops as if it had been cancelled in the middle of a frame."""
 
     def write_leftover(self: Link, sock: Any) -> bool:
         all_written = real(self, sock)

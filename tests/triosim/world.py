@@ -91,7 +91,7 @@ class World:
         self.canceller = scheduler.Canceller(self._on_idle, self._on_busy_loop)
         self.store = MemoryStore()
         self.clients: list[tuple[Client, trio.CancelScope]] = []
-        """Those that are open, and what cancels their blocks."""
+        """The clients that are open, and what cancels their blocks."""
         self.sessions: dict[Producing | Consuming, trio.CancelScope] = {}
         """The scopes that cancel the block of each application's producer or consumer."""
         self.calls: dict[str, trio.CancelScope] = {}

@@ -382,7 +382,7 @@ def test_a_field_of_a_later_version_may_stand_at_the_end_of_the_frame(
 
 
 def test_a_command_does_not_begin_with_a_zero() -> None:
-    """It would be the number of a field; the bytes after it are those of a MESSAGE."""
+    """A zero would be the number of a field; the bytes after it are those of a MESSAGE."""
     message = b"\x08\x09\x4a\x08\x08\x01\x12\x04\x08\x03\x10\x04"
     assert decode(frame(message))[0] == 9
     with pytest.raises(FrameError):

@@ -95,7 +95,7 @@ def test_no_consumer_gets_an_entry_pending_at_another() -> None:
 
 
 def test_any_consumer_may_acknowledge() -> None:
-    """Also a consumer that has not received the message."""
+    """A consumer that has not received the message may acknowledge it too."""
     world, producing, peer = world_with()
     peer.subscribe(SubType.Shared, 0, permits=1)
     peer.subscribe(SubType.Shared, 1, permits=10)
@@ -270,7 +270,7 @@ def test_replay_over_several_ledgers() -> None:
 
 @pytest.mark.parametrize("kind", [SubType.Shared, SubType.Key_Shared])
 def test_how_often_a_message_came_is_forgotten_when_its_time_is_over(kind: SubType) -> None:
-    """Also for an entry that is pending at no consumer then."""
+    """The count is forgotten for an entry that is pending at no consumer then, too."""
     world, producing, peer = world_with()
     peer.subscribe(kind, permits=2)
     publish(producing, 2)

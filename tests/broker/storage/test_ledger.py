@@ -91,7 +91,8 @@ def test_a_restored_log_is_the_same() -> None:
 
 
 def test_messages_are_counted_over_ledgers_and_restarts() -> None:
-    """Also where the only ledger left has no entry: its record has the number of its first message."""
+    """Counting goes on where the only ledger left has no entry: its record has the number of its first
+    message."""
     log = ManagedLedger()
     log.roll("t", 10, wall_time=0)
     assert [log.append("t", b"x", messages, 0).last_index for messages in (3, 1)] == [2, 3]

@@ -45,7 +45,7 @@ def test_what_is_no_message() -> None:
     ],
 )
 def test_an_id_that_no_broker_gives(wrong: MessageId) -> None:
-    """It could not be sent, nor be put in order among others, when its time comes."""
+    """The id could not be sent, nor be put in order among others, when its time comes."""
     s = started()
     for what in (wrong, TopicMessageId("t", wrong)):
         for call in (s.acknowledge, s.acknowledge_cumulative, s.negative_acknowledge):

@@ -455,7 +455,7 @@ class TestReceipts:
 
 
 def test_an_acknowledged_message_that_was_confirmed_never_waits_again() -> None:
-    """INV-C5: what put an ACK back after its answer would acknowledge what came again by a rewound cursor."""
+    """INV-C5: an ACK put back after its answer would acknowledge what a rewound cursor delivers again."""
     s = started(acknowledgement_receipts=True)
     s.acknowledge(deliver(s, 1))
     s.pass_time(SECOND)

@@ -353,7 +353,8 @@ class TestOnOneConsumersSubscriptions:
 
     @pytest.mark.parametrize("by_id", [False, True])
     def test_also_a_batch_that_is_redelivered_although_the_broker_was_told(self, by_id: bool) -> None:
-        """It was under way. There is nothing new to tell (ACK-14), and nothing to ask for (UNACK-07)."""
+        """The redelivery was under way. There is nothing new to tell (ACK-14), and nothing to ask for
+        (UNACK-07)."""
         s = started(EXCLUSIVE, acknowledgement_group_time=0.0)
         for _ in range(2):
             s.batch(0, 2)

@@ -44,7 +44,7 @@ def test_one_bad_message_of_eight(kind: SubscriptionType, index_acknowledgement:
 
 
 def test_a_neighbour_that_was_tried_less_often_is_delivered() -> None:
-    """It waited in the queue whenever the connection was lost."""
+    """The neighbour waited in the queue whenever the connection was lost."""
     s = LettersScript()
     for count in range(3):
         s.batch(0, 2, redelivery_count=count)

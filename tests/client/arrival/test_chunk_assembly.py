@@ -202,7 +202,7 @@ def test_the_same_entries_once_more_begin_anew_and_acknowledge_nothing() -> None
 
 
 def test_chunks_of_nothing_in_front_of_what_is_redelivered_are_acknowledged_with_it() -> None:
-    """A producer began its ids anew; what is left of its earlier message came again and will not do so once
+    """A producer began its ids anew; what is left of its earlier message was redelivered and will not be once
     more."""
     s = Chunked(subscription_type=SHARED)
     for _ in range(2):

@@ -265,7 +265,7 @@ def test_a_link_is_idle_from_when_the_last_has_left_it(told: bool) -> None:
     script.expect(Disconnect(link, "the connection to broker:6650 was not used for a minute"))
 
 
-# --- handing out -----------------------------------------------------------------------------------
+# --- dispatching -----------------------------------------------------------------------------------
 
 
 def test_what_names_an_unknown_handle_is_ignored() -> None:

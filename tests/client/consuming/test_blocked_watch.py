@@ -36,7 +36,7 @@ class BlockedScript(ConsumerScript):
         return taken
 
     def wait(self, times: int) -> None:
-        """So many times `QUIET`, in which the broker answers each PING."""
+        """Let `times` periods of `QUIET` pass, in each of which the broker answers the PING."""
         for _ in range(times):
             self.pass_time(QUIET)
             self.say("PONG", proto.CommandPong())

@@ -335,7 +335,7 @@ class TestReconnecting:
         assert ack.message_ids == [(1, 0, None)]
 
     def test_a_cumulative_mark_of_the_old_connection_filters_nothing_on_the_new_one(self) -> None:
-        """BUG: the mark rose before its ACK arrived, and what came again was dropped for ever."""
+        """BUG: the mark rose before its ACK arrived, and what was redelivered was dropped for ever."""
         s = started()
         s.message(0)
         s.message(1)

@@ -98,7 +98,7 @@ class TestSubscribe:
         assert seek.message_publish_time == 1_000
 
     def test_at_a_time_to_which_the_broker_does_not_go(self) -> None:
-        """It does not read from somewhere else then. What waits for it is told."""
+        """The reader does not read from somewhere else then, and reports the messages that wait."""
         s = ReaderScript(1_000)
         s.accept()
         (seek,) = [command for name, command in s.frames() if name == "SEEK"]
@@ -148,7 +148,7 @@ class TestSubscribe:
         assert not [each for each in s.outputs() if isinstance(each, ConsumerFailed)]
 
     def test_at_a_time_and_no_broker_lives_long_enough(self) -> None:
-        """It was attached again and again, and never where it was to be: that is not ready (PROD-07)."""
+        """The reader was attached again and again, never where it was to be: that is not ready (PROD-07)."""
         s = ReaderScript(1_000)
         while not (outputs := [each for each in s.outputs() if isinstance(each, ConsumerFailed)]):
             assert s.now < 40 * SECOND
@@ -319,7 +319,7 @@ class TestCheckpoints:
 
     @pytest.mark.parametrize("read", range(7))
     def test_another_reader_goes_on_there(self, read: int) -> None:
-        """Also behind a batch, of which it is a whole entry that is done with. Rule MSG-03."""
+        """A checkpoint behind a batch works too: it names a whole entry. Rule MSG-03."""
         s = reading()
 
         def deliver(script: ReaderScript, first: int) -> None:

@@ -215,7 +215,7 @@ def test_a_queue_that_scales_has_room_for_what_is_collected() -> None:
 
 @pytest.mark.parametrize("why", ["seek", "cut"])
 def test_the_end_of_the_topic_counts_as_long_as_it_is_reached(why: str) -> None:
-    """Else whoever asks afterwards is told again and again that nothing is enough."""
+    """An application that asks afterwards would otherwise be told again and again that nothing is enough."""
     s = started(2, timeout=0.0)
     s.say("REACHED_END_OF_TOPIC", proto.CommandReachedEndOfTopic(consumer_id=0))
     if why == "cut":

@@ -180,7 +180,8 @@ class TestDeadLetters:
 
     @pytest.mark.parametrize("group_time", [0.0, 60.0])
     def test_what_waits_of_an_earlier_delivery_is_taken_back(self, group_time: float) -> None:
-        """It comes twice, the second time once too often: when the copies are safe, nothing is delivered."""
+        """The message comes twice, the second time once too often: when the copies are safe, nothing is
+        delivered."""
         s = LettersScript(
             acknowledgement_timeout=10.0,
             acknowledgement_timeout_tick=1.0,
@@ -326,7 +327,7 @@ class TestFailure:
     @pytest.mark.parametrize("when", ["under way", "failed"])
     @pytest.mark.parametrize("how", ["message", "id", "together", "cumulative"])
     def test_acknowledged_before_it_is_asked_for_it_is_not(self, when: str, how: str) -> None:
-        """It had been delivered before, with a lower count. Rule DLQ-08."""
+        """The message had been delivered before, with a lower count. Rule DLQ-08."""
         s = LettersScript(EXCLUSIVE if how == "cumulative" else SHARED)
         s.message(0)
         if how == "together":

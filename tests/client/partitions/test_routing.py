@@ -110,7 +110,7 @@ def test_a_key_of_bytes_goes_by_its_base64_text() -> None:
 
 
 def test_an_ordering_key_does_not_route() -> None:
-    """It orders within a subscription; as in the Java client, the partition is the key's."""
+    """The ordering key orders within a subscription; as in the Java client, the partition is the key's."""
     message = OutgoingMessage(b"", key="key-0", ordering_key=b"other")
     assert router(3).choose(0, message, 3) == router(3).choose(0, keyed("key-0"), 3)
 

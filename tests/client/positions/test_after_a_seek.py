@@ -76,7 +76,7 @@ class TestWhatComesNext:
 
 class TestWhatIsForgotten:
     def test_acknowledgements_that_wait(self) -> None:
-        """They would move the cursor again. Rules ACK-14 and SEEK-06."""
+        """Waiting acknowledgements would move the cursor again. Rules ACK-14 and SEEK-06."""
         s = started(acknowledgement_group_time=3600.0)
         for entry in range(3):
             s.message(entry)

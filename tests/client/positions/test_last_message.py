@@ -23,7 +23,7 @@ from tests.client.positions.positions_script import NOTHING, answer, asked, star
 
 
 class Requests:
-    """Those that were sent, with what is to be done when they are answered."""
+    """The requests that were sent, with what is to be done when they are answered."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[Any, Any]] = []

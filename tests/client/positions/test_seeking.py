@@ -150,7 +150,7 @@ class TestDone:
         assert data(s.take()) == [b"0"]
 
     def test_when_the_answer_to_subscribe_is_the_slower_one(self) -> None:
-        """And the other way round: the answer to SEEK comes when SUBSCRIBE is on its way."""
+        """The order may be the other one: the answer to SEEK comes when SUBSCRIBE is on its way."""
         s = started()
         request = seek(s, EARLIEST)
         command = sought(s)

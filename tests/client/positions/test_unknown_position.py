@@ -122,7 +122,7 @@ class TestWhereTheBrokerPutIt:
         assert s.reconnect().start_message_id.entryId == 3
 
     def test_but_not_waited_for_without_end(self) -> None:
-        """It goes on being asked: what it says when messages are let in already is as good."""
+        """The consumer asks again and again: an answer after messages were let in is as good."""
         s = ConsumerScript(durable=False, start_message_id=LATEST)
         s.answers_positions = False
         s.accept()

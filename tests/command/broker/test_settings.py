@@ -294,7 +294,7 @@ def test_an_unknown_name_is_refused(name: str, meant: str | None) -> None:
 
 
 def test_the_names_of_a_real_configuration_are_known() -> None:
-    """That of the Pulsar that the tests start."""
+    """The file is the configuration of the Pulsar that the tests start."""
     found = read_properties(ROOT / "tests" / "real_pulsar" / "standalone.conf")
     assert found
     assert [each.name for each in found if not is_pulsars(each.name)] == []

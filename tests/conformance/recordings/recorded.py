@@ -28,7 +28,7 @@ def _read(name: str) -> Iterator[Piece]:
 
 @cache
 def frames(name: str) -> tuple[Piece, ...]:
-    """The same, cut into whole frames, each where its last byte passed."""
+    """Return the conversation cut into whole frames, each where its last byte passed."""
     found: list[Piece] = []
     left: dict[tuple[int, Side], bytes] = {}
     for connection, side, data in pieces(name):

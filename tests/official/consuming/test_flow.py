@@ -134,7 +134,7 @@ async def test_a_subscription_that_is_ours_and_theirs(broker: OurBroker, topic: 
 
 
 async def test_partitions_share_a_queue(broker: OurBroker, topic: str) -> None:
-    """It asks no partition for more than its share, and gets everything."""
+    """The consumer asks no partition for more than its share, and gets everything."""
     await broker.create_partitioned_topic(topic, 4)
 
     def held(partition: int) -> Any:

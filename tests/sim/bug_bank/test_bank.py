@@ -110,7 +110,7 @@ def test_two_bugs_cannot_have_one_name() -> None:
 
 
 def test_nothing_is_planted_in_a_world_of_its_own() -> None:
-    """An unused bank costs nothing. A run before and after one with a bug is the same."""
+    """An unused bank costs nothing: the run before one with a bug equals the run after it."""
     before = World(1).run().trace_hash
     with BANK["flow-of-zero"].planted():
         assert World(1).run().trace_hash != before

@@ -28,7 +28,7 @@ ARCHIVE = sorted((Path(__file__).parents[1] / "seeds").glob("*.json"))
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_case_is_the_world_of_its_seed(seed: int) -> None:
-    """Also with its faults written down, and after a way through JSON."""
+    """The case equals its world also with its faults written down, and after a way through JSON."""
     original = World(seed).run()
     recorded, report = Case.of_seed(seed).recorded()
     assert report == original

@@ -33,7 +33,7 @@ Member = tuple[dict[str, Any], bytes]
 
 
 def batch(members: Sequence[Member], place: tuple[int, int] = (5, 7), **fields: Any) -> ReceivedBatch:
-    """As a reader of raw_batches batches hands it out."""
+    """Return a batch as a reader with `raw_batches` delivers it."""
     data = b"head" + b"".join(
         encode_single(SingleMessageMetadata(**header), body) for header, body in members
     )
@@ -263,7 +263,7 @@ def test_whatever_comes_only_frame_errors_go(data: bytes, size: int, alike: int)
 
 
 def test_headers_count_in_the_size_where_they_are_wanted() -> None:
-    """Or a record batch of them would have no bound."""
+    """A record batch of such rows would otherwise have no bound."""
     header = {"partition_key": "k" * 1000, "properties": [("n", "v" * 1000)], "ordering_key": b"o" * 1000}
     for count in (3, 20):
         made = Builder(SCHEMA)

@@ -418,7 +418,7 @@ def test_what_cannot_be_read_is_no_success(
 
 
 def cut(link: Link) -> None:
-    """As if the network had done it."""
+    """Cut a link's sockets as the network would."""
     for sock in link._sockets.values():
         with suppress(OSError):  # it is down already, and the link has not looked since
             sock.shutdown(socket.SHUT_RDWR)

@@ -84,7 +84,7 @@ class Sender:
 def send(
     url: str, topic: str, messages: Sequence[bytes | OutgoingMessage], **options: Any
 ) -> list[MessageId]:
-    """As one batch unless the options say otherwise."""
+    """Send messages, as one batch unless the options say otherwise."""
     sender = Sender(url, topic, **options)
     try:
         return sender.send(messages)

@@ -11,7 +11,7 @@ from pulsar_spark.link import Link
 
 @contextmanager
 def served(link: Link, dies_after: float = 60.0) -> Iterator[None]:
-    """While the block lasts. After `dies_after` seconds its sockets are closed."""
+    """Serve the link while the block lasts. After `dies_after` seconds its sockets are closed."""
     over = threading.Event()
     end = time.monotonic() + dies_after
 

@@ -82,7 +82,7 @@ def test_an_attempt_goes_on_where_another_died(
 def test_no_entry_straddles_what_another_way_of_cutting_left(
     our_broker: SparkBroker, deduplicated_topic: str, known: int
 ) -> None:
-    """As after a change of batchMaxMessages between two runs of a query."""
+    """The limit of a batch changes, as with another batchMaxMessages between two runs of a query."""
     with task(our_broker, Numbered("q-0", 3), Limits(batch_messages=1)) as first:
         write(first, deduplicated_topic, rows(known))
     with task(our_broker, Numbered("q-0", 3), SMALL) as second:

@@ -183,7 +183,7 @@ def reading(spark: SparkSession, folder: Path) -> DataFrame:
 def run_stream(
     writer: Any, folder: Path, meanwhile: Callable[[], None] | None = None, timeout: float = 300
 ) -> None:
-    """Until all that is there is written."""
+    """Run a query until all that is there is written."""
     query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
     try:
         if meanwhile is not None:

@@ -282,7 +282,8 @@ async def test_after_asking_for_everything_what_is_not_acknowledged_comes(client
 
 
 async def test_another_consumer_gets_the_batch_as_a_whole(client: Client, topic: str) -> None:
-    """It knows nothing of what was acknowledged, and the broker is not told without the option."""
+    """The other consumer knows nothing of what was acknowledged, and the broker is not told without the
+    option."""
     async with client.subscribe(topic, "sub") as consumer:
         await send_batch(client, topic)
         consumer.acknowledge((await rest(consumer))[1:])

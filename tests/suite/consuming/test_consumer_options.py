@@ -29,7 +29,7 @@ async def to_every_key(client: Client, topic: str) -> None:
 
 @pytest.mark.parametrize("in_order", [True, False])
 async def test_a_key_whose_messages_are_not_acknowledged(client: Client, topic: str, in_order: bool) -> None:
-    """Where order matters it stays with the consumer that has them; else it goes to the one that joins."""
+    """In order, the key stays with the consumer that has its messages; else it goes to the one that joins."""
     policy = None if in_order else KeySharedPolicy(allow_out_of_order=True)
     async with client.subscribe(topic, "sub", kind="key_shared", key_shared=policy) as first:
         await to_every_key(client, topic)
@@ -81,7 +81,7 @@ async def test_topics_of_several_namespaces(client: Client, local_name: str) -> 
 
 
 class Listening(ConsumerInterceptor):
-    """It notes what it hears."""
+    """An interceptor that notes what it hears."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []

@@ -209,7 +209,8 @@ async def test_an_id_belongs_to_one_of_them(broker: BrokerUnderTest, client: Cli
 
 
 async def test_the_end_of_a_terminated_topic(broker: BrokerUnderTest, client: Client, topic: str) -> None:
-    """It is told when all is acknowledged, which a reader does by itself; after a seek it is told again."""
+    """The consumer learns of the end when all is acknowledged, which a reader does by itself, and once more
+    after a seek."""
     async with client.create_producer(topic) as producer:
         await producer.send_many(payloads(5))
     await broker.terminate(topic)

@@ -149,7 +149,7 @@ def chunk(of: str, index: int, count: int = 2) -> tuple[bytes, int]:
 async def test_what_is_never_complete_is_let_go_when_its_time_is_over(
     broker: BrokerUnderTest, client: Client, topic: str
 ) -> None:
-    """And is acknowledged; nothing waits for it meanwhile."""
+    """The good message is acknowledged; nothing waits for the incomplete one meanwhile."""
     good = entry(b"good"), 1
     async with client.subscribe(topic, "sub", "exclusive"):
         pass

@@ -103,7 +103,7 @@ async def test_thousands_of_messages_keep_their_order(client: Client, topic: str
 
 
 async def test_a_message_of_the_largest_size(client: Client, topic: str) -> None:
-    """And one that is larger is refused before it is sent; the producer goes on."""
+    """A larger message is refused before it is sent; the producer goes on."""
     async with (
         client.subscribe(topic, "sub") as consumer,
         client.create_producer(topic, batching=None) as producer,

@@ -103,7 +103,7 @@ async def test_a_delayed_message_comes_later_and_others_before_it(client: Client
 
 
 async def test_messages_that_are_not_to_be_replicated(client: Client, topic: str) -> None:
-    """They arrive where they were sent, by themselves and in batches."""
+    """The messages arrive where they were sent, by themselves and in batches."""
     async with (
         client.subscribe(topic, "s", "exclusive") as consumer,
         client.create_producer(topic, batching=BatchingPolicy(max_delay=0.05)) as producer,

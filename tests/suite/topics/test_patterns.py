@@ -26,7 +26,7 @@ def pattern_of(topic: str) -> str:
 
 
 async def has(consumer: Consumer, *names: str) -> None:
-    """It is subscribed to these, sooner or later."""
+    """Wait until the consumer is subscribed to these topics."""
 
     async def subscribed() -> bool:
         return consumer.topics == sorted(names)

@@ -248,7 +248,7 @@ async def test_a_connection_that_has_no_name_any_more_is_not_the_brokers_end(
 async def test_a_connection_that_cannot_be_served_ends_alone(
     method: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is closed, the failure is logged, and the next one is served."""
+    """The connection is closed, the failure is logged, and the next one is served."""
     original = getattr(BrokerDriver, method)
     problems = [RuntimeError("planted")]
 

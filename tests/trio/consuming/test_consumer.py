@@ -92,7 +92,7 @@ async def test_acknowledgements_are_sent_before_closing(client: Client) -> None:
 async def test_acknowledgements_are_sent_soon_although_nothing_else_happens(
     broker: EmbeddedBroker, client: Client
 ) -> None:
-    """Also where the first ones of a batch alone would not be sent."""
+    """Acknowledgements are sent even where the first ones of a batch alone would not be."""
     async with client.subscribe("t", "s") as consumer:
         await fill(client, "t", 10, BatchingPolicy(max_messages=10))
         for _ in range(10):

@@ -127,7 +127,7 @@ async def test_a_drain_that_is_cancelled_takes_nothing_new_all_the_same(client: 
 
 
 async def test_a_handler_cannot_drain(client: Client) -> None:
-    """It would wait for itself; so would tasks of its own."""
+    """A handler that drains would wait for itself; so would tasks of its own."""
     async with filled(client, 4) as consumer:
         refused = 0
 

@@ -228,7 +228,7 @@ WRONG: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("wrong", "why"), WRONG)
 async def test_what_is_no_action_here(client: Client, wrong: Any, why: str) -> None:
-    """It is refused before a message is taken; where a function gives it, when it does."""
+    """A wrong action is refused before a message is taken; where a function gives it, when it does."""
     failing = Failing(0)
     async with filled(client, 2) as consumer:
         with pytest.raises(InvalidConfiguration, match=why):

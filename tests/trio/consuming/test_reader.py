@@ -35,7 +35,8 @@ class LastIsOfNoUse:
 
 
 async def test_a_last_message_of_no_use_keeps_no_task_waiting(autojump_clock: trio.testing.MockClock) -> None:
-    """It came alone and corrupt, or was compacted away, after the question whether there is more."""
+    """The last message came alone and corrupt, or was compacted away, after the question whether there is
+    more."""
     consumer: Any = LastIsOfNoUse()
     with trio.fail_after(10):
         assert [message async for message in Reader(consumer).until_latest()] == []

@@ -430,7 +430,7 @@ async def test_statistics_and_repr(client: Client) -> None:
 
 
 async def test_a_push_that_comes_after_closing_has_begun_changes_nothing(client: Client) -> None:
-    """As when one task sends in the same moment in which another one closes."""
+    """One task sends in the moment in which another one closes the producer."""
     async with client.create_producer("t") as producer:
         client._driver.push_soon(producer._handle)
         await producer.aclose()

@@ -33,7 +33,7 @@ async def test_payloads_of_every_kind(client: Client, given: bytes | bytearray |
 
 
 async def test_what_can_be_changed_is_copied(client: Client) -> None:
-    """Also where one buffer is used for all messages of `send_many`, and behind other messages."""
+    """Copies are made where one buffer serves all messages of `send_many`, and behind other messages, too."""
     buffer = bytearray(2)
 
     def messages() -> Any:

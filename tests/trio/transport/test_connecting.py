@@ -119,7 +119,7 @@ async def test_cancelling_closes_what_was_begun(monkeypatch: pytest.MonkeyPatch)
 async def test_a_family_that_the_system_does_not_have_is_passed_over(
     listening: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As IPv6 where the kernel was told to have none."""
+    """The kernel was told to have no IPv6."""
     failing = 1
 
     class Socket(socket.socket):

@@ -167,7 +167,7 @@ class ConsumerBook:
         self.consumer = consumer
         self.hand: list[Message] = []
         self.enough = enough
-        """So many messages are enough for every task that waits."""
+        """The number of messages that is enough for every task that waits."""
         self.receiving = 0
         """Tasks in a call that waits for a message; without those of `run`."""
         self.runs = 0
@@ -226,7 +226,7 @@ class Books:
         self.sent: dict[bytes, Sent] = {}
         self.subscriptions = [SubscriptionBook(self, subscription) for subscription in subscriptions]
         self.producers: list[ProducerBook] = []
-        """Those that are open."""
+        """The producers that are open."""
         self.consumers: list[ConsumerBook] = []
         self.received = 0
         self.confirmed = 0

@@ -94,7 +94,7 @@ class MemorySocket:
         self.mute = False
         """Nothing can be sent any more, as where a firewall forbids it; reading goes on."""
         self.ended_at: float | None = None
-        """When its reader could first find out that the peer or the connection has gone."""
+        """The time at which its reader could first find out that the peer or the connection has gone."""
         self._readers = trio.lowlevel.ParkingLot()
         self._writers = trio.lowlevel.ParkingLot()
 
@@ -271,7 +271,7 @@ class Net:
         return made
 
     async def connect(self, name: str, address: Address, timeout: float) -> MemorySocket:
-        """As `pulsar_trio.transport.connecting.connect`."""
+        """Connect as `pulsar_trio.transport.connecting.connect` does."""
         sock = self.socket(True, name)
         self.clock.sync()
         attempt = self.network.connect(sock, 0, address.host)

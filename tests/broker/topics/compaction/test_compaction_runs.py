@@ -33,7 +33,7 @@ def test_it_waits_after_so_many_entries(monkeypatch: pytest.MonkeyPatch, entries
 
 
 def test_it_takes_time_from_its_command_on() -> None:
-    """Also where the broker has had no input for a while before."""
+    """The run takes its time even where the broker has had no input for a while before."""
     world, producing = world_with()
     publish(producing, "k", b"x")
     world.now = 5 * SECOND

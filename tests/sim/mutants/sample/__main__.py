@@ -22,7 +22,7 @@ EQUIVALENT = (
     f"{SAMPLE}.counting Sum.halve bound: while self.total > self.limit // 2: => "
     "while self.total > self.limit // 3:"
 )
-"""It is marked, wrongly."""
+"""This mutant is marked, wrongly."""
 
 
 def run(folder: Path, *arguments: str) -> int:
