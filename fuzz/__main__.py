@@ -99,7 +99,7 @@ def _print(report: Report, seconds: float) -> None:
             f"processes of at most {report.resident / 1e6:.0f} MB"
         )
     print(
-        f"{report.rounds} rounds, {report.links} links; {report.attached} of the frames met somebody, "
+        f"{report.rounds} rounds, {report.links} links; {report.attached} of the frames met a machine, "
         f"{report.cases} were single cases"
     )
     print(f"{report.delivered} hostile messages delivered; others were seen to go on {report.innocent} times")

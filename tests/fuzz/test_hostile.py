@@ -308,7 +308,7 @@ def test_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert 500 <= int(said.split()[0]) < 1000, "rounds are whole"
     assert main(["hostile", "--replay", "broker:1"]) == 0
     assert "links killed, by cause" in capsys.readouterr().out
-    assert main(["hostile", "--replay", "nobody:1"]) == 2
+    assert main(["hostile", "--replay", "no-target:1"]) == 2
     assert main(["hypothesis", "names", "--seconds", "0.1"]) == 0
     assert "executions" in capsys.readouterr().out
 

@@ -158,7 +158,7 @@ async def test_a_role_without_permission_by_https(secure: SecurePulsar) -> None:
         Token(token_of("worker", seconds=-10)),
         Token("no.token.at-all"),
         Basic("worker", "wrong"),
-        Basic("nobody", PASSWORD),
+        Basic("unknown", PASSWORD),
     ],
     ids=["another key", "expired", "no token", "wrong password", "unknown user"],
 )

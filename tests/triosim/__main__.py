@@ -70,7 +70,7 @@ def _sweep(arguments: argparse.Namespace) -> int:
             swept = sweep(seed, kind, arguments.every)
             print(*swept.failures, sep="\n", end="\n" if swept.failures else "")
             print(
-                f"{kind}, seed {seed}: {swept.runs} of {swept.steps} steps, {swept.hits} met somebody, "
+                f"{kind}, seed {seed}: {swept.runs} of {swept.steps} steps, {swept.hits} met a task, "
                 f"{len(swept.failures)} failed, {perf_counter() - began:.1f} s",
                 flush=True,
             )

@@ -114,7 +114,9 @@ BUGS = {
     "receive takes before its last checkpoint": Bug(
         Consumer, "receive", _receive_and_then_wait, ("LIVENESS", "INV-C1", "INV-C3")
     ),
-    "a wake-up dies with who was woken": Bug(Consumer, "_wait", _wake_up_and_then_wait, ("WAKE", "LIVENESS")),
+    "a wake-up is lost with the task that was woken": Bug(
+        Consumer, "_wait", _wake_up_and_then_wait, ("WAKE", "LIVENESS")
+    ),
     "a woken task does not pass on what it leaves": Bug(Consumer, "_pass_on", lambda self: None, ("WAKE",)),
     "a receipt is settled twice": Bug(
         Producer, "_on_output", _hear_twice(Producer._on_output), ("INV-P1", "INV-P7", "INV-P8", "WAKE")

@@ -175,7 +175,7 @@ class AckBehaviour(ABC):
         self.host.routes[request] = self
         self._reconsuming[request] = asked
         what = f"{message_position} and be done with all before it" if cumulative else str(message_position)
-        world.trace.add(now, self.host.node.name, f"put off {what} by {delay} ms: {request}")
+        world.trace.add(now, self.host.node.name, f"reconsume {what} later, by {delay} ms: {request}")
         self.host.node.pump()
 
     def _check_reconsumed(self, request: int) -> None:

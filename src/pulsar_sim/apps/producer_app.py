@@ -473,7 +473,9 @@ class ProducerApp:
         if isinstance(error, TopicTerminated):
             assert self.record is not None
             if not self.record.topic.ended:
-                raise ViolationError("BROKER-43", f"{self.record.tag} is told {error}, and nobody ended it")
+                raise ViolationError(
+                    "BROKER-43", f"{self.record.tag} is told {error}, and no administrator ended it"
+                )
             self.ended = True
             self.left = 0
 

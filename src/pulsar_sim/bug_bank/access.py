@@ -145,7 +145,7 @@ def batches_by_key_confirm_a_row(patches: Patches) -> None:
 
 
 @bug("BUG-083", caught_by=("INV-P7",), needs=[needs.memory_limited, needs.producers_close])
-def memory_given_back_twice(patches: Patches) -> None:
+def memory_released_twice(patches: Patches) -> None:
     """Messages that fail together give their memory back twice, so that the limit loses its effect."""
 
     def fail_all(original: Any, self: Any, error: Any) -> None:
@@ -157,7 +157,7 @@ def memory_given_back_twice(patches: Patches) -> None:
 
 
 @bug("BUG-084", caught_by=("INV-P7", "INV-N5"), needs=[needs.memory_limited, needs.producers_close])
-def memory_of_failures_not_given_back(patches: Patches) -> None:
+def memory_of_failures_not_released(patches: Patches) -> None:
     """Messages that fail together do not give their memory back."""
 
     def fail_all(original: Any, self: Any, error: Any) -> None:

@@ -47,7 +47,7 @@ def id_of_the_last_chunk_alone(patches: Patches) -> None:
 
 
 @bug("BUG-075", caught_by=("INV-N5", "INV-C1", "INV-C3"), needs=[needs.chunks_received, needs.detaches])
-def first_chunk_that_comes_again_spoils_the_message(patches: Patches) -> None:
+def redelivered_first_chunk_spoils_the_message(patches: Patches) -> None:
     """A reconnected producer sends all chunks again. The consumer discards the message and never assembles
     it."""
 

@@ -37,7 +37,7 @@ def permits_overrun(permits: Any, _messages: int) -> object:
 
 
 @coverage_point(AckTracker, "batch")
-def batch_came_again_partly(_tracker: Any, _place: Any, size: int, open_bits: Any, _stamp: Any) -> object:
+def batch_redelivered_partly(_tracker: Any, _place: Any, size: int, open_bits: Any, _stamp: Any) -> object:
     """A batch was delivered of which some messages were acknowledged before."""
     return open_bits is not None and open_bits & ((1 << size) - 1) != (1 << size) - 1
 
@@ -149,7 +149,7 @@ def dead_letter(*_: Any) -> object:
 
 
 @coverage_point(LetterTopics, "dead_letter")
-def dead_letter_came_again(letters: Any, messages: Any) -> object:
+def dead_letter_redelivered(letters: Any, messages: Any) -> object:
     """An entry was redelivered while it was being copied."""
     return messages[0].entry.position in letters._pending_copies
 
@@ -200,7 +200,7 @@ def seek_timed_out(*_: Any) -> object:
 
 
 @coverage_point(ChunkAssembly, "_begin")
-def first_chunk_came_again(_chunks: Any, _uuid: Any, before: Any, *_: Any) -> object:
+def first_chunk_redelivered(_chunks: Any, _uuid: Any, before: Any, *_: Any) -> object:
     """A message in chunks was begun anew, because its producer or a broker had to begin again."""
     return before is not None
 

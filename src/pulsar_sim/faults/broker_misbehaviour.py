@@ -351,7 +351,7 @@ class BrokerMisbehaviour:
             self._write(wire, T.ERROR, error)
         else:
             success = proto.CommandProducerSuccess(
-                request_id=request_id, producer_name="nobody", last_sequence_id=7, schema_version=b""
+                request_id=request_id, producer_name="no-producer", last_sequence_id=7, schema_version=b""
             )
             self._write(wire, T.PRODUCER_SUCCESS, success)
         return True

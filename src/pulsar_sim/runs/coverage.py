@@ -81,7 +81,7 @@ def _map_of_table(transitions: Transitions) -> Map:
 
 HANDSHAKING, READY = "handshaking", "connected"
 AWAITED, UNASKED = "answer awaited", "answer to nothing"
-NOBODY, OPENING, OPEN, CLOSING = "for nobody", "for one opening", "for one open", "for one closing"
+NO_HANDLE, OPENING, OPEN, CLOSING = "for no handle", "for one opening", "for one open", "for one closing"
 
 BEFORE_CONNECT = "before CONNECT"
 
@@ -123,9 +123,9 @@ def _client_rows(state: type, kind: int) -> tuple[str, ...]:
     if state is connection_states.Handshaking:
         return (HANDSHAKING,)
     if kind == T.MESSAGE:
-        return (NOBODY, OPEN, CLOSING)  # while it is opening, the broker has no permits yet
+        return (NO_HANDLE, OPEN, CLOSING)  # while it is opening, the broker has no permits yet
     if kind in TO_PRODUCER or kind in TO_CONSUMER:
-        return (NOBODY, OPENING, OPEN, CLOSING)
+        return (NO_HANDLE, OPENING, OPEN, CLOSING)
     if connecting.COMMANDS[state, kind] in ANSWERS:
         return (AWAITED, UNASKED)
     return (READY,)
@@ -137,7 +137,7 @@ def _map_to_clients() -> Map:
         TO_CLIENTS,
         "Commands that arrived at clients, by the state of the connection, the request, or the producer or "
         "consumer that they are for.",
-        (HANDSHAKING, READY, AWAITED, UNASKED, NOBODY, OPENING, OPEN, CLOSING),
+        (HANDSHAKING, READY, AWAITED, UNASKED, NO_HANDLE, OPENING, OPEN, CLOSING),
         tuple(dict.fromkeys(_command(kind) for _, kind in connecting.COMMANDS)),
         frozenset((row, _command(kind)) for row, kind in legal),
     )
@@ -148,12 +148,12 @@ def _map_to_brokers() -> Map:
     legal = [(BEFORE_CONNECT, kind) for kind in kinds if kind in (T.CONNECT, T.PING, T.PONG)]
     for kind in kinds:
         named = kind in OF_PRODUCER or kind in OF_CONSUMER
-        legal += [(row, kind) for row in ((NOBODY, OPENING, OPEN) if named else (READY,))]
+        legal += [(row, kind) for row in ((NO_HANDLE, OPENING, OPEN) if named else (READY,))]
     return Map(
         TO_BROKERS,
         "Commands that arrived at brokers, by the state of the connection, or of the producer or consumer "
         "that they name.",
-        (BEFORE_CONNECT, READY, NOBODY, OPENING, OPEN),
+        (BEFORE_CONNECT, READY, NO_HANDLE, OPENING, OPEN),
         tuple(_command(kind) for kind in kinds),
         frozenset((row, _command(kind)) for row, kind in legal),
     )
@@ -397,7 +397,7 @@ def _counting(commands: "defaultdict[tuple[str, str, int], int]", name: str, han
             owner = connection.producers.get(command.producer_id)
         else:
             owner = connection.consumers.get(command.consumer_id)
-        row = NOBODY if owner is None else _OWNERS.get(type(owner.attachment.state), OPENING)
+        row = NO_HANDLE if owner is None else _OWNERS.get(type(owner.attachment.state), OPENING)
         commands[TO_CLIENTS, row, kind] += 1
         handler(connection, command)
 
@@ -421,7 +421,7 @@ def _counting_at_broker(
     """The handler of a command at a broker, with a count by what the command names."""
     of_producer, of_consumer = kind in OF_PRODUCER, kind in OF_CONSUMER
     connected = (TO_BROKERS, READY, kind)
-    unknown, opening, known = ((TO_BROKERS, row, kind) for row in (NOBODY, OPENING, OPEN))
+    unknown, opening, known = ((TO_BROKERS, row, kind) for row in (NO_HANDLE, OPENING, OPEN))
 
     def counted(connection: BrokerConnection, command: Any) -> None:
         if of_producer:

@@ -228,8 +228,8 @@ class Shrinker:
         moments: dict[int, None] = {}
         running = False
         for line in transcript:
-            when, who, what = line.split(" ", 2)
-            if who == "world":
+            when, source, what = line.split(" ", 2)
+            if source == "world":
                 running = what == "phase run"
             elif running and " <- " in what:
                 moments[int(when) - start + 1] = None
@@ -452,15 +452,15 @@ def readable(transcript: list[str]) -> list[str]:
     start = int(transcript[0].split(" ", 1)[0]) if transcript else 0
     previous, repeated = "", 0
     for line in transcript:
-        when, who, what = line.split(" ", 2)
+        when, source, what = line.split(" ", 2)
         what = what.strip()
-        begun = begun or (who == "world" and what == "phase run")
+        begun = begun or (source == "world" and what == "phase run")
         if not begun or what == "wake" or (what.endswith(" bytes") and " data " in what):
             continue
-        text = f"{_milliseconds(int(when) - start):>14} {who:12} {what}"
+        text = f"{_milliseconds(int(when) - start):>14} {source:12} {what}"
         if len(text) > LONGEST_LINE:
             text = text[: LONGEST_LINE - 2] + " …"
-        kind = " ".join([who, *what.split(" ")[:4]]) if " <- " in what else ""
+        kind = " ".join([source, *what.split(" ")[:4]]) if " <- " in what else ""
         repeated = repeated + 1 if kind and kind == previous else 0
         previous = kind
         if repeated > 1:

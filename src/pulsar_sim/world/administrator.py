@@ -40,7 +40,7 @@ class Administrator:
         self._expected = len(world.profile.appearances)
         """The number of topics still to be created."""
         self._to_vanish = sum(plan.gone_after > 0 for plan in world.profile.appearances)
-        self._to_come_again = sum(plan.back_after > 0 for plan in world.profile.appearances)
+        self._to_recreate = sum(plan.back_after > 0 for plan in world.profile.appearances)
         self.ends: dict[str, Position] = {}
         """Topics that stay terminated, each with the position of its last entry."""
 
@@ -107,7 +107,7 @@ class Administrator:
 
     @property
     def done(self) -> bool:
-        to_come = self._expected or self._to_vanish or self._to_come_again
+        to_come = self._expected or self._to_vanish or self._to_recreate
         return self._asked == set(self.ends) and not to_come
 
     def _migrate(self, topic: str) -> None:
@@ -172,9 +172,9 @@ class Administrator:
         """Create a new topic of that name."""
         world = self.world
         del self.vanished[topic]
-        self._to_come_again -= 1
-        world.count_fault("topic_came_again")
-        world.trace.add(world.clock.now, "administrator", f"{topic} comes again")
+        self._to_recreate -= 1
+        world.count_fault("topic_recreated")
+        world.trace.add(world.clock.now, "administrator", f"{topic} is created anew")
         if world.profile.appearances[index].made or world.healed:
             self.create(topic)
         for app in world.apps.producers:

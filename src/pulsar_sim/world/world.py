@@ -247,8 +247,8 @@ class World:
         return self.misbehaviour.active and not is_roaming(wire)
 
     def _garbage(self, pipe: Pipe) -> None:
-        who = pipe.wire.client.name if pipe.to_broker else pipe.wire.broker.name
-        raise ViolationError("INV-N12", f"{who} writes bytes that are no frame")
+        writer = pipe.wire.client.name if pipe.to_broker else pipe.wire.broker.name
+        raise ViolationError("INV-N12", f"{writer} writes bytes that are no frame")
 
     # --- what faults do ---
 

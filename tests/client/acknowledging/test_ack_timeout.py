@@ -53,7 +53,7 @@ class TestWhen:
         s.pass_time(1)
         assert asked(s) == [(1, 0)]
 
-    def test_time_runs_from_being_handed_out_not_from_arrival(self) -> None:
+    def test_time_runs_from_delivery_not_from_arrival(self) -> None:
         """Rule CONS-21."""
         s = started()
         s.message(0)

@@ -395,9 +395,9 @@ def test_beginning_at_it_is_beginning_at_its_first_chunk() -> None:
     assert [message.data for message in after.take()] == [b"next"]
 
 
-@pytest.mark.parametrize(("handed_out", "begin"), [(0, 9), (1, 9), (2, 9), (3, 9), (4, 14), (5, 15)])
+@pytest.mark.parametrize(("delivered", "begin"), [(0, 9), (1, 9), (2, 9), (3, 9), (4, 14), (5, 15)])
 def test_after_a_reconnect_it_is_redelivered_and_what_lay_between_its_chunks_does_not(
-    handed_out: int, begin: int
+    delivered: int, begin: int
 ) -> None:
     """Without a durable cursor; rule CONS-16."""
     s = Chunked(durable=False)
@@ -411,7 +411,7 @@ def test_after_a_reconnect_it_is_redelivered_and_what_lay_between_its_chunks_doe
     ]
     for entry, deliver in deliveries:
         deliver(entry)
-    messages = s.take(handed_out)
+    messages = s.take(delivered)
     start = s.reconnect().start_message_id
     assert (start.ledgerId, start.entryId, start.batch_index) == (1, begin, -1)
     for entry, deliver in deliveries:

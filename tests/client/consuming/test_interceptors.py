@@ -104,7 +104,7 @@ def close(s: ConsumerScript) -> None:
 
 
 @pytest.mark.parametrize("how", ["receive", "take", "receiver"])
-def test_they_see_a_message_when_it_is_handed_out_and_once(how: str) -> None:
+def test_they_see_a_message_when_it_is_delivered_and_once(how: str) -> None:
     """Rules CONS-20 and INTC-02."""
     notes = Notes()
     s = started(notes, Upper())

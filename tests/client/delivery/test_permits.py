@@ -98,9 +98,7 @@ def test_what_was_beyond_is_forgotten_when_it_has_permits_again() -> None:
 
 @given(
     st.integers(1, 50),
-    st.lists(
-        st.tuples(st.sampled_from(["charge", "give back", "reattach"]), st.integers(0, 20)), max_size=60
-    ),
+    st.lists(st.tuples(st.sampled_from(["charge", "release", "reattach"]), st.integers(0, 20)), max_size=60),
 )
 def test_permits_are_conserved(queue_size: int, steps: list[tuple[str, int]]) -> None:
     """INV-C6: at the broker + in the queue + not yet reported = the queue's size."""
@@ -111,7 +109,7 @@ def test_permits_are_conserved(queue_size: int, steps: list[tuple[str, int]]) ->
             permits.charge(count, 1)
             queued += count
             charged += count
-        elif step == "give back":
+        elif step == "release":
             count = min(count, queued)
             queued -= count
             permits.give_back(count)

@@ -237,7 +237,7 @@ class TestResuming:
 
 
 moves = st.lists(
-    st.tuples(st.sampled_from(["add", "receive", "take", "clear", "remove", "give back"]), st.integers(0, 7)),
+    st.tuples(st.sampled_from(["add", "receive", "take", "clear", "remove", "release"]), st.integers(0, 7)),
     max_size=60,
 )
 

@@ -92,7 +92,7 @@ def run_until_noticed(rule: str) -> str:
         report = World(seed, profile).run()
         if report.rule == rule:
             return report.text
-    raise AssertionError(f"nobody notices: {rule}")
+    raise AssertionError(f"no check notices: {rule}")
 
 
 def test_a_refresh_that_does_not_wait_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

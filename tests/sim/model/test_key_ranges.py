@@ -48,7 +48,7 @@ def run_until_noticed() -> str:
         report = World(seed, replace(profile, consumers=consumers)).run()
         if report.rule == "SUBT-08":
             return report.text
-    raise AssertionError("nobody notices")
+    raise AssertionError("no check notices")
 
 
 def test_ranges_that_overlap_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

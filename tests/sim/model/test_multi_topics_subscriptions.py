@@ -302,7 +302,7 @@ def test_topics_vanish_in_worlds_of_several_brokers() -> None:
 
 def test_topics_are_created_again() -> None:
     (world,) = worlds(1, lambda profile: any(plan.back_after for plan in profile.appearances))
-    assert world.faults["topic_came_again"]
+    assert world.faults["topic_recreated"]
     again = set(world.administrator.ever_vanished) - set(world.administrator.vanished)
     logs = [world.model.topics[name] for name in again]
     assert any(position[0] > topic.gone for topic in logs for position in topic.log), (

@@ -98,7 +98,7 @@ def test_moves_and_commands_tell_one_story(observed: tuple[Coverage, list[str], 
     opened = cells["attachment", "Opening", "OPENED"]
     assert 0 < opened <= cells["attachment", "Connecting", "CONNECTED"]
     answered = cells[TO_CLIENTS, "answer awaited", "PRODUCER_SUCCESS"]
-    assert answered <= cells[TO_BROKERS, "for nobody", "PRODUCER"]
+    assert answered <= cells[TO_BROKERS, "for no handle", "PRODUCER"]
     # Every message counts, also those that the client decodes as uniform messages.
     messages = sum(
         count for (name, _, kind), count in cells.items() if (name, kind) == (TO_CLIENTS, "MESSAGE")
@@ -165,7 +165,7 @@ def test_taking_begins_anew() -> None:
 def test_what_is_not_legal_is_counted_apart() -> None:
     with Recorder() as recorder:
         broker = Broker(0, BrokerConfig(), MemoryStore().load(), seed=1, wall_time=0)
-        broker.accepted(0, 7, "somebody")
+        broker.accepted(0, 7, "a-producer")
         broker.receive_data(0, 7, bytes.fromhex("00000006 00000002 0878"))  # of a later version
         coverage = recorder.take()
     assert coverage.illegal == {(TO_BROKERS, "before CONNECT", "command 120"): 1}

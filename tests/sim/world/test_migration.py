@@ -141,7 +141,7 @@ lost, create = Attachment.lost, publishing._create
         (Topic, "migrate", only_the_flag, {"INV-N5"}),
         (Subscription, "moves_to", property(at_once), {"INV-N5", "INV-C3"}),
     ],
-    ids=["ignored", "back again", "acknowledged there", "taken all the same", "nobody is told", "too early"],
+    ids=["ignored", "back again", "acknowledged there", "taken anyway", "no client is told", "too early"],
 )
 def test_a_wrong_machine_is_noticed(
     monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, wrong: Any, rules: set[str]

@@ -46,7 +46,7 @@ def test_what_was_planted_is_found(spark: SparkSession) -> None:
     received = MESSAGES.copy()
     del received[10]
     received.insert(20, received[3])
-    received.append(("k", "nobody sent this"))
+    received.append(("k", "no producer sent this"))
     received[31], received[34] = received[34], received[31]  # of the same key, with one of it between
     audited = audit(side(spark, "a", MESSAGES), side(spark, "b", received))
     assert numbers(audited) == (1, 1, 1, 2), audited

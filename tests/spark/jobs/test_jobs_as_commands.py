@@ -100,7 +100,7 @@ def test_archive_replay_and_audit(
     our_broker.admin.create_topic(deduplicated_topic)
     done = result(command("replay", path, "--topic", deduplicated_topic, "--write-id", "again"))
     assert done["messages"] == 200
-    send(our_broker.url, deduplicated_topic, [b"nobody sent this"])
+    send(our_broker.url, deduplicated_topic, [b"no producer sent this"])
     done = result(command("audit", topic, deduplicated_topic), code=1)
     wrong = [done[name] for name in ("sent", "received", "lost", "duplicated", "foreign", "reordered")]
     assert wrong == [200, 201, 0, 0, 1, 0]

@@ -69,7 +69,7 @@ def test_a_ledger_that_went_before_the_task_began() -> None:
     watch, lost = watching(log, Range(TOPIC, (1, 9), (2, 9)))
     watch.begin()
     watch.enter(2, (1, 9))
-    assert len(lost) == 1, "nobody knows whether that was all of it"
+    assert len(lost) == 1, "the reader cannot know whether that was all of it"
     watch, lost = watching(log, Range(TOPIC, (1, 9), (2, 9), next_ledger=2))
     watch.begin()
     watch.enter(2, (1, 9))

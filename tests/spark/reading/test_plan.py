@@ -83,7 +83,7 @@ def test_a_micro_batch_moves_on_and_keeps_to_its_budget(
     for name, log in logs.items():
         assert start[name] <= found[name] <= last[name]
         took = len(within(log, start[name], found[name]))
-        assert took >= (1 if log else 0), "everyone who has something moves on"
+        assert took >= (1 if log else 0), "every topic that has something moves on"
         spent += took * weights.get(name, 1.0)
     least = sum(weights.get(name, 1.0) for name, log in logs.items() if log)
     assert spent <= budget + least, "soft by one entry of each topic"

@@ -448,7 +448,7 @@ async def test_properties_of_a_subscription(broker: BrokerUnderTest, client: Cli
     assert await broker.request("PUT", one, {"owner": "you", "team": "x"}) == (204, None)
     assert await broker.request("GET", one) == (200, {"owner": "you", "team": "x"})
     assert await broker.request("PUT", f"{path}/unload") == (204, None)
-    async with client.subscribe(topic, "one", subscription_properties={"owner": "nobody"}):
+    async with client.subscribe(topic, "one", subscription_properties={"owner": "none"}):
         assert await broker.request("GET", one) == (200, {"owner": "you", "team": "x"})
     assert (await broker.request("GET", f"{path}/subscription/none/properties"))[0] == 404
 

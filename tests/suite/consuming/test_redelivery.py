@@ -35,10 +35,10 @@ async def test_it_waits_for_the_delay(client: Client, topic: str) -> None:
     ):
         await producer.send(b"x")
         message = await consumer.receive()
-        given_back = trio.current_time()
+        refused_at = trio.current_time()
         consumer.negative_acknowledge(message)
         await receive_and_acknowledge(consumer, 1)
-        assert trio.current_time() - given_back >= 0.45
+        assert trio.current_time() - refused_at >= 0.45
 
 
 async def test_it_goes_to_whichever_consumer_is_there(client: Client, topic: str) -> None:
@@ -117,10 +117,10 @@ async def test_the_delay_grows_with_the_redelivery_count(client: Client, topic: 
         await producer.send(b"x")
         for least in (0.1, 0.6):
             message = await consumer.receive()
-            given_back = trio.current_time()
+            refused_at = trio.current_time()
             consumer.negative_acknowledge(message)
             await receive(consumer, 1)
-            assert least <= trio.current_time() - given_back
+            assert least <= trio.current_time() - refused_at
             consumer.redeliver_unacknowledged()
         assert (await consumer.receive()).redelivery_count == 4
 

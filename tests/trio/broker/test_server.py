@@ -111,7 +111,7 @@ async def test_administration(broker: EmbeddedBroker) -> None:
     assert broker.topics() == []
     for wrong in (
         lambda: broker.create_tenant("acme"),
-        lambda: broker.create_namespace("nobody/x"),
+        lambda: broker.create_namespace("unknown/x"),
         lambda: broker.set_policy("acme/orders", "colour", "blue"),
         lambda: broker.delete_topic("nothing"),
         lambda: broker.stats("nothing"),

@@ -78,7 +78,7 @@ async def test_a_cumulative_acknowledgement_is_a_plain_call(client: Client, kind
 
 
 @pytest.mark.parametrize("delay", [60.0, timedelta(minutes=1)])
-async def test_a_message_and_all_before_it_are_done_and_that_message_comes_again(
+async def test_a_message_and_all_before_it_are_done_and_that_message_is_redelivered(
     client: Client, delay: float | timedelta
 ) -> None:
     """The copy states the delay and the properties; only Shared kinds wait for the delay."""

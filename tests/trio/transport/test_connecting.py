@@ -92,11 +92,11 @@ async def test_an_address_that_swallows_packets_leaves_time_for_the_next(
 
 
 async def test_a_name_that_cannot_be_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Nobody(Names):
+    class NoName(Names):
         async def getaddrinfo(self, *arguments: object, **options: object) -> list[object]:  # type: ignore[override]
             raise socket.gaierror("no such name")
 
-    trio.socket.set_custom_hostname_resolver(Nobody())
+    trio.socket.set_custom_hostname_resolver(NoName())
     with pytest.raises(OSError, match="cannot resolve 'broker': no such name"):
         await connect(Address("broker", 6650), timeout=5.0)
 

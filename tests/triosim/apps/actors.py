@@ -383,10 +383,10 @@ class Receiver:
 
     async def _negative_acknowledge(self) -> str:
         if not self.book.hand:
-            return "nothing to give back"
+            return "nothing to acknowledge negatively"
         message = self.book.hand.pop(self.stream.below(len(self.book.hand)))
         self.consumer.negative_acknowledge(message)
-        return f"gave back {message.message_id}"
+        return f"negatively acknowledged {message.message_id}"
 
     async def _redeliver(self) -> str:
         self.consumer.redeliver_unacknowledged()

@@ -144,7 +144,7 @@ class SubscriptionBook:
     def received(self, message: Message) -> None:
         sent = self.books.sent.get(bytes(message.data))
         if sent is None or sent.topic != self.subscription.topic:
-            self.books.fail("INV-C2", f"{self.subscription.name} got a message that nobody sent there")
+            self.books.fail("INV-C2", f"{self.subscription.name} got a message that no producer sent there")
             return
         position = position_of(message.message_id)
         if position not in self.seen and self.subscription.kind is SubscriptionType.EXCLUSIVE:
@@ -302,7 +302,7 @@ class Books:
             payload = bytes(message.data)
             sent = self.sent.get(payload)
             if sent is None or sent.topic != topic:
-                self.fail("INV-P5", f"{topic} {position} holds what nobody sent")
+                self.fail("INV-P5", f"{topic} {position} holds a message that no producer sent")
                 continue
             if sent.state is State.KEPT_OUT:
                 self.fail("INV-P5", f"{sent} was cancelled or refused before it was taken, and was sent")

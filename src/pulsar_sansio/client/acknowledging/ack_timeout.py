@@ -139,10 +139,10 @@ class TrackedQueue(ReceiverQueue):
 
     def _begin(self) -> None:
         super()._begin()
-        self._messages = map(self._hand_out, self._messages)
+        self._messages = map(self._deliver_message, self._messages)
         self._begin_run()
 
-    def _hand_out(self, message: Message) -> Message:
+    def _deliver_message(self, message: Message) -> Message:
         self._timeout.message_delivered(message.entry)
         return message
 

@@ -6,7 +6,7 @@ from .. import commands as c
 from ..findings import Finding
 from ..registry import rule
 from ..state.state import State
-from ..tracking.consumers import may_come_again
+from ..tracking.consumers import may_be_redelivered
 from ..traits import ACK_SET, AGAIN, EPOCH, MARKER, REDELIVERED, UNSETTLED
 
 # --- permits ---------------------------------------------------------------------------------------
@@ -147,13 +147,13 @@ def only_shared_types_count(state: State, message: Any) -> Finding:
 
 
 @rule("CHECK-67", c.MESSAGE, traits=AGAIN)
-def nothing_comes_again_unasked(state: State, message: Any) -> Finding:
+def nothing_is_redelivered_unasked(state: State, message: Any) -> Finding:
     """On Shared and Key_Shared an entry is redelivered to the same consumer only when that asked for it."""
     consumer = state.consumer
     if consumer is None or consumer.single_active or consumer.transactional:
         return None
     before = state.before
-    if before is None or may_come_again(consumer, state.position, before):
+    if before is None or may_be_redelivered(consumer, state.position, before):
         return None
     return f"{message.ledger_id}:{message.entry_id} came in frame {before.frame}, nothing asked for it again"
 

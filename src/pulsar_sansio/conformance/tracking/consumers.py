@@ -129,7 +129,7 @@ def cost(state: State, message: Any) -> int:
     return (bits & (1 << count) - 1).bit_count()
 
 
-def may_come_again(consumer: ObservedConsumer, position: Position, delivery: Delivery) -> bool:
+def may_be_redelivered(consumer: ObservedConsumer, position: Position, delivery: Delivery) -> bool:
     """Tell whether the client has asked for the entry more often than the broker has redelivered it."""
     return position in consumer.redelivery.entries or delivery.redeliveries_used < consumer.redelivery.all
 

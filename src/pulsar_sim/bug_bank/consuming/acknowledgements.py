@@ -96,7 +96,7 @@ def ack_set_inverted(patches: Patches) -> None:
     caught_by=("INV-C7", "INV-N5", "CHECK-73", "INV-C6", "INV-C19"),
     needs=[needs.index_acknowledgement_of_batches],
 )
-def parts_of_a_batch_lost_when_it_comes_again(patches: Patches) -> None:
+def parts_of_a_batch_lost_when_redelivered(patches: Patches) -> None:
     """When a batch is delivered again, the client counts messages that the broker left out as not
     acknowledged."""
 

@@ -199,8 +199,8 @@ def members_of_a_pattern_make_topics_anew(patches: Patches) -> None:
     patches.around(Member, "__init__", init)
 
 
-@bug("own", caught_by=("INV-N5",), needs=[group_needs.comes_again])
-def a_topic_that_comes_again_is_not_looked_at(patches: Patches) -> None:
+@bug("own", caught_by=("INV-N5",), needs=[group_needs.is_recreated])
+def a_topic_created_anew_is_not_looked_at(patches: Patches) -> None:
     """A topic that was deleted once is believed to stay so."""
 
     def tell(original: Any, self: Any) -> None:

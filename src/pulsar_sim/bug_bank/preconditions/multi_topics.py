@@ -47,7 +47,7 @@ def vanishes(profile: Profile) -> bool:
     return appears(profile) and any(plan.gone_after for plan in profile.appearances)
 
 
-def comes_again(profile: Profile) -> bool:
+def is_recreated(profile: Profile) -> bool:
     """A topic that matches the pattern of a consumer is deleted and created again."""
     return appears(profile) and any(plan.back_after for plan in profile.appearances)
 

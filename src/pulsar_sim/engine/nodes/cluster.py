@@ -236,7 +236,7 @@ class Cluster:
                 raise ServiceNotReady(f"{topic} is on its way")
             return None
         if self._by_name[name].broker is None and stream.chance(500):
-            raise ServiceNotReady("nobody serves the topic")
+            raise ServiceNotReady("no broker serves the topic")
         redirect = stream.chance(self.world.profile.redirect_permille)
         return OtherBroker(address(name), self.tls_address(name), redirect, stream.chance(500))
 

@@ -42,7 +42,7 @@ KINDS = (
 )
 FRAMES = st.lists(st.tuples(KINDS, st.integers(0, 30)), min_size=1, max_size=30)
 STEPS = st.lists(
-    FRAMES | st.integers(1, 20) | st.sampled_from(["acknowledge", "redeliver", "give back"]), max_size=12
+    FRAMES | st.integers(1, 20) | st.sampled_from(["acknowledge", "redeliver", "release"]), max_size=12
 )
 
 
@@ -71,7 +71,7 @@ def play(steps: list[Any], cut: int) -> Outcome:
                     s.acknowledge(message)
             case "redeliver":
                 s.redeliver()
-            case "give back":
+            case "release":
                 s.negative_acknowledge(taken[-2:])
         said.append([(name, str(command)) for name, command in s.frames() if name != "FLOW"])
         said.append([str(output) for output in s.outputs()])

@@ -135,7 +135,7 @@ def test_timers_are_held_back_for_the_named_machines(whose: str) -> None:
     lines = [line.split(" ", 2) for line in world.trace.lines]
     at = next(int(when) for when, _, what in lines if what == f"timers of {whose} 3s")
     soon = range(at + 1, at + 3 * SECOND)
-    in_time = {who == "broker-0" for when, who, what in lines if what == "wake" and int(when) in soon}
+    in_time = {source == "broker-0" for when, source, what in lines if what == "wake" and int(when) in soon}
     assert in_time == {"all": set(), "clients": {True}, "brokers": {False}}[whose]
 
 
@@ -217,7 +217,7 @@ def test_an_order_finds_code_that_believes_there_is_only_one(monkeypatch: pytest
     """A broker that gives its disk no more than two milliseconds."""
 
     def synced(self: Any, incarnation: int, write: int) -> None:
-        assert self.world.clock.now - self.asked <= 2_000_000, "nobody has to wait for a disk so long"
+        assert self.world.clock.now - self.asked <= 2_000_000, "no request has to wait for a disk so long"
         original(self, incarnation, write)
 
     def persist(self: Any, output: Any) -> None:

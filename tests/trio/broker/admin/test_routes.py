@@ -9,7 +9,7 @@ from pulsar_trio.broker.admin.listener import TABLE
 from pulsar_trio.broker.admin.messages import Answer, Refused, Request
 from pulsar_trio.broker.admin.routes import AdministeredBroker, Handler, MethodNotAllowed, Table
 
-NOBODY = cast(AdministeredBroker, None)
+NO_BROKER = cast(AdministeredBroker, None)
 
 
 def request(method: str, target: str) -> Request:
@@ -25,7 +25,7 @@ def named(name: str) -> Handler:
 
 def found(table: Table, method: str, target: str) -> tuple[str, dict[str, str]]:
     asked = request(method, target)
-    return table.find(asked)(NOBODY, asked).body.decode(), asked.parameters
+    return table.find(asked)(NO_BROKER, asked).body.decode(), asked.parameters
 
 
 def test_a_word_goes_before_a_name() -> None:

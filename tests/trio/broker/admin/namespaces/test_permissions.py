@@ -23,7 +23,7 @@ def test_a_grant_replaces_the_one_before(broker: Administrator, path: str) -> No
     assert broker.ask("POST", f"{path}/ada", ["produce"]) == (204, None)
     assert broker.ask("GET", path) == (200, {"ada": ["produce"], "bob": ["consume"]})
     assert broker.ask("DELETE", f"{path}/ada") == (204, None)
-    assert broker.ask("DELETE", f"{path}/nobody") == (204, None)
+    assert broker.ask("DELETE", f"{path}/unknown") == (204, None)
     assert broker.ask("GET", path) == (200, {"bob": ["consume"]})
 
 
