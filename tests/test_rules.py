@@ -112,6 +112,16 @@ def citing_files() -> Iterator[Path]:
     yield from sorted(ROOT.glob("*.md"))
 
 
+def test_no_docstring_of_a_test_module_cites_a_rule() -> None:
+    """A rule is cited at the one test that shows it."""
+    citing = {
+        str(path.relative_to(ROOT)): cited_ids(ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "")
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if path != Path(__file__).resolve()
+    }
+    assert {name: ids for name, ids in citing.items() if ids} == {}
+
+
 def test_there_is_one_table_for_each_family() -> None:
     assert tuple(tables()) == FAMILIES
 

@@ -1,4 +1,4 @@
-"""All producers of a client share one memory limit (INV-P7, PROD-59, BUG-084)."""
+"""All producers of a client share one memory limit."""
 
 from random import Random
 from typing import Any

@@ -1,4 +1,4 @@
-"""`MemoryLimit` lends memory to open batches, and calls it back for other producers (INV-P7)."""
+"""`MemoryLimit` lends memory to open batches, and calls it back for other producers."""
 
 from pulsar_sansio.client.memory import MemoryLimit
 

@@ -1,4 +1,4 @@
-"""The counts of a producer (rules STATS-02, STATS-04, STATS-05)."""
+"""The counts of a producer."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Table views: their content, when they are ready, and their changes (rules COMPACT-01, READER-01)."""
+"""Table views: their content, when they are ready, and their changes."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Backoff: doubling waits with jitter, bounded, and one attempt before messages time out (HAND-07)."""
+"""Backoff: doubling waits with jitter, bounded, and one attempt before messages time out."""
 
 import pytest
 

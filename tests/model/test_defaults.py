@@ -1,4 +1,4 @@
-"""The defaults of all options, as the table of options in docs/rules.md has them (GAP-38)."""
+"""The defaults of all options, as the table of options in docs/rules.md has them."""
 
 from dataclasses import MISSING, fields
 from inspect import signature

@@ -1,4 +1,4 @@
-"""Errors: a class for each of the broker's codes, and which of them are worth another try (HAND-14)."""
+"""Errors: a class for each of the broker's codes, and which of them are worth another try."""
 
 import pickle
 

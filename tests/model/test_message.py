@@ -1,4 +1,4 @@
-"""Received messages: what they say of themselves (rules MSG-07, MSG-10), and that they are plain values."""
+"""Received messages: what they say of themselves, and that they are plain values."""
 
 import pickle
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""`MessageId`: order, equality and text (rules MSG-01, MSG-02)."""
+"""`MessageId`: order, equality and text."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Patterns of topics: which topics they mean, and what is none (PATTERN-01, PATTERN-02, PATTERN-09)."""
+"""Patterns of topics: which topics they mean, and what is none."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The hash of a list of topics (WIRE-04)."""
+"""The hash of a list of topics."""
 
 from pulsar_sansio.wire import topics_hash
 

@@ -1,4 +1,4 @@
-"""Messages that Shared and Key_Shared deliver later (rule DELAY-01)."""
+"""Messages that Shared and Key_Shared deliver later."""
 
 from typing import Any
 

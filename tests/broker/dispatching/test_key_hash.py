@@ -1,4 +1,4 @@
-"""Keys, slots and their consumers (GAP-18), by known figures."""
+"""Keys, slots and their consumers, by known figures."""
 
 import itertools
 from typing import Any

@@ -1,4 +1,4 @@
-"""Exclusive and Failover: one active consumer, in order (SUBT-02, SUBT-03, SUBT-04, SUBT-05)."""
+"""Exclusive and Failover: one active consumer, in order."""
 
 from random import Random
 from typing import Any

@@ -1,4 +1,4 @@
-"""The handshake of a broker that authenticates, and the renewal of credentials (CONN-03, WIRE-22)."""
+"""The handshake of a broker that authenticates, and the renewal of credentials."""
 
 from typing import Any
 

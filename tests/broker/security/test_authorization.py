@@ -1,4 +1,4 @@
-"""A role may use topics by the permissions that administrators granted (BROKER-02, TENANT-03)."""
+"""A role may use topics by the permissions that administrators granted."""
 
 from collections.abc import Callable
 

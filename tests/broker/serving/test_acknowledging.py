@@ -1,4 +1,4 @@
-"""ACK: individual, cumulative and batch index acknowledgements, and FLOW (BROKER-26, WIRE-12)."""
+"""ACK: individual, cumulative and batch index acknowledgements, and FLOW."""
 
 import pytest
 

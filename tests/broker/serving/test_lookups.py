@@ -1,4 +1,4 @@
-"""LOOKUP, partitions, lists of topics, and commands that this broker refuses (WIRE-02, WIRE-03, WIRE-04)."""
+"""LOOKUP, partitions, lists of topics, and commands that this broker refuses."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""SEND and receipts (WIRE-07), refusals (BROKER-38), CLOSE_PRODUCER (WIRE-08)."""
+"""SEND and receipts, refusals, CLOSE_PRODUCER."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""SEEK: by id, by publish time and into a batch (GAP-35)."""
+"""SEEK: by id, by publish time and into a batch."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Lists of topics, requested and watched (WIRE-04, PATTERN-01, PATTERN-02)."""
+"""Lists of topics, requested and watched."""
 
 from typing import Any
 

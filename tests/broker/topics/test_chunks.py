@@ -1,4 +1,4 @@
-"""`Assembly`: chunks of messages become complete in their order, as consumers assemble them (CHUNK-01)."""
+"""`Assembly`: chunks of messages become complete in their order, as consumers assemble them."""
 
 from pulsar_sansio.broker.topics.chunks import Assembly
 from pulsar_sansio.broker.topics.messages import Chunk

@@ -1,4 +1,4 @@
-"""The messages in a stored entry, and a batch encoded again without some of them (COMPACT-02)."""
+"""The messages in a stored entry, and a batch encoded again without some of them."""
 
 from typing import Any
 

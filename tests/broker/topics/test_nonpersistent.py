@@ -1,4 +1,4 @@
-"""Non-persistent topics: delivered now or never (TOPIC-06; seen: java-non-persistent)."""
+"""Non-persistent topics: delivered now or never (seen: java-non-persistent)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Backlog quotas (STORE-34) and the refusal of producers (BROKER-44)."""
+"""Backlog quotas and the refusal of producers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The entries that a topic keeps and for how long (STORE-30), and the state that a restarted broker finds."""
+"""The entries that a topic keeps and for how long, and the state that a restarted broker finds."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The names of topics: each change is announced once, and system topics are never listed (WIRE-04)."""
+"""The names of topics: each change is announced once, and system topics are never listed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""When acknowledgements are sent, and whether they arrived (rules INV-C4, INV-C5)."""
+"""When acknowledgements are sent, and whether they arrived."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The acknowledgement timeout (rules ACK-07, ACK-08, ACK-21)."""
+"""The acknowledgement timeout."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""One bad message in a batch: its neighbours are neither delivered again nor copied (DLQ-03, DLQ-04)."""
+"""One bad message in a batch: its neighbours are neither delivered again nor copied."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A batch is asked for again when its other messages are settled (NACK-03)."""
+"""A batch is asked for again when its other messages are settled."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Asking for messages again (rules NACK-01, NACK-02, INV-C8, INV-C9)."""
+"""Asking for messages again."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Entries by the moment when they are to be asked for again (UNACK-06)."""
+"""Entries by the moment when they are to be asked for again."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Messages that come in chunks (rule CHUNK-01; recording java-chunking)."""
+"""Messages that come in chunks (recording java-chunking)."""
 
 import pickle
 import zlib

@@ -1,4 +1,4 @@
-"""`Redirection`: a limited number of brokers that brokers name is followed in a row (GAP-37)."""
+"""`Redirection`: a limited number of brokers that brokers name is followed in a row."""
 
 from typing import Any
 

@@ -1,5 +1,4 @@
-"""The broker addresses that a client accepts: scheme and host (LOOKUP-05, LOOKUP-07, GAP-37;
-`broker_hosts`)."""
+"""The broker addresses that a client accepts: scheme and host (`broker_hosts`)."""
 
 from typing import Any
 

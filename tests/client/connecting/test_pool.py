@@ -1,4 +1,4 @@
-"""`Pool`: requests for one address share one attempt; a failed attempt is discarded (POOL-06, POOL-09)."""
+"""`Pool`: requests for one address share one attempt; a failed attempt is discarded."""
 
 from typing import Any
 

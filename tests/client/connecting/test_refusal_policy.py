@@ -1,4 +1,4 @@
-"""The policy for refused attempts: the table decides by code, everything else by `retryable` (GAP-04)."""
+"""The policy for refused attempts: the table decides by code, everything else by `retryable`."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Requests: one answer each, in time, on the connection of the request (CONN-06, CONN-07, CONN-12)."""
+"""Requests: one answer each, in time, on the connection of the request."""
 
 from typing import Any
 

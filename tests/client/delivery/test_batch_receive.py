@@ -1,4 +1,4 @@
-"""Batch receive: as many as a policy calls enough (rule CONS-41)."""
+"""Batch receive: as many as a policy calls enough."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The queue between arrival and application (rules CONS-16, CONS-37)."""
+"""The queue between arrival and application."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""A receiver queue of size 0: the broker is asked on demand only (rules FLOW-13, CONS-37, GAP-13)."""
+"""A receiver queue of size 0: the broker is asked on demand only."""
 
 from typing import Any
 

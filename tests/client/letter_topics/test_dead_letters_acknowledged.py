@@ -1,4 +1,4 @@
-"""The application acknowledges dead letters while their copies are under way (DLQ-05)."""
+"""The application acknowledges dead letters while their copies are under way."""
 
 from tests.client.acknowledging.test_redelivery import EXCLUSIVE
 from tests.client.letter_topics.letters_script import LettersScript

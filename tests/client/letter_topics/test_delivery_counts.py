@@ -1,4 +1,4 @@
-"""The number of times an application received a message (DLQ-03)."""
+"""The number of times an application received a message."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Lookup of the broker: redirects, proxies, several hosts, throttling (LOOKUP, CONN-14, CONN-15)."""
+"""Lookup of the broker: redirects, proxies, several hosts, throttling."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Lookup over HTTP: requests, redirects, refusals and what goes wrong (CLIENT-03, LOOKUP-01)."""
+"""Lookup over HTTP: requests, redirects, refusals and what goes wrong."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""`RetriedLookup`: one lookup, repeated until its one outcome or the operation timeout (CONN-13)."""
+"""`RetriedLookup`: one lookup, repeated until its one outcome or the operation timeout."""
 
 from collections.abc import Callable
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""After a seek no earlier message is delivered, and no earlier acknowledgement sent (SEEK-01, SEEK-06)."""
+"""After a seek no earlier message is delivered, and no earlier acknowledgement sent."""
 
 import pytest
 

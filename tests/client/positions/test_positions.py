@@ -1,4 +1,4 @@
-"""Where a consumer begins and goes on, and whether there is more (rules CONS-16, READER-03, SEEK-05)."""
+"""Where a consumer begins and goes on, and whether there is more."""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""After a seek by time, the client leaves out older messages, because the broker may have forgotten the seek
-(rule SEEK-05)."""
+"""After a seek by time, the client leaves out older messages, because the broker may have forgotten the
+seek."""
 
 from pulsar_sansio.client.outputs import RequestFailed
 from pulsar_sansio.model.errors import ConnectionLost, TimedOut

@@ -1,4 +1,4 @@
-"""Interceptors of a producer (rules INTC-01, PROD-29, PROD-30)."""
+"""Interceptors of a producer."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Message ids of receipts, made on access (rules PROD-43, BATCH-12)."""
+"""Message ids of receipts, made on access."""
 
 import pytest
 from hypothesis import given

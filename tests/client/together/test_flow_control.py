@@ -1,5 +1,4 @@
-"""Every kind of receiver queue against a broker that keeps to its permits: no consumer is ever stuck (rules
-FLOW, CONS-25, CONS-36, CONS-37)."""
+"""Every kind of receiver queue against a broker that keeps to its permits: no consumer is ever stuck."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Any frame of the broker counts as life, one of an unknown kind too (INV-N7)."""
+"""Any frame of the broker counts as life, one of an unknown kind too."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`TopicsPattern`: its namespace, its domain, and which topics it matches (PATTERN-01, PATTERN-09)."""
+"""`TopicsPattern`: its namespace, its domain, and which topics it matches."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The topics that one consumer may have: named, several, or those of a pattern (MULTI-03, MULTI-08)."""
+"""The topics that one consumer may have: named, several, or those of a pattern."""
 
 import pytest
 

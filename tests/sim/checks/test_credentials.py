@@ -1,4 +1,4 @@
-"""The watch of credentials: each mistake of a client breaks INV-N10 or INV-X2."""
+"""The watch of credentials: each mistake of a client breaks a rule."""
 
 from types import SimpleNamespace
 from typing import Any

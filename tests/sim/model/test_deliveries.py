@@ -1,4 +1,4 @@
-"""Deliveries to a consumer, message by message (INV-C9, INV-C10, INV-C19)."""
+"""Deliveries to a consumer, message by message."""
 
 from pulsar_sansio.model.config import ConsumerSpec, DeadLetterPolicy, SubscriptionType
 from pulsar_sim.model.deliveries import PATIENCE, ConsumerDeliveries

@@ -1,4 +1,4 @@
-"""`RoamingAccount`: what two clusters may hold of the messages of one producer (INV-F4)."""
+"""`RoamingAccount`: what two clusters may hold of the messages of one producer."""
 
 from collections.abc import Callable
 

@@ -1,5 +1,5 @@
-"""INV-D1: a seed gives the same trace in every process, with every hash seed, on every version of Python that
-is there and has what the project needs."""
+"""A seed gives the same trace in every process, with every hash seed, on every version of Python that is
+there and has what the project needs."""
 
 import json
 import os

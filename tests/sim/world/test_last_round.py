@@ -1,4 +1,4 @@
-"""The administrator's last round reads and moves topics, and its results agree with the store (INV-A1)."""
+"""The administrator's last round reads and moves topics, and its results agree with the store."""
 
 from collections.abc import Callable
 from typing import Any

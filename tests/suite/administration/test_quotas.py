@@ -1,4 +1,4 @@
-"""A backlog quota is exceeded (rules STORE-34, BROKER-44, PROD-21)."""
+"""A backlog quota is exceeded."""
 
 from typing import Any
 

@@ -1,6 +1,7 @@
-"""One bad message in a batch: its neighbours are handled once, and it alone is a dead letter (DLQ-03).
+"""One bad message in a batch: its neighbours are handled once, and it alone is a dead letter.
 
-`ONCE_MORE`: seconds after the dead letter in which anything that is delivered too often would come."""
+`ONCE_MORE`: seconds after the dead letter in which anything that is delivered too often would come.
+"""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A consumer's requests for messages: queue sizes, pausing, ranges of keys (FLOW-13, FLOW-06)."""
+"""A consumer's requests for messages: queue sizes, pausing, ranges of keys."""
 
 import pytest
 import trio

@@ -1,6 +1,6 @@
 """Entries that no consumer can read: the client tells the broker, which does not redeliver them.
 
-Messages between and behind such entries are delivered (rules CONS-26, CONS-28, CONS-29, CONS-35).
+Messages between and behind such entries are delivered.
 """
 
 from typing import Any

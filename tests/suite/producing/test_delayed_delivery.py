@@ -1,4 +1,4 @@
-"""Messages that are to be delivered later (rule DELAY-01), and the official client on the other end."""
+"""Messages that are to be delivered later, and the official client on the other end."""
 
 import time
 from typing import Any

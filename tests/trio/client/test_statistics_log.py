@@ -1,4 +1,4 @@
-"""Statistics that are logged at an interval (rule STATS-01)."""
+"""Statistics that are logged at an interval."""
 
 import logging
 from typing import Any

@@ -1,4 +1,4 @@
-"""Table views: what a listener that is slow is told (COMPACT-01)."""
+"""Table views: what a listener that is slow is told."""
 
 from functools import partial
 

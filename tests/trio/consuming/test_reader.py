@@ -1,4 +1,4 @@
-"""Readers: reading up to the last message, whatever becomes of it (READER-06)."""
+"""Readers: reading up to the last message, whatever becomes of it."""
 
 from typing import Any, NoReturn
 

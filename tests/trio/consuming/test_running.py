@@ -1,4 +1,4 @@
-"""Handlers: `message.processing()`, `consumer.run` (rule CONS-19)."""
+"""Handlers: `message.processing()`, `consumer.run`."""
 
 import logging
 import pickle

@@ -1,4 +1,4 @@
-"""Compaction: the messages that it keeps of a topic, and the consumers that read them (COMPACT-01)."""
+"""Compaction: the messages that it keeps of a topic, and the consumers that read them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Compaction of chunked messages, which are kept or removed as a whole (CHUNK-01)."""
+"""Compaction of chunked messages, which are kept or removed as a whole."""
 
 import pytest
 

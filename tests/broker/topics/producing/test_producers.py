@@ -1,6 +1,4 @@
-"""PRODUCER: names (BROKER-42), epochs (BROKER-35), access modes (BROKER-34), liveness of the present
-producer.
-"""
+"""PRODUCER: names, epochs, access modes, liveness of the present producer."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The checks of a SEND: each refusal has its error, and what passes is stored as it came (WIRE-07)."""
+"""The checks of a SEND: each refusal has its error, and what passes is stored as it came."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A consumer's counters (rule STATS-03), while messages are delivered, dropped and redelivered."""
+"""A consumer's counters, while messages are delivered, dropped and redelivered."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Batch receive over several topics and partitions (rule CONS-41)."""
+"""Batch receive over several topics and partitions."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The ends of a consumer of several topics, and of its topics (CONS-42)."""
+"""The ends of a consumer of several topics, and of its topics."""
 
 from collections.abc import Callable
 

@@ -1,5 +1,4 @@
-"""Exclusive access: waiting producers, fenced producers, and the topic epoch after a reconnect (rules
-PROD-22, PROD-55)."""
+"""Exclusive access: waiting producers, fenced producers, and the topic epoch after a reconnect."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Messages larger than the broker accepts, sent in chunks (rule CHUNK-01; recording java-chunking)."""
+"""Messages larger than the broker accepts, sent in chunks (recording java-chunking)."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""State that machines must release at an end, at the loss of a connection, and at rest (INV-L1)."""
+"""State that machines must release at an end, at the loss of a connection, and at rest."""
 
 import pytest
 
