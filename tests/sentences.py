@@ -20,12 +20,35 @@ MOST_WORDS = 40
 """A sentence of more words is two sentences."""
 
 _NO_SUBJECT = re.compile(
-    r"(?:What|Whatever|Which|Whichever|Who|Whoever|Whom|Whose|Whether|How|However|Why|Of|Likewise)\b"
+    r"(?:What|Whatever|Which|Whichever|Who|Whoever|Whom|Whose|Whether|How|However|Why|Of|Likewise"
+    r"|It|They|He|She|And|Or|But|Nor|Then|Also|Because|Than|Though|Like|Unlike)\b"
+    r"|(?:Where|Wherever|When|Whenever|While|Until|If|Unless|As|Once|Since)\b[^,:]*?"
+    r"(?:,\s+(?:and|or|nor|but|with|without|which)\b[^,:]*?)*(?:[.;]\s|[.;]?$|\n\s*\n)"
+    r"|(?:None|That|Those|These|This|So|The same|Not|Only)"
+    r"(?=[.,:;]|\s+(?:of|for|with|without|in|on|at|by|to|from|as|but|where|when|while|until|unless|if|before"
+    r"|after|which|that|who|many|much|long|often|far)\b)"
 )
-"""A sentence that begins so has no subject, or hides it."""
+"""A sentence that begins so has no subject, or hides it.
 
-_UNNAMED = re.compile(r"\b(?:[Ll]ikewise|[Ss]omebody|[Nn]obody)\b")
-"""Words in place of an actor's name, or of a sentence."""
+A clause with a conjunction is found when no main clause follows its comma.
+"""
+
+_UNNAMED = re.compile(
+    r"\b(?:[Ll]ikewise|[Ss]omebody|[Ss]omeone|[Nn]obody|[Aa]s above|[Ww]hom|[Ww]hoever)\b"
+    r"|(?<!\ball )\b[Tt]he same(?=\s*[.;])"
+    r"|(?<!administrator )(?<!administrators )(?<!user )(?<!users )(?<!people )(?<!readers )\b[Ww]ho\b"
+)
+"""Words in place of an actor's name, or of a sentence. A person may be one that acts."""
+
+OURS = re.compile(
+    r"comes?[_ -]again|came[_ -]again|coming[_ -]again|hand(?:s|ed|ing)?[_ -]out(?![a-z])|given[_ -]back"
+    r"|g(?:ave|ives?)[ -]back|(?<![a-z])puts?[_ -]off(?![a-z])|verdict|keep_house|last_words"
+    r"|whereabouts|undivided|misplaced"
+    r"|letter_?box|let_judge|likeness|on_alike|seconds_to_ns|no_such_thing|already_there|still_in_use"
+    r"|volatile_?topic|nosuchthing|alreadythere|stillinuse",
+    re.IGNORECASE,
+)
+"""Words of our own where Pulsar has one: delivered, redelivered, reconsumed later."""
 
 _END = re.compile(r"(?<=[.!?])[)\"'`]*(?:\s+|$)|\n\s*\n|\n\s*(?=[*-] |\d+\. )")
 _WORD = re.compile(r"\S*\w\S*")
@@ -93,6 +116,8 @@ def faults_of(text: str, begins: bool) -> Iterator[str]:
         yield f"begins without a subject: {stripped[:60]!r}"
     for found in _UNNAMED.finditer(text):
         yield f"names no actor: {found[0]!r}"
+    for found in OURS.finditer(text):
+        yield f"is no word of Pulsar: {found[0]!r}"
     for sentence in _END.split(stripped):
         words = len(_WORD.findall(sentence))
         if words > MOST_WORDS:

@@ -55,7 +55,7 @@ class Subscribed:
         return self._subscribed or None
 
     def where(self, timeout: float = 30.0) -> LastPosition:
-        """Where the topic ends, and how far the subscription is."""
+        """Return where the topic ends, and how far the subscription is."""
         if self.over is not None:
             raise self.over
         answer: LastPosition = self.link.call(

@@ -213,7 +213,7 @@ def test_what_cannot_be_sealed_is_returned() -> None:
 
 
 @pytest.mark.parametrize("batching", [None, BATCHING, BatchingPolicy(max_delay=5.0, by_key=True)])
-def test_a_timeout_and_a_close_give_back(batching: BatchingPolicy | None) -> None:
+def test_a_timeout_and_a_close_release_memory(batching: BatchingPolicy | None) -> None:
     for close in (False, True):
         one = sender(100, batching=batching, send_timeout=1.0)
         one.send(b"12345")

@@ -46,7 +46,7 @@ class Broker:
 
 
 class RealCluster:
-    """As a context manager, which starts it. `secure`: with TLS, tokens and permissions.
+    """A context manager that starts a cluster. `secure`: with TLS, tokens and permissions.
 
     The role `worker` may produce and consume in `NAMESPACE`. Data stays while the cluster lives.
     """

@@ -335,7 +335,7 @@ def test_an_interruption_is_one_line(command: Command, monkeypatch: pytest.Monke
 
 
 async def lines(stream: trio.abc.ReceiveStream, count: int) -> str:
-    """As many lines, and nothing after them."""
+    """Read `count` lines, and nothing after them."""
     output = b""
     with trio.fail_after(PATIENCE):
         while output.count(b"\n") < count:

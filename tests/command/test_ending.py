@@ -57,7 +57,7 @@ def test_ctrl_c_while_the_command_is_imported(module: str, command: str) -> None
 
 @pytest.mark.slow
 def test_a_command_that_ignores_ctrl_c_goes_on() -> None:
-    """As under nohup, and behind `&` in a script."""
+    """Commands ignore it under nohup, and behind `&` in a script."""
     script = [sys.executable, "-c", WHILE_IMPORTING.format(module="trio"), "--version"]
     done = subprocess.run(
         script,

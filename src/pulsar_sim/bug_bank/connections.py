@@ -230,7 +230,7 @@ def redirects_followed_for_ever(patches: Patches) -> None:
 
 
 @bug("own", caught_by=("INV-N5", "INV-P1"))
-def lookups_do_not_give_back_their_turn(patches: Patches) -> None:
+def lookups_do_not_release_their_turn(patches: Patches) -> None:
     """An answered lookup does not pass its turn on to a waiting lookup."""
 
     def init(original: Any, self: Any, limit: int) -> None:

@@ -95,7 +95,7 @@ class QueryTopics:
     # --- where they end --------------------------------------------------------------------------
 
     def lasts(self, names: Iterable[str]) -> tuple[Offsets, list[str]]:
-        """Where each of these topics ends, and those that do not exist."""
+        """Return where each of these topics ends, and those that do not exist."""
         names = list(names)
         found: Offsets = {}
         missing: list[str] = []

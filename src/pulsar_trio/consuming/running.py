@@ -163,7 +163,7 @@ class Run:
                 except (PulsarError, KeyboardInterrupt) as error:
                     self._fail(nursery, error)
         finally:
-            self._give_back_what_waits()
+            self._release_waiting()
         self._raise_failure()
 
     def _raise_failure(self) -> None:
@@ -229,7 +229,7 @@ class Run:
         else:
             self._outcomes.handled(message)
 
-    def _give_back_what_waits(self) -> None:
+    def _release_waiting(self) -> None:
         """No handler has begun with these."""
         left = [message for waiting in self._waiting.values() for message in waiting]
         if left and not self.is_stopped:

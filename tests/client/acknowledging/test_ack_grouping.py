@@ -1,4 +1,4 @@
-"""When acknowledgements are sent, and whether they arrived."""
+"""Groups of acknowledgements: the moment when they are sent, and whether they arrived."""
 
 from typing import Any
 

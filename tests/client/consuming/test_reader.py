@@ -124,7 +124,7 @@ class TestSubscribe:
         assert seek.message_publish_time == 1_000
 
     def test_at_a_time_to_which_the_broker_does_not_go_for_now(self) -> None:
-        """Once it was ready it comes back, and asks again."""
+        """A reader that was ready comes back, and asks again."""
         s = ReaderScript(1_000)
         s.accept()
         for refused in (False, True, False):

@@ -50,7 +50,7 @@ class Flow:
         self.permits += granted(self.s) - count
 
     def receive_all(self) -> int:
-        """Until nothing is there, and once more."""
+        """Receive until nothing is there, and once more."""
         count = 0
         while self.s.receive() is not None:
             count += 1

@@ -1,4 +1,4 @@
-"""Where a consumer begins and goes on, and whether there is more."""
+"""The position at which a consumer begins and goes on, and whether there is more."""
 
 import pytest
 

@@ -45,10 +45,10 @@ async def test_it_goes_to_whichever_consumer_is_there(client: Client, topic: str
     async with client.subscribe(topic, "sub", kind="shared", receiver_queue_size=5) as stays:
         async with client.subscribe(
             topic, "sub", kind="shared", receiver_queue_size=5, negative_acknowledgement_delay=0.1
-        ) as gives_back:
+        ) as refusing:
             async with client.create_producer(topic, batching=None) as producer:
                 await producer.send_many(payloads(10))
-            gives_back.negative_acknowledge(await gives_back.receive())
+            refusing.negative_acknowledge(await refusing.receive())
         got = await receive_and_acknowledge(stays, 10)
         assert sorted(numbers(got)) == list(range(10))
 

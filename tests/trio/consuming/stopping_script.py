@@ -50,7 +50,7 @@ class Handlers:
 
 @asynccontextmanager
 async def in_background(call: Callable[[], Awaitable[object]]) -> AsyncIterator[trio.Event]:
-    """While the block runs, and until it has ended; the event is set then."""
+    """Run the call while the block runs, and until the call has ended; the event is set then."""
     over = trio.Event()
 
     async def run() -> None:

@@ -421,7 +421,7 @@ class Receiver:
         return "active as before"
 
     async def _run(self) -> str:
-        """Until so many are handled, or the consumer is drained, or nothing comes for a while."""
+        """Run until some number is handled, or the consumer is drained, or nothing comes for a while."""
         left = self.stream.between(1, 100)
         stop = trio.Event()
         begun = ended = 0

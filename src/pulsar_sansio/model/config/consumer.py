@@ -245,8 +245,7 @@ class ConsumerSpec:
 
     @property
     def letters(self) -> DeadLetterPolicy | None:
-        """Where messages go that come too often, or are to be consumed later; None where neither is asked
-        for."""
+        """The topics of dead letters and of messages to reconsume later; None without such a policy."""
         if self.dead_letter is None and self.retry:
             return DeadLetterPolicy(MAX_RECONSUMED)
         return self.dead_letter

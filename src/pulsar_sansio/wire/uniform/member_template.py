@@ -25,7 +25,7 @@ from .members import (
 )
 
 Place = tuple[int, int]
-"""Where a field begins in a header (its size in front counts), and how many bytes the field has."""
+"""The position of a field in a header (its size in front counts), and its number of bytes."""
 
 LONGEST_HEADER = 1024
 """Bytes; a member with a longer header has no template."""

@@ -155,7 +155,7 @@ def what_is_in_a_new_partition_already_is_not_read(patches: Patches) -> None:
     needs=[group_needs.groups_grow, needs.fault("subscribe_refused", "request_unanswered")],
 )
 def growth_that_failed_is_taken_for_done(patches: Patches) -> None:
-    """When a new partition cannot be opened it is given up, and the topic is believed to have no more."""
+    """The client gives up a new partition that cannot be opened, and takes it that the topic has no more."""
 
     def growth_failed(self: Any, topic: Any) -> None:
         growth, topic.growth = topic.growth, []

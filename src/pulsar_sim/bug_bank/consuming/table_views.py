@@ -97,7 +97,7 @@ def changes_are_told_twice(patches: Patches) -> None:
 
 @bug("own", caught_by=("INV-C18",), needs=[reading_needs.tables, needs.detaches])
 def a_table_is_empty_after_a_reconnect(patches: Patches) -> None:
-    """When the connection is lost the table begins anew, and its reader goes on where it was."""
+    """The table begins anew when the connection is lost, and its reader goes on where it was."""
 
     def on_output(original: Any, self: Any, output: Any) -> None:
         if type(output).__name__ == "Detached":

@@ -112,7 +112,7 @@ def test_a_java_client_names_what_it_changes_of_delayed_delivery() -> None:
 
 @pytest.mark.parametrize("path", [f"{NAMESPACES}/default", TOPIC])
 async def test_backlog_quotas(broker: EmbeddedBroker, path: str) -> None:
-    """As a real Pulsar answers, which suite/administration/test_quotas.py shows."""
+    """The answers are those of a real Pulsar, as suite/administration/test_quotas.py shows."""
     hold = {"limitSize": 1000, "limitTime": 0, "policy": "producer_request_hold"}
     evict = {"limitSize": 0, "limitTime": 30, "policy": "consumer_backlog_eviction"}
     assert ask(broker, "GET", f"{path}/backlogQuotaMap") == (200, {})
