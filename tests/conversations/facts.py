@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from google.protobuf.message import Message as Proto
 
 from pulsar_sansio.wire import proto
-from tests.wire.recordings import FOLDER
+from tests.wire.recorded.recordings import FOLDER
 
 PUBLIC_KEY = FOLDER / "encryption-public-key.pem"
 PRIVATE_KEY = FOLDER / "encryption-private-key.pem"
