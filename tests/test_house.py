@@ -47,7 +47,7 @@ DATETIME_VALUES = {
 """Modules that may name `datetime`, for values that applications give or get."""
 
 DATETIME_MAKERS = {TIMES, CORE / "schemas" / "shapes" / "leaves.py", CORE / "schemas" / "primitives.py"}
-"""Those of them that make datetimes, of numbers and texts that they are given."""
+"""Modules of the core that make datetimes, of numbers and texts that they are given."""
 
 UUID_VALUES = CORE / "schemas" / "shapes" / "leaves.py"
 """The module that may name the type `UUID`, of which applications give and get values."""

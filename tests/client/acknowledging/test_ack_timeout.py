@@ -201,7 +201,7 @@ class TestWhat:
         assert [each.batch_index for each in s.take()] == [2, 3, 2, 3]
 
     def test_nor_is_one_asked_for_that_a_refusal_has_asked_for(self) -> None:
-        """It is redelivered, and its time begins anew when the application receives it."""
+        """The message is redelivered, and its time begins anew when the application receives it."""
         s = started(negative_acknowledgement_delay=5.0)
         s.batch(0, 2)
         s.negative_acknowledge(s.receive())

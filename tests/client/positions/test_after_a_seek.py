@@ -135,7 +135,7 @@ class TestWhatIsForgotten:
 
 
 def with_an_acknowledgement_under_way() -> tuple[ConsumerScript, int]:
-    """And the request of a caller that waits for its confirmation."""
+    """Return such a consumer, and the request that waits for the confirmation."""
     s = started(acknowledgement_receipts=True, acknowledgement_group_time=0.0)
     s.message(0)
     s.acknowledge(s.receive())
@@ -147,7 +147,7 @@ def with_an_acknowledgement_under_way() -> tuple[ConsumerScript, int]:
 def test_an_acknowledgement_from_before_that_was_not_answered_is_not_said_again(
     order: tuple[str, str],
 ) -> None:
-    """It would acknowledge what is to be redelivered (SEEK-06)."""
+    """The late acknowledgement would cover what is to be redelivered (SEEK-06)."""
     s, flushed = with_an_acknowledgement_under_way()
     request = seek(s, EARLIEST)
     command = sought(s)

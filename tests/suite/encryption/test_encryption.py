@@ -43,7 +43,7 @@ def rsa(tmp_path: Path) -> KeyFiles:
 async def test_what_was_encrypted_comes_out_as_it_went_in(
     client: Client, topic: str, keys: KeyFiles, batching: BatchingPolicy | None, compression: Any
 ) -> None:
-    """Also with keys and properties, which travel in clear."""
+    """Batches keep keys and properties, which travel in clear."""
     encryption: Any = {"encryption_keys": ("k",), "crypto_key_reader": keys.public}
     async with (
         client.subscribe(topic, "sub", crypto_key_reader=keys.private) as consumer,

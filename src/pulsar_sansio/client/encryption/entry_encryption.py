@@ -53,7 +53,7 @@ class EntryEncryption:
         self._handle = handle
         self._spec = spec
         self._cipher: EntryCipher | None = None
-        """None while entries are not encrypted."""
+        """This is None while entries are not encrypted."""
         self._requests: dict[str, int] = {}
         """The open requests, by the names of their keys."""
         self._infos: dict[str, EncryptionKeyInfo] = {}

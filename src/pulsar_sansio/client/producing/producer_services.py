@@ -51,7 +51,7 @@ class ProducerServices:
     listener: ProducerListener | None
     """The receiver of the outputs; None for the application."""
     encryption: EntryEncryption | None
-    """None for a producer whose entries are not encrypted."""
+    """This is None for a producer whose entries are not encrypted."""
 
     @property
     def context(self) -> ClientContext:

@@ -36,7 +36,7 @@ def test_a_batch_is_judged_by_its_lowest_and_remembered_by_its_highest() -> None
 
 
 def test_what_a_name_sent_last_is_known_again() -> None:
-    """Also to a restarted broker; without deduplication it is -1 (BROKER-37)."""
+    """A restarted broker knows it too; without deduplication it is -1 (BROKER-37)."""
     world, peer = producing(deduplication=True)
     peer.publish_batch([b"a", b"b", b"c"], 4)
     peer.drop()
