@@ -177,6 +177,7 @@ class Broker:
 
     @property
     def has_output(self) -> bool:
+        """True when `next_output` returns an output."""
         return bool(self.context.outputs)
 
     def next_output(self) -> Output | None:

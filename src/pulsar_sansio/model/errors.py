@@ -97,7 +97,10 @@ class ProducerQueueIsFull(LocalProtocolError):
 
 
 class MemoryBufferIsFull(ProducerQueueIsFull):
-    """The payloads of unconfirmed messages fill the client's `memory_limit`; otherwise the same (PROD-59)."""
+    """The payloads of unconfirmed messages fill the client's `memory_limit` (rule PROD-59).
+
+    Wait for receipts, then try again.
+    """
 
 
 class TableViewTooLarge(PulsarError):
@@ -122,7 +125,7 @@ class FrameError(RemoteProtocolError):
 
 
 class ChecksumMismatch(RemoteProtocolError):
-    """The CRC32C of a payload frame is wrong."""
+    """The CRC32C of a frame with a payload is not that of its bytes: the frame was damaged on its way."""
 
 
 class DecompressionFailed(RemoteProtocolError):
@@ -254,31 +257,43 @@ class BrokerError(PulsarError):
 
 
 class MetadataError(BrokerError):
+    """The broker could not use its metadata, or those of the consumer are invalid (rule BROKER-03)."""
+
     code = ServerError.MetadataError
 
 
 class PersistenceError(BrokerError):
+    """The broker could not store the message, or does not know yet whether it is stored (rule BROKER-40)."""
+
     code = ServerError.PersistenceError
 
 
 class AuthenticationError(BrokerError):
+    """The broker does not accept the credentials."""
+
     code = ServerError.AuthenticationError
     advice = "give the client the credentials that this broker accepts"
 
 
 class AuthorizationError(BrokerError):
+    """The role of this client may not do that."""
+
     code = ServerError.AuthorizationError
     retryable = False
     advice = "the role lacks the permission; ask the namespace's administrator"
 
 
 class ConsumerBusy(BrokerError):
+    """The subscription has another consumer that excludes this one (rules SUBT-02, GAP-19)."""
+
     code = ServerError.ConsumerBusy
     retryable = False
     advice = "close the other consumer, or use another subscription kind or name"
 
 
 class ServiceNotReady(BrokerError):
+    """The broker does not serve the topic now (rules BROKER-05, BROKER-12, BROKER-16)."""
+
     code = ServerError.ServiceNotReady
 
 
@@ -297,64 +312,88 @@ class ChecksumRefused(BrokerError):
 
 
 class UnsupportedVersion(BrokerError):
+    """The broker does not serve the protocol version of this client (rule BROKER-14)."""
+
     code = ServerError.UnsupportedVersionError
     retryable = False
 
 
 class TopicNotFound(BrokerError):
+    """The topic does not exist, and may not be created automatically."""
+
     code = ServerError.TopicNotFound
     retryable = False
     advice = "create the topic, or allow automatic creation"
 
 
 class SubscriptionNotFound(BrokerError):
+    """The durable subscription does not exist, and may not be created automatically (rule BROKER-08)."""
+
     code = ServerError.SubscriptionNotFound
     retryable = False
     advice = "create the subscription, or allow automatic creation"
 
 
 class ConsumerNotFound(BrokerError):
+    """The broker does not know the consumer that a command names."""
+
     code = ServerError.ConsumerNotFound
 
 
 class TooManyRequests(BrokerError):
+    """Too many producers, consumers or lookups on one connection, or too many requests at the broker."""
+
     code = ServerError.TooManyRequests
 
 
 class TopicTerminated(BrokerError):
+    """The topic was terminated: its last message is stored."""
+
     code = ServerError.TopicTerminatedError
     retryable = False
     advice = "the topic takes no more messages; what it holds can still be read"
 
 
 class ProducerBusy(BrokerError):
+    """Another producer has this name, or holds the topic for itself (rules PROD-55, BROKER-34)."""
+
     code = ServerError.ProducerBusy
     retryable = False
     advice = "another producer holds this name or the topic; choose another name or close that one"
 
 
 class TopicNameRefused(BrokerError):
+    """The broker finds the topic name malformed."""
+
     code = ServerError.InvalidTopicName
     retryable = False
 
 
 class IncompatibleSchema(BrokerError):
+    """The broker refuses the schema (rule ERR-15)."""
+
     code = ServerError.IncompatibleSchema
     retryable = False
 
 
 class ConsumerAssignError(BrokerError):
+    """The dispatcher refuses the key ranges of a Key_Shared consumer (rule BROKER-24)."""
+
     code = ServerError.ConsumerAssignError
     retryable = False
     advice = "the key ranges are empty, overlap, or belong to another consumer"
 
 
 class NotAllowed(BrokerError):
+    """The broker does not allow that for this topic or subscription type (rules BROKER-11, BROKER-14)."""
+
     code = ServerError.NotAllowedError
     retryable = False
 
 
 class ProducerFenced(BrokerError):
+    """Another producer has taken exclusive access, or has it already (rules ERR-14, PROD-55)."""
+
     code = ServerError.ProducerFenced
     retryable = False
     advice = "another producer took exclusive access; this one can never send again"

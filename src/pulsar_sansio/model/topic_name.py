@@ -94,6 +94,7 @@ class TopicName:
 
     @property
     def persistent(self) -> bool:
+        """True for a topic whose messages are stored."""
         return self.domain == "persistent"
 
     @property

@@ -11,7 +11,7 @@ from .varint import encode_varint
 
 
 def encode_message_id(message_id: MessageId) -> bytes:
-    """The bytes of an id."""
+    """Return the serialized id, as any Pulsar client reads it (message MessageIdData of the wire schema)."""
     encoded = b"\x08" + encode_varint(message_id.ledger_id) + b"\x10" + encode_varint(message_id.entry_id)
     if message_id.partition >= 0:
         encoded += b"\x18" + encode_varint(message_id.partition)

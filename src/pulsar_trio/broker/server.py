@@ -321,13 +321,19 @@ class EmbeddedBroker:
         )
 
     def create_topic(self, topic: str) -> None:
+        """Create a topic without partitions, or a missing partition of a partitioned topic.
+
+        Raises `AlreadyExists`, `NotFound` where the namespace does not exist, `LimitReached`, and
+        `InvalidConfiguration` for the name of a partition beyond the last one.
+        """
         self._command(self._driver.machine.topic_administration.create_topic, topic)
 
     def create_partitioned_topic(self, topic: str, partitions: int) -> None:
+        """Create a topic of `partitions` (1 to 10 000) partitions, and the partitions themselves."""
         self._command(self._driver.machine.topic_administration.create_partitioned_topic, topic, partitions)
 
     def update_partitions(self, topic: str, partitions: int) -> None:
-        """Only ever more of them."""
+        """Raise the number of partitions to `partitions`. Raises `NotFound`, and `InvalidConfiguration` for fewer."""
         self._command(self._driver.machine.topic_administration.update_partitions, topic, partitions)
 
     def unload(self, topic: str) -> None:
@@ -340,7 +346,10 @@ class EmbeddedBroker:
         return last
 
     def delete_topic(self, topic: str, *, force: bool = False) -> None:
-        """`force` also with producers, consumers or subscriptions on it."""
+        """Delete a topic with all its partitions.
+
+        Raises `NotFound`, or `InUse` while producers or consumers are connected, unless `force`.
+        """
         self._command(self._driver.machine.topic_administration.delete_topic, topic, force)
 
     def reset_cursor(self, topic: str, subscription: str, position: MessageId | int | datetime) -> None:
@@ -353,6 +362,7 @@ class EmbeddedBroker:
         )
 
     def topics(self, namespace: str = "public/default") -> list[str]:
+        """Return the full names of the namespace's topics, each partition by itself. Raises `NotFound`."""
         return list(self._driver.machine.topic_administration.topics(namespace))
 
     def stats(self, topic: str) -> dict[str, Any]:

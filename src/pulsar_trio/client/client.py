@@ -279,6 +279,7 @@ class Client:
         return f"<Client of {driver.config.service_url}, {len(driver.links)} connections>"
 
     def statistics(self) -> ClientStatistics:
+        """The connections, producers and consumers of this client, their bytes, and the memory held."""
         driver = self._driver
         links, endpoints = driver.links.values(), driver.endpoints
         return ClientStatistics(

@@ -556,6 +556,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
     # --- facts about it ---------------------------------------------------------------------------------
 
     def statistics(self) -> ConsumerStatistics:
+        """The statistics since the consumer was opened; most read 0 once the client has released it."""
         try:
             counted = self._machine.consumer_statistics(self._handle)
         except PulsarError:  # it ended long ago

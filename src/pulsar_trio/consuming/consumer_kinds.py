@@ -45,7 +45,7 @@ class _InOrderConsumer(Consumer):
 
 
 class ExclusiveConsumer(_InOrderConsumer):
-    """The only consumer of its subscription."""
+    """The only consumer of its subscription; subscribing raises `ConsumerBusy` while there is another one."""
 
 
 class FailoverConsumer(_InOrderConsumer):

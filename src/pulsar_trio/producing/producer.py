@@ -411,6 +411,7 @@ class Producer(Endpoint):
     # --- facts about it -----------------------------------------------------------------------------------
 
     def statistics(self) -> ProducerStatistics:
+        """The statistics since the producer was opened; most read 0 once the client has released it."""
         try:
             counted = self._machine.producer_statistics(self._handle)
         except PulsarError:  # it ended long ago

@@ -35,10 +35,12 @@ Outcome: TypeAlias = Identity | Challenge
 
 
 class AuthenticationProvider(Protocol):
-    """`method`: the name of the authentication method, which CONNECT of a client carries."""
+    """One method of authentication, by which a broker judges its clients."""
 
     @property
-    def method(self) -> str: ...
+    def method(self) -> str:
+        """The name of the method, which CONNECT of a client carries."""
+        ...
 
     def authenticate(self, data: bytes, certificate: str | None) -> Outcome:
         """Judge the credentials of a client.

@@ -76,6 +76,7 @@ class StoredState:
     grants: dict[str, GrantsSaved] = field(default_factory=dict)
 
     def apply(self, record: Record) -> None:
+        """Add one record, in the order in which the broker wrote it."""
         match record:
             case EntryAdded():
                 self.topics[record.topic].ledgers[record.ledger_id].entries.append(record)
@@ -174,7 +175,7 @@ class StoredState:
 
 
 class Store(Protocol):
-    """Makes records durable."""
+    """The durable memory of a broker: takes records in batches, and returns their sum at the next start."""
 
     def load(self) -> StoredState:
         """Return the sum of everything written so far; the caller owns it."""
@@ -192,9 +193,11 @@ class MemoryStore:
         self._state = StoredState()
 
     def load(self) -> StoredState:
+        """Return a copy of the sum of everything written so far."""
         return self._state.copy()
 
     def write(self, records: Sequence[Record]) -> None:
+        """Add one batch of records to the sum."""
         apply = self._state.apply
         for record in records:
             apply(record)

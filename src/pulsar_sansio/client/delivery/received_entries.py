@@ -104,12 +104,14 @@ class ReceivedSingles(NamedTuple):
     """The decoder for headers that are still bytes: that of the connection which brought them."""
 
     def entry(self, index: int) -> PlainEntry:
+        """Make the entry at this index."""
         position, header = self.positions[index], self.headers[index]
         return PlainEntry.of(
             self.source, position, header, self.redelivery_count, self.acknowledgement, self.decoder
         )
 
     def without_first(self, count: int) -> "ReceivedSingles":
+        """Return the entries but the first `count`, of which at least one must be left."""
         return self._replace(
             positions=self.positions[count:], headers=self.headers[count:], payloads=self.payloads[count:]
         )

@@ -44,14 +44,17 @@ class PartitionStatistics:
 
     @property
     def confirmed(self) -> int:
+        """Messages that the broker has confirmed."""
         return self.statistics.confirmed
 
     @property
     def failed(self) -> int:
+        """Messages that failed."""
         return self.statistics.failed
 
     @property
     def pending(self) -> int:
+        """Messages that are accepted and neither confirmed nor failed."""
         return self.statistics.pending
 
 

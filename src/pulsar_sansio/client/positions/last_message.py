@@ -24,7 +24,7 @@ _RESPONSE = proto.BaseCommand.GET_LAST_MESSAGE_ID_RESPONSE
 
 
 class LastPosition(NamedTuple):
-    """The answer of the broker."""
+    """The answer of the broker to GET_LAST_MESSAGE_ID."""
 
     last: MessageId
     """The entry id is -1 when the topic is empty. In a batch this is the last message."""
