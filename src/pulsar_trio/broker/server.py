@@ -333,7 +333,7 @@ class EmbeddedBroker:
         self._command(self._driver.machine.topic_administration.create_partitioned_topic, topic, partitions)
 
     def update_partitions(self, topic: str, partitions: int) -> None:
-        """Raise the number of partitions to `partitions`. Raises `NotFound`, and `InvalidConfiguration` for fewer."""
+        """Raise the number of partitions. Raises `NotFound`, and `InvalidConfiguration` for fewer."""
         self._command(self._driver.machine.topic_administration.update_partitions, topic, partitions)
 
     def unload(self, topic: str) -> None:

@@ -1,4 +1,4 @@
-"""Key_Shared: each key has one consumer, and its order is kept while consumers come and go (SUBT-08)."""
+"""Key_Shared: each key has one consumer, and its order is kept while consumers come and go."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Shared: entries go round among the consumers with permits (SUBT-06, SUBT-07)."""
+"""Shared: entries go round among the consumers with permits."""
 
 from typing import Any
 

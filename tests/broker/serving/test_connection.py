@@ -1,4 +1,4 @@
-"""The life of a connection: handshake (CONN-03), bad bytes, back-pressure."""
+"""The life of a connection: handshake, bad bytes, back-pressure."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`Messages`: several delivered together, made when they are looked at (rules MSG-07, ACK-22)."""
+"""`Messages`: several delivered together, made when they are looked at."""
 
 import pickle
 from typing import Any

@@ -71,7 +71,7 @@ def users_names_are_there(state: State, command: Any) -> Finding:
 
 
 @rule("CHECK-26", c.PRODUCER)
-def topic_epochs_are_given_back(state: State, command: Any) -> Finding:
+def topic_epochs_are_sent_again(state: State, command: Any) -> Finding:
     """An exclusive producer sends, on every reconnect, the topic epoch that it was granted."""
     known = state.memory.producers.get(command.producer_id)
     epochs: set[int] = set() if known is None or known.topic != command.topic else known.topic_epochs

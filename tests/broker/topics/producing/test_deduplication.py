@@ -1,4 +1,4 @@
-"""Deduplication: a message that a producer name sent before is confirmed and not stored (BROKER-40)."""
+"""Deduplication: a message that a producer name sent before is confirmed and not stored."""
 
 from pulsar_sansio.broker import BrokerConfig
 from tests.broker.peer import TOPIC, Type, World
