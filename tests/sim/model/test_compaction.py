@@ -1,4 +1,4 @@
-"""Compaction in the reference model: which messages a reader of the compacted topic may miss (INV-C17)."""
+"""Compaction in the reference model: which messages a reader of the compacted topic may miss."""
 
 import pytest
 

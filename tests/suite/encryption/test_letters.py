@@ -37,7 +37,7 @@ async def dead_letter(client: Client, topic: str, rsa: KeyFiles, **options: Any)
 async def test_a_dead_letter_is_in_clear_unless_its_policy_encrypts(
     client: Client, topic: str, rsa: KeyFiles
 ) -> None:
-    """As the copies of the Java client."""
+    """The copies are those of the Java client."""
     policy = DeadLetterPolicy(1, initial_subscription="kept")
     await dead_letter(client, topic, rsa, crypto_key_reader=rsa.private, dead_letter=policy)
     async with client.subscribe(f"{topic}-sub-DLQ", "kept") as dead:
