@@ -137,6 +137,7 @@ if TYPE_CHECKING:
     from .broker import (
         ACTIONS,
         BACKLOG_QUOTA_POLICIES,
+        INACTIVE_TOPIC_MODES,
         SCHEMA_STRATEGIES,
         SCHEMA_TYPES,
         SUBSCRIPTION_TYPES,
@@ -150,9 +151,11 @@ if TYPE_CHECKING:
         CertificateProvider,
         Challenge,
         Identity,
+        InactiveTopics,
         InUse,
         LimitReached,
         MemoryStore,
+        MessageRate,
         NotApplicable,
         NotFound,
         Policies,
@@ -160,6 +163,7 @@ if TYPE_CHECKING:
         Store,
         StoredMessage,
         StoredState,
+        SubscribeRate,
     )
     from .broker import outputs as broker_outputs
 
@@ -170,6 +174,7 @@ __all__ = [
     # the broker
     "ACTIONS",
     "BACKLOG_QUOTA_POLICIES",
+    "INACTIVE_TOPIC_MODES",
     "SCHEMA_STRATEGIES",
     "SCHEMA_TYPES",
     "SUBSCRIPTION_TYPES",
@@ -183,8 +188,10 @@ __all__ = [
     "CertificateProvider",
     "Challenge",
     "Identity",
+    "InactiveTopics",
     "LimitReached",
     "MemoryStore",
+    "MessageRate",
     "NotFound",
     "Policies",
     "StoredMessage",
@@ -192,6 +199,7 @@ __all__ = [
     "InUse",
     "Store",
     "StoredState",
+    "SubscribeRate",
     "NotApplicable",
     # the root
     "Client",

@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.broker.policies import BacklogQuota, Policies
+from pulsar_sansio.broker.policies import (
+    BacklogQuota,
+    InactiveTopics,
+    MessageRate,
+    Policies,
+    SubscribeRate,
+)
 from pulsar_sansio.model.errors import InvalidConfiguration
 
 
@@ -34,7 +40,10 @@ def test_one_policy_is_changed_and_removed() -> None:
         ("auto_topic_partitions", 10_001, "from 0 to 10000"),
         ("message_ttl", "1", "message_ttl: float"),
         ("retention_size", -2, "from -1 to"),
-        ("backlog_quota_size", 5, "a BacklogQuota"),
+        ("backlog_quota_size", 5, ": BacklogQuota, not 5"),
+        ("publish_rate", SubscribeRate(), ": MessageRate, not"),
+        ("subscribe_rate", MessageRate(), ": SubscribeRate, not"),
+        ("inactive_topics", True, ": InactiveTopics, not True"),
         ("subscription_types", ["Shared"], "a tuple of Exclusive, Shared"),
         ("subscription_types", ("shared",), "a tuple of Exclusive, Shared"),
     ],
@@ -63,6 +72,23 @@ def test_limits_of_policies_are_allowed(name: str, value: Any) -> None:
 def test_a_wrong_quota_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidConfiguration, match="backlog quota"):
         BacklogQuota(**options)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "words"),
+    [
+        (MessageRate, (True,), "messages of a rate: a whole number, not True"),
+        (MessageRate, (1, 2**63), "size of a rate: a whole number"),
+        (MessageRate, (1, 1, 1.5), "period of a rate: a whole number, not 1.5"),
+        (SubscribeRate, ("1",), "per_consumer of a subscribe rate: a whole number, not '1'"),
+        (InactiveTopics, (1,), "delete of inactive topics: True or False, not 1"),
+        (InactiveTopics, (True, 1.0), "seconds of inactive topics: a whole number"),
+        (InactiveTopics, (True, 1, "never"), "mode of inactive topics: delete_when_no_subscriptions, "),
+    ],
+)
+def test_a_wrong_rate_or_time_is_refused(kind: Any, values: tuple[object, ...], words: str) -> None:
+    with pytest.raises(InvalidConfiguration, match=words):
+        kind(*values)
 
 
 @pytest.mark.parametrize(

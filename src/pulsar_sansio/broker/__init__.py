@@ -13,7 +13,17 @@ from .administration.stored_message import StoredMessage
 from .broker import Broker
 from .config import BrokerConfig
 from .owner import OtherBroker, Owner
-from .policies import BACKLOG_QUOTA_POLICIES, SCHEMA_STRATEGIES, SUBSCRIPTION_TYPES, BacklogQuota, Policies
+from .policies import (
+    BACKLOG_QUOTA_POLICIES,
+    INACTIVE_TOPIC_MODES,
+    SCHEMA_STRATEGIES,
+    SUBSCRIPTION_TYPES,
+    BacklogQuota,
+    InactiveTopics,
+    MessageRate,
+    Policies,
+    SubscribeRate,
+)
 from .security.basic import BasicProvider
 from .security.broker_authentication import BrokerAuthentication
 from .security.certificate import CertificateProvider
@@ -23,6 +33,7 @@ from .storage.store import MemoryStore, Store, StoredState
 __all__ = [
     "ACTIONS",
     "BACKLOG_QUOTA_POLICIES",
+    "INACTIVE_TOPIC_MODES",
     "SCHEMA_STRATEGIES",
     "SCHEMA_TYPES",
     "SUBSCRIPTION_TYPES",
@@ -34,6 +45,9 @@ __all__ = [
     "Challenge",
     "Identity",
     "BacklogQuota",
+    "InactiveTopics",
+    "MessageRate",
+    "SubscribeRate",
     "Broker",
     "BrokerConfig",
     "OtherBroker",

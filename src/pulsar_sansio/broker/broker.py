@@ -222,11 +222,12 @@ class Broker:
             self._final_bytes[connection.link] = final_bytes
 
     def _run_housekeeping(self) -> None:
-        """Update rates, expire and trim messages, and discard non-persistent topics without clients."""
+        """Update rates, expire and trim messages, and discard topics that are not used any more."""
         self._rates.update(self.context.now, counted(self.topics.by_name.values()))
         for topic in list(self.topics.by_name.values()):
             if isinstance(topic, Topic):
                 topic.run_housekeeping()
             elif not topic.producers.by_name and not topic.subscriptions:
                 del self.topics.by_name[topic.name]
+        self.topic_administration.delete_inactive()
         self._housekeeping.set(self.context.now + self._housekeeping_interval)

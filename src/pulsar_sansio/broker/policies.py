@@ -46,10 +46,75 @@ class BacklogQuota:
             raise InvalidConfiguration(
                 f"policy of a backlog quota: {', '.join(BACKLOG_QUOTA_POLICIES)}; not {self.policy!r:.100}"
             )
-        for name in ("limit_size", "limit_time"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 2**63:
-                raise InvalidConfiguration(f"backlog quota's {name}: a whole number, not {value!r:.100}")
+        _check_numbers(self, "a backlog quota")
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRate:
+    """At most `messages` and `size` (bytes) in each `period` (seconds); 0 and below is no limit.
+
+    A period below 1 counts as 1. Raises `InvalidConfiguration`.
+    """
+
+    messages: int = -1
+    size: int = -1
+    period: int = 1
+
+    def __post_init__(self) -> None:
+        _check_numbers(self, "a rate")
+
+    @property
+    def limits(self) -> bool:
+        """True when there is a limit at all."""
+        return self.messages > 0 or self.size > 0
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribeRate:
+    """At most `per_consumer` SUBSCRIBE of one consumer in each `period` (seconds).
+
+    There is no limit where either is 0 or below. Raises `InvalidConfiguration`.
+    """
+
+    per_consumer: int = -1
+    period: int = 30
+
+    def __post_init__(self) -> None:
+        _check_numbers(self, "a subscribe rate")
+
+
+INACTIVE_TOPIC_MODES = ("delete_when_no_subscriptions", "delete_when_subscriptions_caught_up")
+"""The states in which a topic without clients may be deleted, by Pulsar's names."""
+
+
+@dataclass(frozen=True, slots=True)
+class InactiveTopics:
+    """`delete`: whether a topic is deleted that was inactive for `seconds`; 0 and below is at once.
+
+    `mode`: one of `INACTIVE_TOPIC_MODES`. Raises `InvalidConfiguration`.
+    """
+
+    delete: bool
+    seconds: int = 60
+    mode: str = INACTIVE_TOPIC_MODES[0]
+
+    def __post_init__(self) -> None:
+        _check_numbers(self, "inactive topics")
+        if self.mode not in INACTIVE_TOPIC_MODES:
+            raise InvalidConfiguration(
+                f"mode of inactive topics: {', '.join(INACTIVE_TOPIC_MODES)}; not {self.mode!r:.100}"
+            )
+
+
+def _check_numbers(record: "BacklogQuota | MessageRate | SubscribeRate | InactiveTopics", what: str) -> None:
+    """Raises `InvalidConfiguration` for a field of another type, or a number of more than 64 bits."""
+    for field in fields(record):
+        value = getattr(record, field.name)
+        if type(value) is not field.type or (field.type is int and abs(value) >= 2**63):
+            raise InvalidConfiguration(f"{field.name} of {what}: {_WORDS[field.type]}, not {value!r:.100}")
+
+
+_WORDS: dict[object, str] = {int: "a whole number", bool: "True or False", str: "a text"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +138,10 @@ class Policies:
     `schema_compatibility`: one of `SCHEMA_STRATEGIES`. `schema_auto_update`: whether clients may register new
     versions. `schema_validation_enforced`: producers without a schema are refused where the topic has one.
     `subscription_expiration` (seconds): a durable subscription without consumers for so long is deleted;
-    0 is never.
+    0 is never. `inactive_topics`: whether the topic itself is deleted, and when.
+    `publish_rate`: of a topic; producers beyond it are not read for a while, and its period is 1.
+    `dispatch_rate`: of a topic, over all its subscriptions; `subscription_dispatch_rate`: of each
+    subscription. `subscribe_rate`: of each consumer (rule TENANT-05).
     """
 
     deduplication: bool | None = None
@@ -100,6 +168,11 @@ class Policies:
     max_subscriptions: int | None = None
     subscription_types: tuple[str, ...] | None = None
     subscription_expiration: float | None = None
+    inactive_topics: InactiveTopics | None = None
+    publish_rate: MessageRate | None = None
+    dispatch_rate: MessageRate | None = None
+    subscription_dispatch_rate: MessageRate | None = None
+    subscribe_rate: SubscribeRate | None = None
     schema_compatibility: str | None = None
     schema_auto_update: bool | None = None
     schema_validation_enforced: bool | None = None
@@ -109,9 +182,9 @@ class Policies:
         kind = _KINDS.get(name)
         if kind is None:
             raise InvalidConfiguration(f"no such policy: {name!r}; there are {', '.join(_KINDS)}")
-        if kind is BacklogQuota:
-            if value is not None and not isinstance(value, BacklogQuota):
-                raise InvalidConfiguration(f"policy {name}: a BacklogQuota, not {value!r:.200}")
+        if kind in _RECORDS.values():
+            if value is not None and not isinstance(value, kind):
+                raise InvalidConfiguration(f"policy {name}: {kind.__name__}, not {value!r:.200}")
         elif kind is str:
             if value is not None and value not in SCHEMA_STRATEGIES:
                 raise InvalidConfiguration(
@@ -166,10 +239,17 @@ _MOST = {"auto_topic_partitions": 10_000}
 """The greatest values of policies that allow less than 64 bits."""
 
 
+_RECORDS: dict[str, type] = {
+    each.__name__: each for each in (BacklogQuota, MessageRate, SubscribeRate, InactiveTopics)
+}
+"""The policies that have several values, by the names of their classes."""
+
+
 def _kind(annotation: object) -> type:
     text = str(annotation)
-    if "BacklogQuota" in text:
-        return BacklogQuota
+    for name, record in _RECORDS.items():
+        if name in text:
+            return record
     if "tuple" in text:
         return tuple
     if "str" in text:

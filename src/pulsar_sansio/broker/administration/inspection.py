@@ -74,7 +74,7 @@ def topic_stats(topic: AnyTopic, rates: Rates, options: StatsOptions) -> dict[st
         "backlogQuotaLimitSize": of_size.limit_size if of_size is not None else unlimited,
         "backlogQuotaLimitTime": of_time.limit_time if of_time is not None else unlimited,
         "oldestBacklogMessageAgeSeconds": -1 if persistent else 0,
-        "publishRateLimitedTimes": 0,
+        "publishRateLimitedTimes": topic.rates.times_limited,
         "earliestMsgPublishTimeInBacklogs": _earliest(subscriptions.values()),
         **_NEVER_OF_A_TOPIC,
         "publishers": (

@@ -67,6 +67,7 @@ class Ownership:
         del self._topics.by_name[found.name]
         self._topics.releasing.add(found.name)
         found.closing = True
+        found.rates.close()
         if isinstance(found, Topic):
             found.compaction.stop()
         for producer in [*found.producers.by_name.values(), *found.producers.waiting]:
@@ -98,6 +99,7 @@ class Ownership:
         found = self._topics.by_name.pop(name, None)
         if found is not None:
             found.closing = True
+            found.rates.close()
             if isinstance(found, Topic):
                 found.compaction.stop()
                 lost.append(found)

@@ -14,7 +14,7 @@ from ..admin_errors import AlreadyExists, InUse, LimitReached, NotApplicable, No
 from ..rates import Rates
 from ..records import MigratedTo, PartitionsSaved
 from ..serving.lookups import parse_topic, text_pairs
-from ..topics.registry import NO_ROOM_FOR_TOPICS
+from ..topics.registry import NO_ROOM_FOR_TOPICS, AnyTopic
 from ..topics.topic import Topic
 from .inspection import StatsOptions, internal_stats, sum_of_stats, topic_stats
 from .ownership import Ownership
@@ -262,16 +262,31 @@ class TopicAdministration:
                     raise InUse(f"Topic has {connected} connected producers/consumers")
         name = self._parts.existing(topic)
         for each in topics:
-            each.delete()
-            del self._topics.by_name[each.name]
-            self._ownership.detach(each)
-            self._metadata.discard(each.name)
+            self._delete(each)
         if self._metadata.partitions.pop(name, None):
             self._journal.records.append(PartitionsSaved(name, 0))
             self._metadata.discard(name)
         if TopicName.parse(topic).partition < 0:
             self._parts.schemas.discard(TopicName.parse(topic))
         self._settle()
+
+    def _delete(self, topic: AnyTopic) -> None:
+        topic.delete()
+        del self._topics.by_name[topic.name]
+        self._ownership.detach(topic)
+        self._metadata.discard(topic.name)
+
+    def delete_inactive(self) -> None:
+        """Delete the topics that were inactive for as long as their policies say.
+
+        A partitioned topic keeps its number of partitions, and a client's use creates a partition again, as
+        in the Java broker.
+        """
+        for topic in list(self._topics.by_name.values()):
+            if isinstance(topic, Topic) and topic.inactivity.is_over():
+                self._delete(topic)
+                if topic.partition < 0:
+                    self._parts.schemas.discard(topic.topic_name)
 
     # --- inspection -----------------------------------------------------------------------------------
 

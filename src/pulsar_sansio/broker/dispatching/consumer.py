@@ -176,3 +176,6 @@ class Consumer:
         self.messages_out += messages
         self.bytes_out += len(data)
         self.delivered_at = self.connection.context.now
+        throttle = self.subscription.throttle
+        if throttle is not None:
+            throttle.take(messages, len(data))

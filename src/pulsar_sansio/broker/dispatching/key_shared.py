@@ -94,7 +94,7 @@ class KeyShared(Shared):
 
     def dispatch(self) -> None:
         subscription = self.subscription
-        if subscription.fenced:
+        if subscription.fenced or self._is_throttled():
             return
         log = subscription.topic.log
         end = log.durable_end
@@ -107,7 +107,7 @@ class KeyShared(Shared):
         look_ahead = subscription.topic.services.config.key_shared_look_ahead
         checked = False
         ledger = log.ledger_at(self.read)
-        while not self.blocked and self._held_count < look_ahead:
+        while not self.stopped and self._held_count < look_ahead:
             offset = max(cursor.next_unacknowledged(self.read), log.first)
             if offset >= end:
                 self.read = offset
@@ -149,7 +149,7 @@ class KeyShared(Shared):
             else:
                 ready.append((heap[0], slot))
         heapify(ready)
-        while ready and not self.blocked:
+        while ready and not self.stopped:
             _, slot = heappop(ready)
             target = self._target(slot)
             if target is None:

@@ -37,6 +37,8 @@ class Shared:
         """The number of messages delivered and not acknowledged, over all consumers."""
         self.blocked = False
         """`outstanding` has reached the subscription's limit."""
+        self.throttled = False
+        """The dispatch rate allows no further message now."""
         self.delays = Delays(subscription.topic, self._delayed_due)
         self._chunk_holders: dict[str, tuple[Consumer, int]] = {}
         """Uuid of a chunked message -> the consumer that has unacknowledged chunks of the message, and their
@@ -72,7 +74,7 @@ class Shared:
 
     def dispatch(self) -> None:
         subscription = self.subscription
-        if subscription.fenced:
+        if subscription.fenced or self._is_throttled():
             return
         log = subscription.topic.log
         end, delayed_or_chunked = log.durable_end, log.delayed_or_chunked
@@ -85,21 +87,21 @@ class Shared:
         waiting = len(self._replay) + end - self.read
         fair_share = waiting // len(self.consumers) if self.consumers else 1
         per_turn = max(1, min(subscription.topic.services.config.entries_per_turn, fair_share))
-        while not self.blocked:
+        while not self.stopped:
             offset = self._next_offset(end)
             if offset is None:
                 return
-            consumer = None if self.blocked else self._turns.next()
+            consumer = None if self.stopped else self._turns.next()
             if consumer is None:
                 self._requeue(offset)
                 return
             for turn in range(per_turn):
                 if turn:
-                    if self.blocked or not consumer.available:
+                    if self.stopped or not consumer.available:
                         break
                     if (offset := self._next_offset(end)) is None:
                         return
-                    if delayed_or_chunked and (self.blocked or not consumer.available):
+                    if delayed_or_chunked and (self.stopped or not consumer.available):
                         self._requeue(offset)  # Chunks took the permits meanwhile.
                         break
                 if offset >= ledger.end or offset < ledger.first:
@@ -107,6 +109,17 @@ class Shared:
                 self._deliver(consumer, ledger, offset)
                 if delayed_or_chunked and offset in delayed_or_chunked:
                     self._bind_chunk(consumer, offset)
+
+    def _is_throttled(self) -> bool:
+        """Ask whether the dispatch rate allows a message now; if not, dispatch follows when it does."""
+        throttle = self.subscription.throttle
+        self.throttled = throttle is not None and not throttle.admits()
+        return self.throttled
+
+    @property
+    def stopped(self) -> bool:
+        """True when no consumer may get another message now."""
+        return self.blocked or self.throttled
 
     def _next_offset(self, end: int) -> int | None:
         """Take the next entry to deliver out of the replay heap, or from the read position."""
@@ -148,7 +161,7 @@ class Shared:
             return False
         consumer = holder[0]
         held = self._chunks_held.get(consumer, {})
-        if entry.chunk_of in held or self.blocked or not consumer.available:
+        if entry.chunk_of in held or self.stopped or not consumer.available:
             held.setdefault(entry.chunk_of, []).append(offset)
             self._chunks_held[consumer] = held
         else:
@@ -195,6 +208,8 @@ class Shared:
         consumer.pending[offset] = messages
         count = self.redeliveries.get(offset, 0) if self.redeliveries else 0
         consumer.deliver(entry, messages, count, ack_set)
+        if (throttle := subscription.throttle) is not None:
+            self.throttled = throttle.exhausted
         self.outstanding += messages
         limit = subscription.max_unacked_per_consumer
         if limit and consumer.unacked >= limit:

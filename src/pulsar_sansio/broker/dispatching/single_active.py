@@ -199,10 +199,13 @@ class SingleActive:
         subscription = self.subscription
         if consumer is None or self._change.when is not None or not consumer.available or subscription.fenced:
             return
+        throttle = subscription.throttle
+        if throttle is not None and not throttle.admits():
+            return
         view = subscription.topic.compaction.view
         if consumer.read_compacted and view is not None and self.read <= view.horizon:
             view.dispatch(self, consumer)
-            if not consumer.available:
+            if not consumer.available or (throttle is not None and throttle.exhausted):
                 return
         log = subscription.topic.log
         end = log.durable_end
@@ -233,6 +236,8 @@ class SingleActive:
                 continue
             consumer.deliver(entry, messages, 0, ack_set)
             if consumer.permits <= 0 or not connection.writable:
+                break
+            if throttle is not None and throttle.exhausted:
                 break
         self.read = offset
 

@@ -45,6 +45,7 @@ from .lookups import server_error
 if TYPE_CHECKING:
     from ..owner import OtherBroker
     from ..records import MigratedTo
+    from ..throttling.rate_limiter import RateLimiter
     from .host import Host
 
 BROKER_ENTRY_METADATA_VERSION = 18
@@ -132,6 +133,8 @@ class Connection:
         """The unsent bytes are below the high-water mark, so messages may be dispatched."""
         self.reading = True
         """False from the moment a limit forbids reading until `ResumeReading`."""
+        self._throttles: dict[RateLimiter, None] = {}
+        """Limiters of topics to which this connection's producers sent too much."""
         self._keep_alive = KeepAlive(self)
         self.authentication: ConnectionAuthentication | None = None
         """This attribute is None where the broker does not authenticate."""
@@ -331,7 +334,7 @@ class Connection:
 
     @property
     def wants_read(self) -> bool:
-        """False while too many bytes are unsent, or too many publishes are not yet durable."""
+        """False while too many bytes are unsent or publishes not durable, or a publish rate is exceeded."""
         if self.reading and self.pending_publishes >= self.services.config.max_pending_publishes:
             self.reading = False
         return self.reading
@@ -342,10 +345,22 @@ class Connection:
             not self.reading
             and self.writable
             and self.pending_publishes <= self.services.config.max_pending_publishes // 2
+            and not self._throttles
         ):
             self.reading = True
             if self.state is not ConnectionState.DEAD:
                 self.context.emit(ResumeReading(self.link))
+
+    def throttle(self, limiter: "RateLimiter") -> None:
+        """A producer sent more than the rate of its topic: do not read until the limiter has tokens."""
+        self.reading = False
+        self._throttles[limiter] = None
+
+        def go_on() -> None:
+            del self._throttles[limiter]
+            self.check_reading()
+
+        limiter.wait(self, go_on)
 
     # --- its end --------------------------------------------------------------------------------------
 
@@ -377,6 +392,9 @@ class Connection:
         if self.authentication is not None:
             self.authentication.close()
         self._buffer.clear()
+        for limiter in self._throttles:
+            limiter.leave(self)
+        self._throttles.clear()
         producers = [each for each in self.producers.values() if isinstance(each, Producer)]
         consumers = [each for each in self.consumers.values() if isinstance(each, Consumer)]
         self.producers.clear()

@@ -84,7 +84,8 @@ def on_subscribe(connection: Connection, command: proto.CommandSubscribe) -> Non
 def _subscribe(
     connection: Connection, command: proto.CommandSubscribe, topic: "AnyTopic", probe: bool
 ) -> None:
-    """Raises the refusal. `probe`: a consumer that excludes the new one may be probed for liveness first."""
+    """Raises the refusal. `probe`: a consumer that excludes the new one may be probed for liveness first;
+    False after the probe, when the SUBSCRIBE is counted already."""
     broker = connection.broker
     policies = topic.policies
     if policies.max_consumers and topic.consumer_count >= policies.max_consumers:
@@ -106,6 +107,8 @@ def _subscribe(
         raise UnsupportedVersion("Consumer doesn't support batch-message")
     if name.startswith(RESERVED_PREFIX) or name == RESERVED_NAME:
         raise ProducerBusy(f"Subscription with reserved subscription name attempted: {name}")
+    if probe and isinstance(topic, Topic):
+        topic.rates.check_subscribe((connection.peer, command.consumer_name, command.consumer_id))
     consumer = Consumer(connection, command, connection.services.wall_time)
     subscription = topic.subscriptions.get(name)
     try:

@@ -17,6 +17,7 @@ from ..dispatching.key_ring import Selector, automatic
 from ..dispatching.single_active import ConflictingConsumer
 from ..policies import Policies
 from ..records import EntryAdded
+from ..throttling.topic_rates import TopicRates
 from .producing.producer import Producer
 from .producing.producers import Producers, going_away
 from .producing.publish_checks import check_message
@@ -36,6 +37,8 @@ class NonPersistentSubscription:
     expired_at = -1
     advanced_at = -1
     properties = ()
+    throttle = None
+    """Dispatch rates hold for persistent topics only, as in the Java broker."""
 
     def __init__(self, topic: "NonPersistentTopic", name: str) -> None:
         self.topic = topic
@@ -200,6 +203,7 @@ class NonPersistentTopic:
         self.name = str(name)
         self.partition = name.partition
         self.policies = policies
+        self.rates = TopicRates(services.context, policies)
         self.producers = Producers(self, None)
         self.subscriptions: dict[str, NonPersistentSubscription] = {}
         self.closing = False
@@ -221,6 +225,7 @@ class NonPersistentTopic:
 
     def set_policies(self, policies: Policies) -> None:
         self.policies = policies
+        self.rates.apply(policies)
 
     def check_first_key_shared(self, newcomer: Consumer) -> None:
         """Raise the refusal that the first consumer of a subscription gets for its hash ranges."""
@@ -234,6 +239,8 @@ class NonPersistentTopic:
         data, messages, metadata = check_message(
             self.policies, self.name, send, producer.connection.metadata_decoder
         )
+        if self.rates.publishing is not None:
+            self.rates.charge(producer.connection, messages, len(data))
         self.messages_in += messages
         self.bytes_in += len(data)
         producer.messages_in += messages
@@ -265,6 +272,8 @@ class NonPersistentTopic:
 
     def unload(self) -> None:
         """Disconnect all producers and consumers."""
+        self.rates.close()
+        self.rates = TopicRates(self.services.context, self.policies)
         self.producers.disconnect_all(going_away())
         for subscription in list(self.subscriptions.values()):
             subscription.unload()

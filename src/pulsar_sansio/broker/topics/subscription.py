@@ -14,6 +14,9 @@ from ..dispatching.shared import Shared
 from ..dispatching.single_active import Dispatcher, SingleActive
 from ..records import CursorDeleted, CursorSaved
 from ..storage.cursor import Cursor
+from ..throttling.dispatch_throttle import DispatchThrottle
+from ..throttling.rate_limiter import RateLimiter
+from ..throttling.topic_rates import limiter_for
 
 if TYPE_CHECKING:
     from ..owner import OtherBroker
@@ -51,6 +54,10 @@ class Subscription:
         """
         self.max_unacked_per_consumer = 0
         self.max_unacked = 0
+        self._limiters: tuple[RateLimiter | None, RateLimiter | None] = None, None
+        """The topic's and the subscription's own."""
+        self.throttle: DispatchThrottle | None = None
+        """None where no dispatch rate is set."""
         self.expired = 0
         """The number of entries that their time to live acknowledged."""
         self._out_before = (0, 0)
@@ -68,11 +75,29 @@ class Subscription:
         self.read_limits()
 
     def read_limits(self) -> None:
-        """Take the limits from the policies; a non-durable subscription has none (rule BROKER-18)."""
+        """Take the limits from the policies.
+
+        A non-durable subscription has no limit of unacknowledged messages (rule BROKER-18).
+        """
         policies = self.topic.policies
         if self.durable:
             self.max_unacked_per_consumer = policies.max_unacked_messages_per_consumer or 0
             self.max_unacked = policies.max_unacked_messages_per_subscription or 0
+        own = limiter_for(self.context, policies.subscription_dispatch_rate, self._limiters[1])
+        limiters = self.topic.rates.dispatching, own
+        if limiters != self._limiters:
+            self._limiters = limiters
+            self._throttle(tuple(each for each in limiters if each is not None))
+
+    def _throttle(self, limiters: tuple[RateLimiter, ...]) -> None:
+        if self.throttle is not None:
+            self.throttle.close()
+        self.throttle = DispatchThrottle(limiters, self._dispatch) if limiters else None
+        self._dispatch()
+
+    def _dispatch(self) -> None:
+        if self.dispatcher is not None:
+            self.dispatcher.dispatch()
 
     @property
     def consumers(self) -> list[Consumer]:
@@ -387,6 +412,8 @@ class Subscription:
         self.disconnect_all()
         if self.dispatcher is not None:
             self.dispatcher.close()
+        if self.throttle is not None:
+            self.throttle.close()
         if self.topic.subscriptions.pop(self.name, None) is not None:
             _, _, messages, size = self.counters()
             messages_before, size_before = self.topic.out_of_deleted

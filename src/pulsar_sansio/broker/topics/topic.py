@@ -29,9 +29,11 @@ from ..storage.entry import entry_metadata
 from ..storage.ledger import ManagedLedger, Retention
 from ..storage.store import StoredTopic
 from ..storage.trim_mark import NEVER, TrimMark
+from ..throttling.topic_rates import TopicRates
 from . import quotas
 from .compaction.compaction import SUBSCRIPTION as COMPACTION
 from .compaction.compaction import Compaction
+from .inactivity import Inactivity
 from .producing.deduplication import Deduplication
 from .producing.producer import Producer
 from .producing.producers import Producers, going_away
@@ -61,6 +63,7 @@ class Topic:
         self.name = str(name)
         self.partition = name.partition
         self.policies = policies
+        self.rates = TopicRates(services.context, policies)
         self.subscriptions: dict[str, Subscription] = {}
         self.served: dict[Subscription, None] = {}
         """Subscriptions that have consumers: only they are dispatched."""
@@ -94,6 +97,7 @@ class Topic:
             self._restore(saved)
         if not self.log.ledgers:
             self._roll()
+        self.inactivity = Inactivity(self)
         self.compaction = Compaction(self, stored.compacted)
         self.compaction.retain_uncompacted()
         self._place_trim_mark()
@@ -123,6 +127,7 @@ class Topic:
             self.deduplication = None
         elif self.deduplication is None:
             self.deduplication = self._new_deduplication({})
+        self.rates.apply(policies)
         for subscription in self.subscriptions.values():
             subscription.read_limits()
         self.compaction.retain_uncompacted()
@@ -144,6 +149,8 @@ class Topic:
         data, messages, metadata = check_message(
             self.policies, self.name, send, producer.connection.metadata_decoder
         )
+        if self.rates.publishing is not None:
+            self.rates.charge(producer.connection, messages, len(data))
         sequence_id = send.sequence_id
         highest = send.highest_sequence_id
         remember: int | None = None
@@ -401,8 +408,11 @@ class Topic:
         self.closing = True
         self.compaction.stop()
         self.producers.disconnect_all(going_away())
+        self.rates.close()
+        self.rates = TopicRates(self.context, self.policies)
         for subscription in list(self.subscriptions.values()):
             subscription.unload()
+            subscription.read_limits()
         self.closing = False
 
     def delete(self) -> None:
@@ -410,6 +420,7 @@ class Topic:
         self.closing = True
         self.compaction.stop()
         self.producers.disconnect_all(going_away())
+        self.rates.close()
         for subscription in list(self.subscriptions.values()):
             subscription.delete()
         self._sequences_moved.clear()

@@ -65,6 +65,7 @@ class CompactedView:
     def dispatch(self, dispatcher: "SingleActive", consumer: "Consumer") -> None:
         """Deliver entries to `consumer` from the dispatcher's read position on, as permits allow."""
         cursor = dispatcher.subscription.cursor
+        throttle = dispatcher.subscription.throttle
         connection = consumer.connection
         for index in range(bisect_left(self.offsets, dispatcher.read), len(self.offsets)):
             offset = self.offsets[index]
@@ -75,6 +76,8 @@ class CompactedView:
                 consumer.deliver(entry, messages, 0, bits)
             dispatcher.read = offset + 1
             if consumer.permits <= 0 or not connection.writable:
+                return
+            if throttle is not None and throttle.exhausted:
                 return
         dispatcher.read = max(dispatcher.read, self.horizon + 1)
 

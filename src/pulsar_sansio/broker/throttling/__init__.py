@@ -1,0 +1,1 @@
+"""Rates that administrators set: token buckets, and what waits for their tokens."""
