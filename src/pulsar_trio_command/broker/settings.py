@@ -11,9 +11,9 @@ from typing import Any
 
 from pulsar_sansio import (
     BACKLOG_QUOTA_POLICIES,
+    INACTIVE_TOPIC_MODES,
     SCHEMA_STRATEGIES,
     SUBSCRIPTION_TYPES,
-    BacklogQuota,
     InvalidConfiguration,
     Policies,
     Secret,
@@ -29,6 +29,7 @@ from .identity import (
     read_providers,
     read_roles,
 )
+from .policies import MEGABYTE, record_policies
 from .pulsar_names import NAMES, is_pulsars
 
 MANY = 2**31 - 1
@@ -36,8 +37,6 @@ MANY = 2**31 - 1
 
 TEN_YEARS = 10 * 365 * 86_400
 """Seconds: the longest time that the broker takes."""
-
-MEGABYTE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +120,10 @@ def _key(sets: str, note: str = "") -> Setting:
     return Setting(sets, Secret, KEY_FORMS, note)
 
 
+def _rate(part: str, most: int) -> Setting:
+    return _number(f"part {part}", 0, most, "each second; 0 is no limit")
+
+
 def _seconds(sets: str, least: int, note: str) -> Setting:
     return _number(sets, least, TEN_YEARS, f"seconds; {note}" if note else "seconds")
 
@@ -130,7 +133,7 @@ def _milliseconds(sets: str, least: int, note: str = "") -> Setting:
 
 
 HOUSEKEEPING = "part housekeeping_interval"
-SHORTEST = "the shortest of the four intervals counts for all that time alone brings about"
+SHORTEST = "the shortest of the five intervals counts for all that time alone brings about"
 
 SETTINGS: dict[str, Setting] = {
     # addresses to listen on, and the name of the broker
@@ -200,6 +203,16 @@ SETTINGS: dict[str, Setting] = {
     "maxConsumersPerTopic": _number("policy max_consumers", 0, MANY, "0 is no limit"),
     "maxConsumersPerSubscription": _number("policy max_consumers_per_subscription", 0, MANY, "0 is no limit"),
     "encryptionRequireOnProducer": _flag("policy encryption_required"),
+    "maxPublishRatePerTopicInMessages": _rate("publish_messages", MANY),
+    "maxPublishRatePerTopicInBytes": _rate("publish_size", 2**63 - 1),
+    "brokerDeleteInactiveTopicsEnabled": _flag(
+        "part inactive_delete", "a Java broker has true where nothing says so, this one false"
+    ),
+    "brokerDeleteInactiveTopicsMode": _one_of("part inactive_mode", INACTIVE_TOPIC_MODES),
+    "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds": _number(
+        "part inactive_seconds", 0, MANY, "seconds without use; 60 where nothing says another"
+    ),
+    "brokerDeleteInactiveTopicsFrequencySeconds": _seconds(HOUSEKEEPING, 1, SHORTEST),
     # deduplication
     "brokerDeduplicationEnabled": _flag("deduplication"),
     "brokerDeduplicationProducerInactivityTimeoutMinutes": _number(
@@ -246,6 +259,12 @@ SETTINGS: dict[str, Setting] = {
     "maxUnackedMessagesPerSubscription": _number(
         "max_unacked_messages_per_subscription", 0, MANY, "0 is no limit"
     ),
+    "dispatchThrottlingRatePerTopicInMsg": _rate("dispatch_messages", MANY),
+    "dispatchThrottlingRatePerTopicInByte": _rate("dispatch_size", 2**63 - 1),
+    "dispatchThrottlingRatePerSubscriptionInMsg": _rate("subscription_dispatch_messages", MANY),
+    "dispatchThrottlingRatePerSubscriptionInByte": _rate("subscription_dispatch_size", 2**63 - 1),
+    "subscribeThrottlingRatePerConsumer": _number("part subscribe_number", 0, MANY, "0 is no limit"),
+    "subscribeRatePeriodPerConsumerInSecond": _number("part subscribe_period", 1, MANY, "seconds"),
     "schemaCompatibilityStrategy": _one_of("policy schema_compatibility", SCHEMA_STRATEGIES),
     "isAllowAutoUpdateSchemaEnabled": _flag("policy schema_auto_update"),
     "isSchemaValidationEnforced": _flag("policy schema_validation_enforced"),
@@ -366,7 +385,7 @@ def _put_together(values: dict[str, Any], options: dict[str, Any], given: dict[s
     guard = authentication(parts, identity, given)
     if guard is not None:
         options["authentication"] = guard
-    policies |= _quotas(parts)
+    policies |= record_policies(parts)
     if policies:
         options["default_policies"] = Policies().with_policies(policies)
 
@@ -380,18 +399,6 @@ def _put_tls_together(parts: dict[str, Any], options: dict[str, Any]) -> None:
             require_client_certificate=parts.get("tls_require_client_certificate", False),
             ciphers=parts.get("tls_ciphers"),
         )
-
-
-def _quotas(parts: dict[str, Any]) -> dict[str, object]:
-    policy = parts.get("quota_policy", "producer_request_hold")
-    quotas: dict[str, object] = {}
-    gigabytes = parts.get("quota_gigabytes", 0)
-    size = gigabytes * 1024 * MEGABYTE if gigabytes > 0 else parts.get("quota_bytes", -1)
-    if size >= 0:
-        quotas["backlog_quota_size"] = BacklogQuota(policy, limit_size=size)
-    if parts.get("quota_seconds", -1) > 0:
-        quotas["backlog_quota_time"] = BacklogQuota(policy, limit_time=parts["quota_seconds"])
-    return quotas
 
 
 def table() -> str:
@@ -425,6 +432,17 @@ _PARTS = {
     "quota_gigabytes": "policy `backlog_quota_size`",
     "quota_seconds": "policy `backlog_quota_time`",
     "quota_policy": "both backlog quotas",
+    "publish_messages": "policy `publish_rate`",
+    "publish_size": "policy `publish_rate`",
+    "dispatch_messages": "policy `dispatch_rate`",
+    "dispatch_size": "policy `dispatch_rate`",
+    "subscription_dispatch_messages": "policy `subscription_dispatch_rate`",
+    "subscription_dispatch_size": "policy `subscription_dispatch_rate`",
+    "subscribe_number": "policy `subscribe_rate`",
+    "subscribe_period": "policy `subscribe_rate`",
+    "inactive_delete": "policy `inactive_topics`",
+    "inactive_mode": "policy `inactive_topics`",
+    "inactive_seconds": "policy `inactive_topics`",
     "housekeeping_interval": "`housekeeping_interval`",
 }
 

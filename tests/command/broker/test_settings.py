@@ -13,9 +13,12 @@ import trio
 from pulsar_sansio import (
     SUBSCRIPTION_TYPES,
     BacklogQuota,
+    InactiveTopics,
     InvalidConfiguration,
+    MessageRate,
     Policies,
     PulsarError,
+    SubscribeRate,
     TopicName,
 )
 from pulsar_trio import OutgoingMessage, ServerTls, open_broker, open_client
@@ -69,6 +72,7 @@ OPTIONS: list[tuple[str, str, str, object]] = [
     ("managedLedgerMaxSizePerLedgerMbytes", "2", "ledger_max_bytes", 2 * 1024 * 1024),
     ("managedLedgerCursorPositionFlushSeconds", "3", "cursor_flush_interval", 3),
     ("backlogQuotaCheckIntervalInSeconds", "8", "housekeeping_interval", 8),
+    ("brokerDeleteInactiveTopicsFrequencySeconds", "5", "housekeeping_interval", 5),
     ("retentionCheckIntervalInSeconds", "9", "housekeeping_interval", 9),
     ("messageExpiryCheckIntervalInMinutes", "2", "housekeeping_interval", 120),
     ("brokerServiceCompactionMonitorIntervalInSeconds", "11", "housekeeping_interval", 11),
@@ -116,6 +120,19 @@ POLICIES: list[tuple[str, str, str, object]] = [
         "backlog_quota_size",
         BacklogQuota("producer_request_hold", limit_size=2 * 1024**3),
     ),
+    ("maxPublishRatePerTopicInMessages", "5", "publish_rate", MessageRate(5, 0)),
+    ("maxPublishRatePerTopicInBytes", "5", "publish_rate", MessageRate(0, 5)),
+    ("dispatchThrottlingRatePerTopicInMsg", "5", "dispatch_rate", MessageRate(5, 0)),
+    ("dispatchThrottlingRatePerTopicInByte", "5", "dispatch_rate", MessageRate(0, 5)),
+    ("dispatchThrottlingRatePerSubscriptionInMsg", "5", "subscription_dispatch_rate", MessageRate(5, 0)),
+    ("dispatchThrottlingRatePerSubscriptionInByte", "5", "subscription_dispatch_rate", MessageRate(0, 5)),
+    ("subscribeThrottlingRatePerConsumer", "5", "subscribe_rate", SubscribeRate(5, 30)),
+    (
+        "brokerDeleteInactiveTopicsEnabled",
+        "true",
+        "inactive_topics",
+        InactiveTopics(True, 60, "delete_when_no_subscriptions"),
+    ),
     (
         "backlogQuotaDefaultLimitSecond",
         "12",
@@ -128,6 +145,9 @@ POLICIES: list[tuple[str, str, str, object]] = [
 TOGETHER = {
     "defaultNumPartitions",
     "backlogQuotaDefaultRetentionPolicy",
+    "subscribeRatePeriodPerConsumerInSecond",
+    "brokerDeleteInactiveTopicsMode",
+    "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds",
     "tlsCertificateFilePath",
     "tlsKeyFilePath",
     "tlsTrustCertsFilePath",
@@ -180,6 +200,8 @@ async def test_a_policy_is_obeyed(name: str, value: str, policy: str, expected: 
             "schema_validation_enforced": False,
         }
         other: Any = others.get(policy, 1)
+        records = (MessageRate(), SubscribeRate(), InactiveTopics(False))
+        other = next((each for each in records if type(each) is type(expected)), other)
         if "quota" in policy:
             other = BacklogQuota("producer_exception", 1, 1)
         broker.set_policy("public/default", policy, other)
@@ -234,7 +256,7 @@ def test_tls_is_put_together() -> None:
 
 def test_the_shortest_interval_counts() -> None:
     names = [name for name, setting in SETTINGS.items() if setting.sets == HOUSEKEEPING]
-    assert len(names) == 4
+    assert len(names) == 5
     assert chosen(*(f"{name}=50" for name in names)).options == {"housekeeping_interval": 50}
 
 
@@ -251,6 +273,35 @@ def test_backlog_quotas_are_put_together() -> None:
     ).options.values()
     assert policies.backlog_quota_size == BacklogQuota("consumer_backlog_eviction", limit_size=1024**3)
     assert policies.backlog_quota_time == BacklogQuota("consumer_backlog_eviction", limit_time=9)
+
+
+def test_rates_are_put_together() -> None:
+    assert (
+        chosen("maxPublishRatePerTopicInMessages=0", "subscribeRatePeriodPerConsumerInSecond=7").options == {}
+    )
+    (policies,) = chosen(
+        "maxPublishRatePerTopicInMessages=1",
+        "maxPublishRatePerTopicInBytes=2",
+        "dispatchThrottlingRatePerSubscriptionInMsg=3",
+        "dispatchThrottlingRatePerSubscriptionInByte=4",
+        "subscribeThrottlingRatePerConsumer=5",
+        "subscribeRatePeriodPerConsumerInSecond=6",
+    ).options.values()
+    assert policies == Policies(
+        publish_rate=MessageRate(1, 2),
+        subscription_dispatch_rate=MessageRate(3, 4),
+        subscribe_rate=SubscribeRate(5, 6),
+    )
+
+
+def test_inactive_topics_are_deleted_where_that_is_switched_on() -> None:
+    how = (
+        "brokerDeleteInactiveTopicsMode=delete_when_subscriptions_caught_up",
+        "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds=7",
+    )
+    assert chosen(*how).options == chosen(*how, "brokerDeleteInactiveTopicsEnabled=false").options == {}
+    (policies,) = chosen(*how, "brokerDeleteInactiveTopicsEnabled=true").options.values()
+    assert policies.inactive_topics == InactiveTopics(True, 7, "delete_when_subscriptions_caught_up")
 
 
 def test_what_a_pulsar_has_is_ignored_by_name_once() -> None:

@@ -37,7 +37,7 @@ PERSISTENCE = COPIES | {"managedLedgerMaxMarkDeleteRate": 10.0}
 TEXT = {"type": "STRING", "schema": "", "properties": {}}
 QUOTA = {"limit": "10240", "policy": "producer_request_hold"}
 
-NO_RATES = "the broker has no rates that it keeps"
+NO_REPLICATORS = "nothing is replicated"
 NO_BOOKIES = "the broker keeps entries in one store"
 NO_TIERS = "there is no tiered storage"
 
@@ -60,7 +60,7 @@ CLIENT = [
     Call("POST", "{N}/backlogQuota?backlogQuotaType=destination_storage", QUOTA),
     Call("DELETE", "{N}/backlogQuota?backlogQuotaType=destination_storage"),
     Call("GET", "{N}/backlogQuotaMap", None, 200),
-    Call("POST", "{T}/publishRate", {"publishThrottlingRateInMsg": 1}, 204, 501, NO_RATES),
+    Call("POST", "{T}/publishRate", {"publishThrottlingRateInMsg": 1}),
     Call("DELETE", "{S}/schema", None, 200),
     Call("GET", "/lookup/v2/topic/persistent/{NAME}/t", None, 200),
 ]
@@ -142,16 +142,16 @@ TOPICS = [
     ),
     Call("GET", "{P}/maxSubscriptionsPerTopic"),
     *(
-        Call(method, f"{{P}}/{policy}", body, status, ours, NO_RATES)
-        for policy, record in (
-            ("subscribeRate", {"subscribeThrottlingRatePerConsumer": 10, "ratePeriodInSecond": 30}),
-            ("subscriptionDispatchRate", RATE),
-            ("replicatorDispatchRate", RATE),
-            ("dispatchRate", RATE),
+        Call(method, f"{{P}}/{policy}", body, status, ours, NO_REPLICATORS)
+        for policy, record, refused in (
+            ("subscribeRate", {"subscribeThrottlingRatePerConsumer": 10, "ratePeriodInSecond": 30}, 0),
+            ("subscriptionDispatchRate", RATE, 0),
+            ("replicatorDispatchRate", RATE, 501),
+            ("dispatchRate", RATE, 0),
         )
         for method, body, status, ours in (
             ("GET", None, 200, 0),
-            ("POST", record, 204, 501),
+            ("POST", record, 204, refused),
             ("DELETE", None, 204, 0),
         )
     ),

@@ -18,6 +18,7 @@ _OF_TOPICS = {
     "trim": "POST",
     "createMissedPartitions": "POST",
     "shadowTopics": "GET PUT DELETE",
+    "{subscription}/dispatchRate": "GET POST DELETE",
 }
 
 _OF_SUBSCRIPTIONS = {

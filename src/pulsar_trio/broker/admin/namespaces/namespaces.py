@@ -16,6 +16,7 @@ from ..messages import NO_CONTENT, Answer, Refused, Request, answering, json_ans
 from ..routes import AdministeredBroker, Route
 from ..topics import WHOLE_BUNDLE
 from .policies import NAMES_IN_POLICIES, NAMESPACE
+from .rates import BY_CLUSTER
 
 TENANT = "/admin/v2/tenants/{tenant}"
 
@@ -230,11 +231,7 @@ BUNDLES: dict[str, Any] = {"boundaries": WHOLE_BUNDLE.split("_"), "numBundles": 
 _NOT_KEPT: dict[str, Any] = {
     "allowed_clusters": [],
     "clusterDispatchRate": {},
-    "topicDispatchRate": {},
-    "subscriptionDispatchRate": {},
     "replicatorDispatchRate": {},
-    "clusterSubscribeRate": {},
-    "publishMaxMessageRate": {},
     "latency_stats_sample_rate": {},
     "deleted": False,
     "encryption_required": False,
@@ -252,6 +249,9 @@ def policies_json(policies: Policies, cluster: str) -> dict[str, Any]:
         value = resource.read(policies)
         if value is not None:
             record[name] = value
+    for name, resource in BY_CLUSTER.items():
+        value = resource.read(policies)
+        record[name] = {} if value is None else {cluster: value}
     return record
 
 
@@ -282,6 +282,8 @@ def _policies_of(broker: AdministeredBroker, request: Request) -> dict[str, obje
             values[name] = _roles_of_policies(value)
         elif name == "properties":
             values[name] = properties(value)
+        elif name in BY_CLUSTER:
+            values |= _rate_of(name, value, cluster)
         elif name in NAMES_IN_POLICIES:
             values |= NAMES_IN_POLICIES[name].write(value)
         elif name in _NOT_KEPT and (value == _NOT_KEPT[name] or value in ({}, [])):
@@ -289,6 +291,13 @@ def _policies_of(broker: AdministeredBroker, request: Request) -> dict[str, obje
         else:
             raise Refused(501, f"the policy {name!r:.100} of a namespace is not implemented by this broker")
     return values
+
+
+def _rate_of(name: str, value: Any, cluster: str) -> dict[str, object]:
+    """The fields of a rate that is given for the one cluster. Raises `Refused`."""
+    if not isinstance(value, dict) or not set(value) <= {cluster}:
+        raise Refused(412, f"{name}: an object with a rate for {cluster}, not {value!r:.200}")
+    return BY_CLUSTER[name].write(value[cluster]) if value else {}
 
 
 def _roles_of_policies(value: Any) -> dict[str, list[str]]:

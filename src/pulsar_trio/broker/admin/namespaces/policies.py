@@ -4,7 +4,6 @@ Read is 200 with the value, or 200 with no body where nothing is set; POST sets,
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -29,24 +28,14 @@ from ..messages import (
 )
 from ..routes import AdministeredBroker, Handler, Route
 from ..topics import TOPIC
+from . import rates
+from .resource import Resource
 
 NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
 
 MINUTE = 60
 MEGABYTE = 1024 * 1024
 MAX_AUTO_PARTITIONS = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """One policy. `read` gives its JSON, None where it is not set; `write` the fields that JSON means, and
-    raises `Refused`. `fields`: what DELETE removes. `unset`: the status where `read` gives None.
-    """
-
-    fields: tuple[str, ...]
-    read: Callable[[Policies], Any]
-    write: Callable[[Any], dict[str, object]]
-    unset: int = 200
 
 
 def _boolean(field: str) -> Resource:
@@ -218,6 +207,7 @@ RETENTION = Resource(("retention_time", "retention_size"), _read_retention, _wri
 MESSAGE_TTL = Resource(("message_ttl",), _read_seconds, _write_seconds)
 
 OF_NAMESPACES: dict[str, Resource] = {
+    **rates.OF_NAMESPACES,
     "deduplication": _boolean("deduplication"),
     "messageTTL": MESSAGE_TTL,
     "retention": RETENTION,
@@ -282,6 +272,7 @@ SCHEMA_VALIDATION = Resource(
 )
 
 OF_TOPICS: dict[str, Resource] = {
+    **rates.OF_TOPICS,
     "deduplicationEnabled": _boolean("deduplication"),
     "retention": RETENTION,
     "delayedDelivery": DELAYED_DELIVERY,
@@ -350,6 +341,7 @@ NAMES_IN_POLICIES = {
     "encryption_required": ENCRYPTION,
     "compaction_threshold": COMPACTION_THRESHOLD,
     "subscription_types_enabled": SUBSCRIPTION_TYPES_ENABLED,
+    "inactive_topic_policies": OF_NAMESPACES["inactiveTopicPolicies"],
     "subscription_expiration_time_minutes": OF_NAMESPACES["subscriptionExpirationTime"],
     "max_topics_per_namespace": _limit("maxTopicsPerNamespace", "max_topics"),
     "max_subscriptions_per_topic": OF_NAMESPACES["maxSubscriptionsPerTopic"],
@@ -383,12 +375,16 @@ def _get(scope_of: Scope, resource: Resource, broker: AdministeredBroker, reques
     scope = scope_of(request)
     with answering(_absent(scope)):
         value = resource.read(broker.machine.administration.policies_of(scope, request.flag("applied")))
+    if value is None and "://" in scope and request.flag("applied"):
+        value = resource.applied
     return Answer(resource.unset) if value is None else json_answer(value)
 
 
 def _post(scope_of: Scope, resource: Resource, broker: AdministeredBroker, request: Request) -> Answer:
     scope = scope_of(request)
-    values = resource.write(request.json())
+    given = request.json() if request.body or not resource.removed_by_null else None
+    removed = given is None and resource.removed_by_null
+    values = dict.fromkeys(resource.fields) if removed else resource.write(given)
     with answering(_absent(scope)):
         broker.command(broker.machine.administration.set_policies, scope, values)
     return NO_CONTENT

@@ -32,12 +32,7 @@ class Unset:
 
 
 OF_NAMESPACES: dict[str, Unset] = {
-    "publishRate": Unset(),
-    "dispatchRate": Unset(),
-    "subscriptionDispatchRate": Unset(),
-    "subscribeRate": Unset(),
     "replicatorDispatchRate": Unset(),
-    "inactiveTopicPolicies": Unset(),
     "persistence": Unset(),
     "persistence/bookieAffinity": Unset(empty=204),
     "antiAffinity": Unset(empty=204),
@@ -50,13 +45,8 @@ OF_NAMESPACES: dict[str, Unset] = {
 }
 
 OF_TOPICS: dict[str, Unset] = {
-    "publishRate": Unset(empty=204),
-    "dispatchRate": Unset(),
-    "subscriptionDispatchRate": Unset(),
-    "subscribeRate": Unset(),
     "replicatorDispatchRate": Unset(),
     "persistence": Unset(),
-    "inactiveTopicPolicies": Unset(),
     "offloadPolicies": Unset(),
     "deduplicationSnapshotInterval": Unset(),
     "entryFilters": Unset(),

@@ -52,6 +52,19 @@ def test_what_is_written_is_read(resource: Any) -> None:
         {"allowAutoSubscriptionCreation": True},
         {"tickTime": 500, "active": True, "maxDeliveryDelayInMillis": 10_000},
         {"message_age": {"limit": 5, "limitSize": 5, "limitTime": 30, "policy": "producer_exception"}},
+        {"publishThrottlingRateInMsg": 3, "publishThrottlingRateInByte": 2**40},
+        {
+            "dispatchThrottlingRateInMsg": 3,
+            "dispatchThrottlingRateInByte": -1,
+            "relativeToPublishRate": False,
+            "ratePeriodInSecond": 7,
+        },
+        {"subscribeThrottlingRatePerConsumer": 3, "ratePeriodInSecond": 7},
+        {
+            "inactiveTopicDeleteMode": "delete_when_subscriptions_caught_up",
+            "maxInactiveDurationSeconds": 9,
+            "deleteWhileInactive": True,
+        },
     ]
     taken = 0
     for value in values:
@@ -72,6 +85,10 @@ WRONG = {
     "tickTime": -1,
     "allowAutoTopicCreation": 1,
     "allowAutoSubscriptionCreation": "x",
+    "publishThrottlingRateInMsg": 2**31,
+    "dispatchThrottlingRateInByte": "x",
+    "subscribeThrottlingRatePerConsumer": 1.5,
+    "inactiveTopicDeleteMode": "never",
 }
 
 
