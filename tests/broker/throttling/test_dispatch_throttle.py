@@ -1,6 +1,8 @@
 """Dispatch rates on the wire: which messages consumers of each kind receive, and when (TENANT-05)."""
 
+from gc import collect
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -161,20 +163,30 @@ def test_redelivered_messages_count(kind: Any) -> None:
     assert payloads(peer) == [0]
 
 
-def test_chunks_of_a_message_wait_too() -> None:
-    """They stay in order, and go to the consumer that has the first one."""
+@pytest.mark.parametrize(
+    ("rate", "expected"),
+    [
+        (1, [[[0], []], [[1], []], [[2], []], [[9], []]]),
+        (2, [[[0, 1], []], [[2], []], [[9], []], [[], []]]),
+        (3, [[[0, 1, 2], []], [[9], []], [[], []], [[], []]]),
+    ],
+)
+def test_chunks_of_a_message_wait_too(rate: int, expected: list[list[list[int]]]) -> None:
+    """They stay in order and go to the consumer that has the first one; an entry after them waits, too."""
     world, producing = world_with_messages(0)
     for number in range(3):
         producing.publish(
             b"%d" % number, 0, uuid="u", chunk_id=number, num_chunks_from_msg=3, total_chunk_msg_size=3
         )
-    set_rate(world, "dispatch_rate", MessageRate(messages=1))
-    peers = [consumer(world, SubType.Shared, permits=10) for _ in range(2)]
-    received = []
+    producing.publish(b"9", 1)
+    set_rate(world, "dispatch_rate", MessageRate(messages=rate, period=rate))
+    first, second = consumer(world, SubType.Shared, permits=10), world.connect()
+    received = [[payloads(first), []]]
+    second.subscribe(SubType.Shared, permits=0)
     for _ in range(3):
-        received.append([payloads(peer) for peer in peers])
         world.advance(1.0)
-    assert received == [[[0], []], [[1], []], [[2], []]]
+        received.append([payloads(first), payloads(second)])
+    assert received == expected
 
 
 def test_a_reader_of_a_compacted_topic_waits_too() -> None:
@@ -204,6 +216,35 @@ def test_a_subscription_that_is_gone_waits_for_nothing(durable: bool) -> None:
     world.advance(1.0)
     gone.nothing()
     assert payloads(other) == [0]
+
+
+@pytest.mark.parametrize("policy", ["dispatch_rate", "subscription_dispatch_rate"])
+def test_a_subscription_that_is_gone_takes_no_memory(policy: str) -> None:
+    """A client could otherwise fill the memory of a broker with readers that wait for a slow rate."""
+    world, _ = world_with_messages(3)
+    set_rate(world, policy, MessageRate(messages=1, period=100_000))
+    peer = world.connect()
+    peer.subscribe(subscription="reader", durable=False)
+    assert payloads(peer) == [0]
+    gone = ref(world.broker.topics.by_name[TOPIC].subscriptions["reader"])
+    set_rate(world, policy, MessageRate(messages=1, period=200_000))
+    assert payloads(peer) == [1], "a new limiter is full"
+    peer.close_consumer()
+    world.advance(1.0)
+    collect()
+    assert gone() is None
+
+
+def test_an_unloaded_topic_has_new_limiters() -> None:
+    world, _ = world_with_messages(3)
+    set_rate(world, "dispatch_rate", MessageRate(messages=2, period=100))
+    peer = consumer(world, SubType.Shared)
+    assert payloads(peer) == [0, 1]
+    world.broker.topic_administration.unload(world.now, TOPIC)
+    world.pump()
+    peer.expect(Type.CLOSE_CONSUMER)
+    peer.subscribe(SubType.Shared)
+    assert payloads(peer) == [0, 1]
 
 
 def test_a_change_of_one_rate_keeps_the_tokens_of_the_other() -> None:

@@ -161,12 +161,18 @@ def test_a_connection_that_ends_while_it_waits() -> None:
 
 def test_a_non_persistent_topic_has_a_publish_rate_too() -> None:
     world = World()
+    topic = TOPIC.replace("persistent", "non-persistent")
     peer = world.connect()
-    peer.producer(TOPIC.replace("persistent", "non-persistent"))
+    peer.producer(topic)
     set_policy(world, NAMESPACE, "publish_rate", MessageRate(messages=1))
     peer.publish(b"a", 0)
     assert not is_read(world, peer)
     world.advance(1.0)
+    assert is_read(world, peer)
+    peer.publish(b"b", 1)
+    assert not is_read(world, peer)
+    world.broker.topic_administration.unload(world.now, topic)
+    world.pump()
     assert is_read(world, peer)
 
 
@@ -186,6 +192,7 @@ def test_a_consumer_that_subscribes_too_often_is_refused(scope: str) -> None:
     for _ in range(2):
         peer.subscribe()
         peer.close_consumer()
+    set_policy(world, scope, "max_producers", 5)
     peer.ask_subscribe()
     error = peer.expect_error("NotAllowedError")
     assert error.message == "Subscribe limited by subscribe rate limit per consumer."

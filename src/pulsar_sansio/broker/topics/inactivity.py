@@ -39,7 +39,7 @@ class Inactivity:
     def _in_use(self, mode: str) -> bool:
         """Compaction's subscription does not count: no client receives from it."""
         topic = self._topic
-        if topic.producers.by_name or topic.producers.waiting or topic.consumer_count:
+        if topic.producers.by_name or topic.consumer_count:
             return True
         subscriptions = [each for name, each in topic.subscriptions.items() if name != COMPACTION]
         return any(mode == NO_SUBSCRIPTIONS or each.backlog for each in subscriptions)
