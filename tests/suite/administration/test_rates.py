@@ -123,6 +123,32 @@ async def test_rates_in_the_record_of_a_namespace(broker: BrokerUnderTest, local
     assert record["publishMaxMessageRate"] == {}
 
 
+async def test_all_policies_of_a_topic_are_removed_together(broker: BrokerUnderTest, namespace: str) -> None:
+    """Those of its namespace stay, and a topic that does not exist has none to remove."""
+    topic, of_namespace = f"persistent://{namespace}/t", f"/admin/v2/namespaces/{namespace}"
+    await broker.create_topic(topic)
+    path = topic_path(topic)
+    assert await broker.request("POST", f"{of_namespace}/maxConsumersPerTopic", 7) == (204, None)
+    for policy, value in (("maxProducers", 5), ("dispatchRate", RATE)):
+        assert await broker.request("POST", f"{path}/{policy}", value) == (204, None)
+
+        async def set_now(policy: str = policy, value: object = value) -> bool:
+            return await broker.request("GET", f"{path}/{policy}") == (200, value)
+
+        await until(set_now)
+    assert await broker.request("DELETE", f"{path}/policies") == (204, None)
+
+    async def removed() -> bool:
+        answers = [
+            await broker.request("GET", f"{path}/{policy}") for policy in ("maxProducers", "dispatchRate")
+        ]
+        return answers == [(200, None), (200, None)]
+
+    await until(removed)
+    assert await broker.request("GET", f"{of_namespace}/maxConsumersPerTopic") == (200, 7)
+    assert await broker.request("DELETE", f"{path}-none/policies") == (204, None)
+
+
 @pytest.mark.parametrize("policy", ["dispatchRate", "subscriptionDispatchRate"])
 @pytest.mark.parametrize("kind", SubscriptionType)
 async def test_a_consumer_receives_as_its_rate_allows(

@@ -26,8 +26,15 @@ _OF_SUBSCRIPTIONS = {
 }
 
 _OF_NAMESPACES = {
+    "0x00000000_0xffffffff": "DELETE",
     "{bundle}/split": "PUT",
     "{bundle}/topicHashPositions": "GET",
+    "migration": "POST",
+    "removeOffloadPolicies": "DELETE",
+    "resourcegroup": "GET DELETE",
+    "resourcegroup/{resourcegroup}": "POST",
+    "scanOffloadedLedgers": "GET",
+    "schemaAutoUpdateCompatibilityStrategy": "GET PUT",
 }
 
 _OF_SCHEMAS = {
@@ -35,6 +42,11 @@ _OF_SCHEMAS = {
 }
 
 _OTHERS = {
+    "/admin/v2/namespaces/grantPermissionsOnTopics": "POST",
+    "/admin/v2/namespaces/revokePermissionsOnTopics": "POST",
+    "/admin/v2/namespaces/{cluster}/antiAffinity/{group}": "GET",
+    "/admin/v2/non-persistent/{tenant}/{namespace}/{bundle}": "GET",
+    "/admin/v2/non-persistent/{tenant}/{namespace}/{topic}/entryFilters": "GET POST DELETE",
     "/admin/v2/clusters/{cluster}": "POST DELETE",
     "/admin/v2/brokers/configuration/runtime": "GET",
     "/admin/v2/brokers/internal-configuration": "GET",

@@ -4,6 +4,8 @@ Read is 200 with the value, or 200 with no body where nothing is set; POST sets,
 """
 
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
@@ -408,6 +410,15 @@ def _delete(scope_of: Scope, resource: Resource, broker: AdministeredBroker, req
     return NO_CONTENT
 
 
+def _delete_all(broker: AdministeredBroker, request: Request) -> Answer:
+    """Remove every policy of a topic; one that does not exist has none."""
+    scope = _topic_scope(request)
+    values = dict.fromkeys(each.name for each in fields(Policies) if each.name != "max_topics")
+    with suppress(NotFound):
+        broker.command(broker.machine.administration.set_policies, scope, values)
+    return NO_CONTENT
+
+
 def _quota_of(request: Request) -> str:
     """The field of the quota that the query names. Raises `Refused`."""
     kind = request.query.get("backlogQuotaType", "destination_storage")
@@ -483,6 +494,7 @@ def _routes() -> list[Route]:
     add("GET", f"{topic}/messageTTL", _get, _topic_scope, MESSAGE_TTL)
     add("DELETE", f"{topic}/messageTTL", _delete, _topic_scope, MESSAGE_TTL)
     routes.append(("POST", f"{topic}/messageTTL", _post_ttl))
+    routes.append(("DELETE", f"{topic}/policies", _delete_all))
     for path, scope in ((NAMESPACE, _namespace_scope), (topic, _topic_scope)):
         routes.append(("GET", f"{path}/backlogQuotaMap", partial(_get_quotas, scope)))
         routes.append(("POST", f"{path}/backlogQuota", partial(_post_quota, scope)))

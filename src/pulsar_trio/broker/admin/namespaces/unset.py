@@ -42,6 +42,9 @@ OF_NAMESPACES: dict[str, Unset] = {
     "offloadThresholdInSeconds": Unset(-1, set_by="PUT", removable=False),
     "offloadDeletionLagMs": Unset(set_by="PUT"),
     "entryFilters": Unset(),
+    "allowedClusters": Unset([], removable=False),
+    "dispatcherPauseOnAckStatePersistent": Unset(False),
+    "subscriptionAuthMode": Unset("None", removable=False),
 }
 
 OF_TOPICS: dict[str, Unset] = {
@@ -50,6 +53,7 @@ OF_TOPICS: dict[str, Unset] = {
     "offloadPolicies": Unset(),
     "deduplicationSnapshotInterval": Unset(),
     "entryFilters": Unset(),
+    "dispatcherPauseOnAckStatePersistent": Unset(False),
 }
 
 Scope = Callable[[Request], str]
