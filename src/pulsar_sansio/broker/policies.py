@@ -139,7 +139,7 @@ class Policies:
     versions. `schema_validation_enforced`: producers without a schema are refused where the topic has one.
     `subscription_expiration` (seconds): a durable subscription without consumers for so long is deleted;
     0 is never. `inactive_topics`: whether the topic itself is deleted, and when.
-    `publish_rate`: of a topic; producers beyond it are not read for a while, and its period is 1.
+    `publish_rate`: of a topic; the connections of producers beyond it are not read for a while.
     `dispatch_rate`: of a topic, over all its subscriptions; `subscription_dispatch_rate`: of each
     subscription. `subscribe_rate`: of each consumer (rule TENANT-05).
     """

@@ -218,7 +218,7 @@ def test_a_subscription_that_is_gone_waits_for_nothing(durable: bool) -> None:
     assert payloads(other) == [0]
 
 
-@pytest.mark.parametrize("policy", ["dispatch_rate", "subscription_dispatch_rate"])
+@POLICIES
 def test_a_subscription_that_is_gone_takes_no_memory(policy: str) -> None:
     """A client could otherwise fill the memory of a broker with readers that wait for a slow rate."""
     world, _ = world_with_messages(3)
@@ -235,9 +235,26 @@ def test_a_subscription_that_is_gone_takes_no_memory(policy: str) -> None:
     assert gone() is None
 
 
-def test_an_unloaded_topic_has_new_limiters() -> None:
+@POLICIES
+def test_a_topic_that_another_broker_serves_takes_no_memory(policy: str) -> None:
+    world, producing = world_with_messages(3)
+    set_rate(world, policy, MessageRate(messages=1, period=100_000))
+    peer = consumer(world, SubType.Shared)
+    assert payloads(peer) == [0]
+    gone = ref(world.broker.topics.by_name[TOPIC])
+    world.broker.ownership.release(world.now, TOPIC)
+    world.pump()
+    for each in (peer, producing):
+        each.drop()
+    world.advance(60.0)
+    collect()
+    assert gone() is None
+
+
+@POLICIES
+def test_an_unloaded_topic_has_new_limiters(policy: str) -> None:
     world, _ = world_with_messages(3)
-    set_rate(world, "dispatch_rate", MessageRate(messages=2, period=100))
+    set_rate(world, policy, MessageRate(messages=2, period=100))
     peer = consumer(world, SubType.Shared)
     assert payloads(peer) == [0, 1]
     world.broker.topic_administration.unload(world.now, TOPIC)

@@ -428,6 +428,10 @@ class Subscription:
         counts."""
         self.fenced = True
         self.disconnect_all(moved_to)
+        if self.throttle is not None:
+            self.throttle.close()
+            self.throttle = None
+            self._limiters = None, None
         if self.dispatcher is not None:
             self.dispatcher.close()
             self.dispatcher = None
