@@ -1,6 +1,8 @@
 """`EntryCipher` and `wrapped_keys`: encrypted entries, also those that the Java client wrote."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -118,3 +120,33 @@ def test_a_key_reader_returns_a_secret_and_text() -> None:
     with pytest.raises(InvalidConfiguration, match="metadata: a mapping of text to text"):
         EncryptionKeyInfo(Secret("pem"), {"a": 1})  # type: ignore[dict-item]
     assert "pem" not in repr(EncryptionKeyInfo(Secret("pem")))
+
+
+FORK = """
+import os
+import subprocess
+import sys
+from pulsar_sansio import EncryptionKeyInfo, Secret
+from pulsar_sansio.encryption import EntryCipher
+from pulsar_sansio.wire import MessageMetadata
+
+def nonce():
+    metadata = MessageMetadata("p", 0, 0)
+    cipher.encrypt(metadata, b"x")
+    return metadata.encryption_param.hex()
+
+cipher = EntryCipher.new([("k", EncryptionKeyInfo(Secret({pem!r})))], os.urandom)
+nonce()
+child = os.fork()
+os.write(1, nonce().encode() + b" ")
+if child:
+    os.waitpid(child, 0)
+"""
+
+
+def test_parent_and_child_of_a_fork_use_different_nonces() -> None:
+    """They have the data key in common."""
+    script = FORK.format(pem=key_pair("p256")[0])
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    first, second = done.stdout.split()
+    assert first != second
