@@ -269,6 +269,7 @@ def frame_producer_success(
     last_sequence_id: int = -1,
     ready: bool = True,
     topic_epoch: int | None = None,
+    schema_version: bytes = b"",
 ) -> bytes:
     return encode_command(
         Command.PRODUCER_SUCCESS,
@@ -276,7 +277,7 @@ def frame_producer_success(
             request_id=request_id,
             producer_name=name,
             last_sequence_id=last_sequence_id,
-            schema_version=b"",
+            schema_version=schema_version,
             producer_ready=ready,
             topic_epoch=topic_epoch,
         ),

@@ -115,6 +115,7 @@ class Client:
         self.send = producers.send
         self.send_many = producers.send_many
         self.appender = producers.appender
+        self.encoder = producers.encoder
         self.push = producers.push
         self.flush = producers.flush
         self.last_sequence_id = producers.last_sequence_id

@@ -68,6 +68,10 @@ class Schema(ABC, Generic[T]):
     """True where a payload can only be decoded with the definition that its producer registered. The client
     fetches that definition before it delivers the message, and passes it to `decoder`."""
 
+    adopts: bool = False
+    """True where a producer takes the schema that its topic has. The client fetches the definition before it
+    opens the producer, and passes it to `adopted`."""
+
     @property
     @abstractmethod
     def info(self) -> SchemaInfo:
@@ -81,6 +85,11 @@ class Schema(ABC, Generic[T]):
     @abstractmethod
     def decode(self, data: bytes) -> T:
         """Return the value. Raises `SchemaDecodingError` for a payload that holds none."""
+
+    def adopted(self, topic: SchemaInfo | None) -> "Schema[T]":
+        """Return the schema of a producer whose topic has the definition `topic`; None: the topic has none.
+        The client calls it for a schema that `adopts`."""
+        return self
 
     def decoder(self, writer: SchemaInfo | None) -> Callable[[bytes], T]:
         """Return a function that decodes payloads written with the definition `writer`.

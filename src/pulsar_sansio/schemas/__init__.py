@@ -7,6 +7,7 @@ registers definitions with the broker and fetches those of other producers.
 from ..model.schema import Schema, SchemaInfo, SchemaType
 from .annotations import AvroType, Float32, Int32
 from .auto import AutoConsume
+from .auto_publish import AutoPublish
 from .avro_schema import AvroSchema
 from .choice import schema_of
 from .json_schema import JsonSchema
@@ -33,6 +34,7 @@ from .protobuf_schema import ProtobufNativeSchema, ProtobufSchema
 
 __all__ = [
     "AutoConsume",
+    "AutoPublish",
     "AvroSchema",
     "AvroType",
     "BOOLEAN",

@@ -36,7 +36,7 @@ MACHINES_OWN = {"authentication_method"}
     ("options", "spec", "positional"),
     [
         (ClientOptions, ClientConfig, {"service_url"}),
-        (ProducerOptions, ProducerSpec, {"topic"}),
+        (ProducerOptions, ProducerSpec, {"topic", "schema"}),
         (ConsumerOptions, ConsumerSpec, {"topic", "subscription", "subscription_type"}),
         (BrokerOptions, BrokerConfig, {"authentication"}),
     ],

@@ -20,16 +20,17 @@ PAYLOADS = st.binary(max_size=300) | st.sampled_from([b"x" * 16383, b"x" * 16384
 @given(
     producer_id=NUMBERS,
     name=NAMES,
+    version=st.binary(max_size=200),
     messages=st.lists(st.tuples(NUMBERS, NUMBERS, PAYLOADS), min_size=1, max_size=5),
 )
 def test_frames_are_those_of_the_general_functions(
-    producer_id: int, name: str, messages: list[tuple[int, int, bytes]]
+    producer_id: int, name: str, version: bytes, messages: list[tuple[int, int, bytes]]
 ) -> None:
     """Messages of one producer follow each other with other times and sizes; earlier ones repeat."""
-    short = ShortSend(producer_id, name)
+    short = ShortSend(producer_id, name, version)
     for sequence_id, publish_time, payload in [*messages, *messages]:
         assert short.encode(sequence_id, publish_time, payload) == in_general(
-            producer_id, name, sequence_id, publish_time, payload
+            producer_id, name, sequence_id, publish_time, payload, version
         )
 
 
@@ -39,9 +40,13 @@ def test_the_parts_for_more_sizes_than_a_producer_keeps() -> None:
         assert short.encode(7, 1_000, b"x" * size) == in_general(1, "p", 7, 1_000, b"x" * size)
 
 
-def in_general(producer_id: int, name: str, sequence_id: int, publish_time: int, payload: bytes) -> bytes:
+def in_general(
+    producer_id: int, name: str, sequence_id: int, publish_time: int, payload: bytes, version: bytes = b""
+) -> bytes:
     metadata = MessageMetadata(name, sequence_id, publish_time)
     metadata.uncompressed_size = len(payload)
+    if version:
+        metadata.schema_version = version
     chunks = pack_payload(encode_message_metadata(metadata), payload)
     frame = encode_send(producer_id, sequence_id, 1, None, chunks, sum(map(len, chunks)))
     return frame if isinstance(frame, bytes) else b"".join(frame)

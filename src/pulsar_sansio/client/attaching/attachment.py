@@ -8,6 +8,7 @@ positioned has a deadline (rule PROD-07); later attempts have none.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...core.backoff import Backoff
@@ -196,6 +197,14 @@ class Attachment:
         state.waiter = self._services.pool.get(logical, physical, self._connected, self._attempt_failed)
 
     def _connected(self, connection: Connection) -> None:
+        state = self.state
+        assert isinstance(state, states.Connecting)
+        proceed = partial(self._open_on, connection)
+        state.question = self._owner.ask_first(connection, proceed, self._attempt_failed)
+        if state.question is None:
+            proceed()
+
+    def _open_on(self, connection: Connection) -> None:
         owner = self._owner
         state = states.Opening(connection, -1)
         self._move(AttachmentInput.CONNECTED, state)
@@ -385,8 +394,11 @@ class Attachment:
         match self.state:
             case states.CheckingPartitions(query) | states.LookingUp(query) if query is not None:
                 query.cancel()
-            case states.Connecting(waiter) if waiter is not None:
-                waiter.cancel()
+            case states.Connecting(waiter, question):
+                if waiter is not None:
+                    waiter.cancel()
+                if question is not None:
+                    question.cancel()
             case states.Opening(connection, request_id) | states.Closing(connection, request_id):
                 self._services.requests.cancel(connection, request_id)
                 connection.unregister(self._owner)

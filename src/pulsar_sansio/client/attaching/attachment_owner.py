@@ -3,6 +3,7 @@
 The attachment asks the owner for the commands to send, and reports each outcome to the owner.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from ...model.errors import PulsarError
@@ -11,6 +12,12 @@ from ..connecting.refusal_policy import Decision
 if TYPE_CHECKING:
     from ..connecting.connection import Connection
     from .attachment import Attachment
+
+
+class Withdrawable(Protocol):
+    """A question that its asker can withdraw."""
+
+    def cancel(self) -> None: ...
 
 
 class AttachmentOwner(Protocol):
@@ -32,6 +39,16 @@ class AttachmentOwner(Protocol):
     attachment: "Attachment"
     open_reply: ClassVar[int]
     """The command type that answers `open_command`: PRODUCER_SUCCESS or SUCCESS."""
+
+    def ask_first(
+        self,
+        connection: "Connection",
+        proceed: Callable[[], None],
+        failed: Callable[[PulsarError], None],
+    ) -> Withdrawable | None:
+        """Ask the broker what the open command needs; `proceed` or `failed` follows, later and once. Return
+        None when nothing has to be asked."""
+        ...
 
     def open_command(self, request_id: int, connection: "Connection") -> bytes:
         """The PRODUCER or SUBSCRIBE frame."""

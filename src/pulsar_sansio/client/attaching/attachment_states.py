@@ -21,6 +21,7 @@ from ..connecting.pool import Waiter
 
 if TYPE_CHECKING:
     from ..lookup.questions import Query
+    from .attachment_owner import Withdrawable
 
 
 @dataclass(slots=True)
@@ -41,6 +42,8 @@ class LookingUp:
 @dataclass(slots=True)
 class Connecting:
     waiter: Waiter | None = None
+    question: "Withdrawable | None" = None
+    """The owner's question to the broker before it opens there; None where nothing has to be asked."""
 
 
 @dataclass(slots=True)

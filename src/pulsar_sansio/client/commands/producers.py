@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from ...model.config import OutgoingMessage, ProducerSpec
-from ...model.errors import InvalidConfiguration
+from ...model.errors import InvalidConfiguration, LocalProtocolError
+from ...schemas.encoding import Encoder, encoder_of
 from ..connecting.services import Services
 from ..partitions.partition_producer import PartitionStatistics
 from ..partitions.partitioned_producer import PartitionedProducer
@@ -87,6 +88,17 @@ class ProducerCommands:
             raise self._handles.unknown("producer", producer)
         self._context.now = now
         return machine.send_many(messages, publish_time)
+
+    def encoder(self, producer: int) -> Encoder:
+        """Return the function that makes payload and key of a value, for a producer with a schema.
+
+        Ask for it after `ProducerReady` where the schema is an `AutoPublish`: before, the topic's definition
+        is not known, and no payload is checked. Raises `LocalProtocolError` for a producer of bytes.
+        """
+        schema = self._handles.producer(producer).schema
+        if schema is None:
+            raise LocalProtocolError(f"producer {producer} has no schema: its messages are bytes")
+        return encoder_of(schema)
 
     def push(self, now: int, producer: int) -> None:
         """Send the open batch now, because the application waits for a receipt (rule PROD-28)."""

@@ -310,6 +310,11 @@ class Consumer:
 
     # --- what the attachment asks and tells ------------------------------------------------------
 
+    def ask_first(
+        self, connection: Connection, proceed: Callable[[], None], failed: Callable[[PulsarError], None]
+    ) -> None:
+        return None
+
     def open_command(self, request_id: int, connection: Connection) -> bytes:
         """Write SUBSCRIBE. Queued messages are dropped because the broker redelivers them (CONS-09). A
         subscription that is not durable continues behind the delivered messages (CONS-16)."""

@@ -15,9 +15,11 @@ there. When all partitions have ended, the producer has ended.
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from ...model.config import OutgoingMessage, ProducerSpec, nanoseconds_of
 from ...model.errors import PulsarError
+from ...model.schema import Schema
 from ...model.topic_name import TopicName
 from ..connecting.services import Services
 from ..explanation import ExplainedPart, several
@@ -156,6 +158,14 @@ class PartitionedProducer:
     def described(self) -> str:
         """The producer and its topic in words, for error texts."""
         return f"producer {self._name!r} on {self.topic}" if self._name else f"producer on {self.topic}"
+
+    @property
+    def schema(self) -> Schema[Any] | None:
+        """The schema of the payloads; None for bytes. The partitions of a topic share its definition, so any
+        producer that has adopted one knows it."""
+        given = self.spec.schema
+        adopted = [each.producer.schema for each in self._sender.partitions if each is not None]
+        return next((schema for schema in adopted if schema is not given), given)
 
     def last_sequence_id(self) -> int:
         """Return the highest of all partitions; see `Client.last_sequence_id`."""

@@ -324,9 +324,16 @@ class Admission:
 
     # --- calls of the producer ---
 
-    def attached(self, connection: Connection, name: str, producer_id: int, last_sequence_id: int) -> None:
+    def attached(
+        self,
+        connection: Connection,
+        name: str,
+        producer_id: int,
+        last_sequence_id: int,
+        schema_version: bytes,
+    ) -> None:
         """Pass the attachment to `EntryBuilder.attached`, then seal the unsealed messages."""
-        self.entry_builder.attached(connection, name, producer_id, last_sequence_id)
+        self.entry_builder.attached(connection, name, producer_id, last_sequence_id, schema_version)
         self._max_message_size = connection.max_message_size - self._overhead
         self._take_unsealed()
         if self._spec.batching is None and not self._spec.chunking and self.ended is None:

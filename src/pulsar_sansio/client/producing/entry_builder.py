@@ -281,8 +281,15 @@ class EntryBuilder:
 
     # --- calls of the producer ---
 
-    def attached(self, connection: Connection, name: str, producer_id: int, last_sequence_id: int) -> None:
-        """Use a new connection and its limits.
+    def attached(
+        self,
+        connection: Connection,
+        name: str,
+        producer_id: int,
+        last_sequence_id: int,
+        schema_version: bytes,
+    ) -> None:
+        """Use a new connection and its limits, and stamp later entries with the version of the schema.
 
         The first call also sets the name. Only the first call applies the broker's last sequence id, unless
         the application gave an initial one (rules PROD-18, PROD-46).
@@ -294,9 +301,10 @@ class EntryBuilder:
             self._key_batches.limit(*self.batch.limits)
         self.connection = connection
         if self.encoder is not None:
-            self.encoder.limit(limit)
+            self.encoder.attached(limit, schema_version)
             return
-        self.encoder = SendEncoder(name, producer_id, self._spec.compression, limit, self._encryption)
+        codec = self._spec.compression
+        self.encoder = SendEncoder(name, producer_id, codec, limit, schema_version, self._encryption)
         if self._spec.initial_sequence_id is None:
             self.next_sequence_id = last_sequence_id + 1
 

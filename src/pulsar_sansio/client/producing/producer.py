@@ -18,10 +18,13 @@ from ...model.errors import (
     MessageTooLarge,
     PulsarError,
     RemoteProtocolError,
+    SchemaDecodingError,
     ServerError,
     TimedOut,
+    TopicNotFound,
     broker_error,
 )
+from ...model.schema import Schema, SchemaInfo
 from ...model.topic_name import TopicName
 from ...wire import encode_command, proto
 from ..attaching.attachment import Attachment
@@ -31,6 +34,7 @@ from ..connecting.refusal_policy import Decision
 from ..connecting.services import Services
 from ..encryption.entry_encryption import EntryEncryption
 from ..outputs import Attached, Closed, Detached, ProducerFailed, ProducerReady
+from ..schemas.schema_question import SchemaQuestion
 from ..statistics import ProducerStatistics, SendLatency
 from . import explaining
 from .admission import Admission, UnsealedMessage
@@ -275,8 +279,41 @@ class Producer:
 
     # --- calls of the attachment: see `AttachmentOwner` ---
 
+    def ask_first(
+        self, connection: Connection, proceed: Callable[[], None], failed: Callable[[PulsarError], None]
+    ) -> SchemaQuestion | None:
+        """Ask for the topic's definition, for a schema that adopts it (rule CLIENT-10)."""
+        registration = self._registration
+        schema = registration.schema
+        if schema is None or not schema.adopts:
+            return None
+
+        def adopt(topic: SchemaInfo | None) -> None:
+            try:
+                registration.schema = schema.adopted(topic)
+            except SchemaDecodingError as error:
+                self.attachment.give_up(error)
+                return
+            proceed()
+
+        def not_known(error: PulsarError) -> None:
+            if isinstance(error, TopicNotFound):
+                adopt(None)
+            else:
+                failed(error)
+
+        return SchemaQuestion(self._services.client, connection, self.topic, None, adopt, not_known)
+
+    @property
+    def schema(self) -> Schema[Any] | None:
+        """The schema of the payloads: that of the spec, or what it has adopted of the topic; None for
+        bytes."""
+        return self._registration.schema
+
     def open_command(self, request_id: int, connection: Connection) -> bytes:
-        return encode_command(Command.PRODUCER, self._registration.command(request_id))
+        return encode_command(
+            Command.PRODUCER, self._registration.command(request_id, connection.protocol_version)
+        )
 
     def close_command(self, request_id: int) -> bytes:
         command = proto.CommandCloseProducer(producer_id=self.wire_id, request_id=request_id)
@@ -299,17 +336,17 @@ class Producer:
             )
             connection.close(RemoteProtocolError(f"the broker {what}"))
             return
-        self._registration.accepted(name, reply)
+        schema_version = self._registration.accepted(name, reply)
         last_sequence_id = max(reply.last_sequence_id, -1)
         self._window.last_sequence_id = max(self._window.last_sequence_id, last_sequence_id)
         if self._was_ready:
-            self._admission.attached(connection, name, self.wire_id, last_sequence_id)
+            self._admission.attached(connection, name, self.wire_id, last_sequence_id, schema_version)
             self._send_again(connection)
             self._emit(Attached(self.handle, last_sequence_id))
         else:
             self._was_ready = True
             self._emit(ProducerReady(self.handle, name, last_sequence_id, str(self.topic)))
-            self._admission.attached(connection, name, self.wire_id, last_sequence_id)
+            self._admission.attached(connection, name, self.wire_id, last_sequence_id, schema_version)
 
     def _send_again(self, connection: Connection) -> None:
         """Resend every unconfirmed entry in order, with unchanged bytes (rule PROD-46).

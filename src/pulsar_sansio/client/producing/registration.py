@@ -3,7 +3,9 @@
 from typing import Any
 
 from ...model.config import ProducerAccessMode
+from ...model.schema import SchemaType
 from ...wire import proto
+from ..schemas.schema_message import schema_message
 from .producer_services import ProducerServices
 
 _ACCESS_MODES = {
@@ -17,12 +19,14 @@ _ACCESS_MODES = {
 class Registration:
     """The registration of one producer, from attempt to attempt."""
 
-    __slots__ = ("_epoch", "_services", "_topic_epoch", "name")
+    __slots__ = ("_epoch", "_services", "_topic_epoch", "name", "schema")
 
     def __init__(self, services: ProducerServices) -> None:
         self._services = services
         self.name = services.spec.name
         """The name that the application or a broker gave; None before."""
+        self.schema = services.spec.schema
+        """The schema to register; None for bytes. One that adopts is replaced before the first attempt."""
         self._epoch = 0
         self._topic_epoch: int | None = None
         """The broker's epoch of exclusive access, which every reconnect repeats.
@@ -36,7 +40,7 @@ class Registration:
         topic = self._services.topic
         return f"producer {self.name!r} on {topic}" if self.name else f"producer on {topic}"
 
-    def command(self, request_id: int) -> proto.CommandProducer:
+    def command(self, request_id: int, protocol_version: int) -> proto.CommandProducer:
         """Return PRODUCER; the epoch starts at 0 and grows with every attempt (WIRE-06)."""
         services = self._services
         spec = services.spec
@@ -57,6 +61,9 @@ class Registration:
             command.producer_name = self.name
         if spec.initial_subscription is not None:
             command.initial_subscription_name = spec.initial_subscription
+        schema = schema_message(self.schema, protocol_version)
+        if schema is not None:
+            command.schema.CopyFrom(schema)
         for key, value in spec.properties.items():
             command.metadata.add(key=key, value=value)
         return command
@@ -72,8 +79,12 @@ class Registration:
         self.name = self.name or reply.producer_name or None
         return True
 
-    def accepted(self, name: str, reply: Any) -> None:
-        """Keep the name, and the epoch in the reply."""
+    def accepted(self, name: str, reply: Any) -> bytes:
+        """Keep the name, and the epoch in the reply. Return the version of the producer's schema; empty for
+        bytes."""
         self.name = name
         if reply.HasField("topic_epoch"):
             self._topic_epoch = reply.topic_epoch
+        registered = self.schema is not None and self.schema.info.type is not SchemaType.NONE
+        version: bytes = reply.schema_version
+        return version if registered else b""

@@ -58,6 +58,7 @@ class SendEncoder:
         "_frame_limit",
         "_name",
         "_producer_id",
+        "_schema_version",
         "_short_limit",
         "_short_send",
         "max_message_size",
@@ -69,18 +70,21 @@ class SendEncoder:
         producer_id: int,
         codec: CompressionType,
         max_message_size: int,
+        schema_version: bytes = b"",
         encryption: EntryEncryption | None = None,
     ) -> None:
         self._encryption = encryption
         self._name = name
         self._producer_id = producer_id
         self._codec = codec
-        self._short_send = ShortSend(producer_id, name)
-        self.limit(max_message_size)
+        self.attached(max_message_size, schema_version)
 
-    def limit(self, max_message_size: int) -> None:
-        """Set the size of the largest payload that the broker accepts, in bytes."""
+    def attached(self, max_message_size: int, schema_version: bytes) -> None:
+        """Use what the broker says: the size of the largest payload in bytes, and the version of the
+        producer's schema, empty for bytes (rules PROD-13, PROD-37)."""
         self.max_message_size = max_message_size
+        self._schema_version = schema_version or None
+        self._short_send = ShortSend(self._producer_id, self._name, schema_version)
         self._frame_limit = max_frame_size(max_message_size)
         short = (
             self._codec is CompressionType.NONE
@@ -177,6 +181,8 @@ class SendEncoder:
                 metadata.ordering_key = first.ordering_key
             if first.replicate_to:
                 metadata.replicate_to = first.replicate_to
+        if self._schema_version is not None:
+            metadata.schema_version = self._schema_version
         metadata.num_messages_in_batch = count
         metadata.highest_sequence_id = highest
         if self._codec is not CompressionType.NONE:
@@ -198,6 +204,8 @@ class SendEncoder:
             payload = message.payload or b""
             _describe(metadata, message)
         metadata.uncompressed_size = len(payload)
+        if self._schema_version is not None:
+            metadata.schema_version = self._schema_version
         return metadata, payload
 
     def _compressed(self, metadata: MessageMetadata, payload: bytes) -> bytes:

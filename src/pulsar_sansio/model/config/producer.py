@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ..encryption import ProducerCryptoFailureAction, check_recipients
 from ..errors import InvalidConfiguration
 from ..interceptors import ProducerInterceptor
+from ..schema import Schema, SchemaType
 from ..topic_name import TopicName
 from .checks import MAX_UINT63, duration, instance, integer, optional_text, text_mapping
 from .outgoing import OutgoingMessage
@@ -116,6 +117,8 @@ class ProducerSpec:
     `encryption_keys`: the names of the public keys for whose holders the messages are encrypted, 1 to 64;
     none sends unencrypted messages. `crypto_key_reader`: what brings these keys; the driver says what it
     takes (see `EncryptionKeyWanted`). `crypto_failure_action`: what happens while a key cannot be had.
+    `schema`: the schema that the producer registers, or has the broker check against the topic's; None for
+    bytes. The messages are payloads even so: `Client.encoder` makes them of values.
 
     These options count for partitioned topics only:
 
@@ -145,6 +148,7 @@ class ProducerSpec:
     encryption_keys: tuple[str, ...] = ()
     crypto_key_reader: object = None
     crypto_failure_action: ProducerCryptoFailureAction = ProducerCryptoFailureAction.FAIL
+    schema: Schema[Any] | None = None
     access_mode: ProducerAccessMode = ProducerAccessMode.SHARED
     routing: RoutingMode | CustomRouter = RoutingMode.ROUND_ROBIN
     hashing: HashingScheme = HashingScheme.JAVA_STRING
@@ -178,6 +182,9 @@ class ProducerSpec:
                 f"interceptors: a tuple of ProducerInterceptor, not {self.interceptors!r}"
             )
         check_recipients(self.encryption_keys, self.crypto_key_reader, self.crypto_failure_action)
+        instance("schema", self.schema, (Schema, type(None)), "a Schema or None")
+        if self.schema is not None and self.schema.info.type is SchemaType.AUTO_CONSUME:
+            raise InvalidConfiguration("schema: AUTO_CONSUME only reads; a producer may take AutoPublish")
         instance("chunking", self.chunking, bool, "True or False")
         if self.chunking and self.batching is not None:
             raise InvalidConfiguration("chunking: only with batching=None; a batch is never cut into chunks")

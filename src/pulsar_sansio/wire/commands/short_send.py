@@ -22,16 +22,20 @@ _TYPE_AND_TAG = b"\x08" + encode_varint(SEND) + encode_varint(SEND << 3 | 2)
 class ShortSend:
     """Raises `InvalidMessage` for a producer name without UTF-8 form."""
 
-    __slots__ = ("_command", "_metadata", "_publish_time", "_sizes", "_time", "metadata_size")
+    __slots__ = ("_command", "_metadata", "_publish_time", "_schema", "_sizes", "_time", "metadata_size")
 
-    def __init__(self, producer_id: int, producer_name: str) -> None:
+    def __init__(self, producer_id: int, producer_name: str, schema_version: bytes = b"") -> None:
         name = encode_text(producer_name)
         self._command = b"\x08" + encode_varint(producer_id) + b"\x10"
         """CommandSend up to the value of its sequence_id."""
         self._metadata = b"\x0a" + encode_varint(len(name)) + name + b"\x10"
         """MessageMetadata up to the value of its sequence_id."""
-        self.metadata_size = len(self._metadata)
-        """Bytes of the metadata in front of the sequence id; the rest takes at most 28."""
+        self._schema = (
+            b"\x82\x01" + encode_varint(len(schema_version)) + schema_version if schema_version else b""
+        )
+        """MessageMetadata's schema_version, which follows the uncompressed_size."""
+        self.metadata_size = len(self._metadata) + len(self._schema)
+        """Bytes of the metadata without the values that differ, which take at most 28."""
         self._publish_time = -1
         self._time = b""
         """MessageMetadata's publish_time, and the tag of the uncompressed_size behind it."""
@@ -65,10 +69,10 @@ class ShortSend:
         """Build and keep the parts for these sizes.
 
         They are the frame up to the sequence id, the metadata up to its own copy of the sequence id with its
-        size in front, and the value of uncompressed_size.
+        size in front, and the value of uncompressed_size with what follows it.
         """
         size, length = sizes >> 4, sizes & 15
-        behind = encode_varint(size)
+        behind = encode_varint(size) + self._schema
         metadata_size = len(self._metadata) + length + len(self._time) + len(behind)
         front = _TYPE_AND_TAG + encode_varint(len(self._command) + length) + self._command
         command_size = len(front) + length

@@ -1,0 +1,1 @@
+"""Definitions of schemas between client and broker: see docs/schemas.md."""
