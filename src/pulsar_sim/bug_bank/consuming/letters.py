@@ -81,10 +81,10 @@ def producers_of_dead_letters_have_one_name(patches: Patches) -> None:
     """All consumers of a subscription give their producers of dead letters the same name: only the first one
     gets a producer."""
 
-    def producer(original: Any, topic: Any, name: Any, initial: Any) -> Any:
-        return original(topic, "letters" if name is not None else None, initial)
+    def producer(original: Any, self: Any, topic: Any, name: Any, initial: Any) -> Any:
+        return original(self, topic, "letters" if name is not None else None, initial)
 
-    patches.around(letters_module, "_producer", producer)
+    patches.around(LetterTopics, "_producer", producer)
 
 
 @bug("BUG-059", caught_by=("INV-C10",), needs=[needs.dead_letters, needs.rich])
