@@ -145,7 +145,7 @@ if child:
 
 
 def test_parent_and_child_of_a_fork_use_different_nonces() -> None:
-    """They have the data key in common."""
+    """Both have the data key in common."""
     script = FORK.format(pem=key_pair("p256")[0])
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     first, second = done.stdout.split()

@@ -1,4 +1,4 @@
-"""Dispatch rates on the wire: which messages consumers of each kind receive, and when (TENANT-05)."""
+"""Dispatch rates on the wire: which messages consumers of each kind receive, and when."""
 
 from gc import collect
 from typing import Any
@@ -172,7 +172,7 @@ def test_redelivered_messages_count(kind: Any) -> None:
     ],
 )
 def test_chunks_of_a_message_wait_too(rate: int, expected: list[list[list[int]]]) -> None:
-    """They stay in order and go to the consumer that has the first one; an entry after them waits, too."""
+    """The chunks stay in order and go to the consumer that has the first one; a later entry waits, too."""
     world, producing = world_with_messages(0)
     for number in range(3):
         producing.publish(

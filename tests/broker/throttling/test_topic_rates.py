@@ -1,4 +1,4 @@
-"""The rates of a topic on the wire: publishing and subscribing (TENANT-05)."""
+"""The rates of a topic on the wire: publishing and subscribing."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Topics that are deleted because nothing uses them (TENANT-04)."""
+"""Topics that are deleted because nothing uses them."""
 
 from typing import Any
 

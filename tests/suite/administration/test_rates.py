@@ -124,7 +124,7 @@ async def test_rates_in_the_record_of_a_namespace(broker: BrokerUnderTest, local
 
 
 async def test_all_policies_of_a_topic_are_removed_together(broker: BrokerUnderTest, namespace: str) -> None:
-    """Those of its namespace stay, and a topic that does not exist has none to remove."""
+    """The policies of its namespace stay, and a topic that does not exist has none to remove."""
     topic, of_namespace = f"persistent://{namespace}/t", f"/admin/v2/namespaces/{namespace}"
     await broker.create_topic(topic)
     path = topic_path(topic)
@@ -184,7 +184,7 @@ async def test_a_producer_is_slowed_down_by_its_rate(
 
 
 async def test_an_inactive_topic_is_deleted(broker: BrokerUnderTest, client: Client, namespace: str) -> None:
-    """Also with a subscription that has no backlog, where the policy says so."""
+    """A topic with a subscription is deleted when it has no backlog, where the policy says so."""
     unused, idle, behind = (f"persistent://{namespace}/{name}" for name in ("unused", "idle", "behind"))
     path = f"/admin/v2/namespaces/{namespace}/inactiveTopicPolicies"
     policy = INACTIVE | {"maxInactiveDurationSeconds": 1}

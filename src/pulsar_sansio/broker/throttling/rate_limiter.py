@@ -1,7 +1,7 @@
 """`RateLimiter`: the message rate of one topic or subscription; connections and subscriptions wait for it.
 
 Connections wait whose producers sent too much, and subscriptions that have more to deliver. A limiter decides
-neither who pays nor what happens after the wait.
+neither which producer pays nor what happens after the wait.
 """
 
 from collections.abc import Callable, Hashable

@@ -57,7 +57,7 @@ class Subscription:
         self._limiters: tuple[RateLimiter | None, RateLimiter | None] = None, None
         """The topic's and the subscription's own."""
         self.throttle: DispatchThrottle | None = None
-        """None where no dispatch rate is set."""
+        """This is None where no dispatch rate is set."""
         self.expired = 0
         """The number of entries that their time to live acknowledged."""
         self._out_before = (0, 0)
