@@ -27,6 +27,7 @@ from pulsar_sansio import (
     ClientConfig,
     ConsumerSpec,
     CredentialsFailed,
+    CryptoError,
     InitialPosition,
     InvalidConfiguration,
     LastPosition,
@@ -45,6 +46,7 @@ from pulsar_security import ReloadedContext, TlsFailure, TlsSocket, Wanted
 from .errors import LinkTimeout
 from .reading.offsets import NOTHING, Position
 from .security.access import Access
+from .security.key_files import KeyFiles
 from .subscribed import Hold, Reading
 
 T = TypeVar("T")
@@ -81,7 +83,11 @@ class Link:
         """The monotonic time, in seconds, at which the link was served last."""
         self._connect_timeout = config.connect_timeout
         self.client = Client(
-            time.monotonic_ns(), config, seed=int.from_bytes(os.urandom(8), "big"), wall_time=wall_time()
+            time.monotonic_ns(),
+            config,
+            seed=int.from_bytes(os.urandom(8), "big"),
+            wall_time=wall_time(),
+            entropy=os.urandom,
         )
         self._selector = selectors.DefaultSelector()
         self._sockets: dict[int, socket.socket | TlsSocket] = {}
@@ -170,6 +176,8 @@ class Link:
                     self._connect(output)
                 case outputs.CredentialsWanted():
                     self._bring_credentials(output)
+                case outputs.EncryptionKeyWanted():
+                    self._bring_encryption_key(output)
                 case outputs.Disconnect(link, _, credentials_refused):
                     if credentials_refused:
                         self._discard_credentials(link)
@@ -236,6 +244,15 @@ class Link:
         else:
             self._shown[wanted.link] = found
             self.client.provide_credentials(time.monotonic_ns(), wanted.link, found)
+
+    def _bring_encryption_key(self, wanted: outputs.EncryptionKeyWanted) -> None:
+        assert isinstance(wanted.reader, KeyFiles)
+        try:
+            found = wanted.reader.read(wanted.key)
+        except CryptoError as error:
+            self.client.refuse_encryption_key(time.monotonic_ns(), wanted.request, error)
+        else:
+            self.client.provide_encryption_key(time.monotonic_ns(), wanted.request, found)
 
     def _discard_credentials(self, link: int) -> None:
         """The broker takes the last credentials of a link no more, if it had any."""

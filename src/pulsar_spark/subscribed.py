@@ -21,7 +21,8 @@ def full_name(topic: str) -> str:
 class Subscribed:
     """A consumer of one topic or partition that is driven by a link.
 
-    `over`: why it is no more, None while it is.
+    `over`: why it is no more, None while it is. `undecryptable`: why the first encrypted message could not be
+    decrypted; None if each could.
     """
 
     def __init__(self, link: "Link", topic_partition: str, handle: int) -> None:
@@ -29,6 +30,7 @@ class Subscribed:
         self.topic = topic_partition
         self.handle = handle
         self.over: PulsarError | None = None
+        self.undecryptable: PulsarError | None = None
         self._subscribed = False
         link.listen(handle, self._on_output)
 
@@ -38,6 +40,8 @@ class Subscribed:
                 self._subscribed = True
             case outputs.ConsumerFailed(_, error):
                 self.over = error
+            case outputs.Undecryptable(_, _, error):
+                self.undecryptable = error
             case outputs.Closed(_, error):
                 self.over = error or ClosedError(f"the consumer on {self.topic} was closed")
 

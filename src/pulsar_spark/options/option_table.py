@@ -469,6 +469,27 @@ OPTIONS: tuple[Option, ...] = (
         "the hosts that brokers may send this query to",
         default_text="all; with credentials those of service.url",
     ),
+    # end-to-end encryption
+    Option(
+        "encryption.keyFiles",
+        ALL,
+        "key_files",
+        values.key_files,
+        "a file, or NAME=FILE with commas between",
+        None,
+        "PEM files of encryption keys: private keys for a read, public keys for a write; executors need them",
+        default_text="none: encrypted messages fail a read",
+    ),
+    Option(
+        "encryption.keys",
+        WRITES,
+        "encryption_keys",
+        values.names,
+        "names of keys with commas between",
+        None,
+        "encrypt for the holders of these keys; needs `encryption.keyFiles`",
+        default_text="none: messages are not encrypted",
+    ),
     # TLS and credentials
     _text("tls.trust", "trust", "a file or folder", "certificates of the trusted authorities, PEM"),
     _text("tls.certificate", "certificate", "a file", "the client's own certificate with its chain, PEM"),

@@ -20,6 +20,7 @@ from pulsar_sansio import (
 
 from ..errors import InvalidOption, UnsupportedTopic
 from ..security.carried_secret import CarriedSecret
+from ..security.key_files import KeyFiles
 
 
 class ValueRefused(ValueError):
@@ -135,6 +136,19 @@ def timestamp(value: str) -> int:
     if milliseconds < 0:
         raise ValueRefused
     return milliseconds
+
+
+def key_files(value: str) -> KeyFiles:
+    """One file for every key, or NAME=FILE with commas between."""
+    parts = [part.strip() for part in value.split(",") if part.strip()]
+    if len(parts) == 1 and "=" not in parts[0]:
+        return KeyFiles(every=parts[0])
+    named = tuple(
+        (name.strip(), file.strip()) for name, separator, file in (part.partition("=") for part in parts)
+    )
+    if not named or not all(name and file for name, file in named) or len(dict(named)) < len(named):
+        raise ValueRefused
+    return KeyFiles(named)
 
 
 def names(value: str) -> tuple[str, ...]:

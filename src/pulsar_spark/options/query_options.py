@@ -19,6 +19,7 @@ from ..errors import (
 )
 from ..reading.offsets import WantedPositions
 from ..security.access import Access
+from ..security.key_files import KeyFiles
 from .access_options import take_access
 from .option_table import ALL, OPTIONS, READS, REQUIRED, STREAM, WRITES, Option, Use
 from .option_values import ValueRefused
@@ -76,6 +77,7 @@ class ReadOptions:
     wait_for_topics_s: float
     operation_timeout_s: float
     connect_timeout_s: float
+    key_files: KeyFiles | None = None
     access: Access
 
 
@@ -99,6 +101,8 @@ class WriteOptions:
     compression: str
     operation_timeout_s: float
     connect_timeout_s: float
+    key_files: KeyFiles | None = None
+    encryption_keys: tuple[str, ...] | None = None
     access: Access
 
 
@@ -168,6 +172,8 @@ def parse_write(given: Mapping[str, str], use: Use) -> WriteOptions:
         )
     if found.has("order_by") and not values["canonical_order"]:
         raise ConflictingOptions("options orderBy and canonicalOrder=false exclude each other")
+    if found.has("encryption_keys") is not found.has("key_files"):
+        raise MissingOption("options encryption.keys and encryption.keyFiles need each other in a write")
     values["access"] = take_access(values, found.names.get)
     return WriteOptions(**values)
 

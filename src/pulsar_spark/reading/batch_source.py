@@ -176,6 +176,7 @@ def read_part(options: ReadOptions, schema: Any, part: Any) -> Iterator[Any]:
         read_compacted=options.read_compacted,
         receiver_queue=options.receiver_queue,
         subscription_prefix=options.reader_name_prefix,
+        key_files=options.key_files,
     )
 
 

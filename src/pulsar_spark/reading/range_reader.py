@@ -42,6 +42,7 @@ from pulsar_sansio import (
 from ..errors import LinkTimeout, RangeReadTimeout, UnreadableMessages
 from ..link import Link, last_of
 from ..options.option_table import BATCH_BYTES, BATCH_ROWS, RECEIVER_QUEUE
+from ..security.key_files import KeyFiles
 from ..subscribed import Reading, full_name
 from .columns import Builder
 from .offsets import NOTHING, Position, Range
@@ -83,15 +84,17 @@ def read_ranges(
     receiver_queue: int = RECEIVER_QUEUE,
     subscription_prefix: str = "spark-reader",
     watch: Callable[[Range], Watch] | None = None,
+    key_files: KeyFiles | None = None,
 ) -> Iterator[Any]:
     """Record batches of exactly `schema`: one range after the other, each in the topic's order. They have at
     least `batch_rows` rows or `batch_bytes` bytes but for the last; one may end a range and begin the next.
 
     `timeout_s`: seconds without any progress. `receiver_queue`: messages that the broker may send ahead.
+    `key_files`: private keys for encrypted messages.
     `watch`: makes the `Watch` that detects ledgers removed meanwhile; without it no loss is detected.
 
-    Raises `RangeReadTimeout`, `UnreadableMessages` for what is damaged, encrypted or too large, `BadColumn`,
-    `RecordBatchTooLarge`, and the `PulsarError`s of a topic that cannot be read.
+    Raises `RangeReadTimeout`, `UnreadableMessages` for what is damaged, cannot be decrypted or is too large,
+    `BadColumn`, `RecordBatchTooLarge`, and the `PulsarError`s of a topic that cannot be read.
     """
     options = {
         "raw_batches": True,
@@ -100,6 +103,7 @@ def read_ranges(
         "subscription_prefix": subscription_prefix,
         "max_pending_chunked_messages": PENDING_CHUNKED,
         "incomplete_chunked_message_timeout": 0.0,
+        "crypto_key_reader": key_files,
     }
     rows = Builder(schema)
     waiting = deque(
@@ -275,6 +279,8 @@ class _RangeReader:
             for name, text in _UNREADABLE.items()
             if getattr(counters, name)
         )
+        if self._reading is not None and self._reading.undecryptable is not None:
+            what += f": {self._reading.undecryptable}"
         raise UnreadableMessages(f"{self._range}: from entry {span[0][0]}:{span[0][1]} on, {what}")
 
     # --- chunks ----------------------------------------------------------------------------------
@@ -304,7 +310,7 @@ class _RangeReader:
 
 _UNREADABLE = {
     "discarded": "messages are damaged (checksum, compression or batch)",
-    "undecryptable": "messages are encrypted, which is not implemented",
+    "undecryptable": "messages are encrypted and cannot be decrypted (encryption.keyFiles)",
     "chunks_oversized": "chunks are of messages that are too large",
     "chunks_dropped": f"chunks are of more than {PENDING_CHUNKED} messages at the same time",
 }

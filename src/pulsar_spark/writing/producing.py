@@ -32,6 +32,7 @@ from pulsar_sansio import client_outputs as outputs
 
 from ..errors import DeduplicationOff, LinkTimeout, ProducerBusy, PulsarSparkError
 from ..link import Link
+from ..security.key_files import KeyFiles
 from .numbering import NO_ID, Cutter, batch_of, first_sequence_id
 
 log = logging.getLogger("pulsar_spark.producing")
@@ -72,7 +73,7 @@ class Numbered:
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a task that sends. Durations are seconds."""
+    """The limits of a task that sends, and how it encodes entries. Durations are seconds."""
 
     batch_messages: int = 1000
     batch_bytes: int = 128 * 2**10
@@ -81,6 +82,8 @@ class Limits:
     busy_timeout: float = 60.0
     operation_timeout: float = 30.0
     compression: CompressionType = CompressionType.NONE
+    encryption_keys: tuple[str, ...] = ()
+    key_files: KeyFiles | None = None
 
 
 @dataclass
@@ -144,6 +147,8 @@ class Destination:
             max_pending_messages=MAX_PENDING,
             batching=BatchingPolicy(limits.batch_messages, MAX_BATCH_BYTES, max_delay=60.0),
             compression=limits.compression,
+            encryption_keys=limits.encryption_keys,
+            crypto_key_reader=limits.key_files,
             initial_sequence_id=self._first_id + self._sent - 1,
         )
         self.error = self._ready = None

@@ -108,6 +108,8 @@ class Writing:
             options.producer_busy_timeout_s,
             options.operation_timeout_s,
             CompressionType[options.compression.upper()],
+            options.encryption_keys or (),
+            options.key_files,
         )
         return TaskProducer(link, limits, numbered)
 

@@ -95,7 +95,7 @@ async def test_a_message_to_reconsume_later_is_encrypted_by_the_policy(
 async def test_a_message_that_was_delivered_encrypted_is_copied_as_it_is(
     client: Client, topic: str, rsa: KeyFiles
 ) -> None:
-    """As the copies of the Java client: nothing tells any more how it was encrypted."""
+    """The Java client does that, too: nothing tells any more how the payload was encrypted."""
     policy = DeadLetterPolicy(1, initial_subscription="kept")
     received = await dead_letter(client, topic, rsa, crypto_failure_action="consume", dead_letter=policy)
     async with client.subscribe(f"{topic}-sub-DLQ", "kept") as dead:
