@@ -2,12 +2,15 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pulsar_sansio.client.arrival import encrypted_arrival
 from pulsar_sansio.client.delivery.permits import MAX_ENTRIES_BEYOND_GRANT
 from pulsar_sansio.client.outputs import Deliverable, Disconnect, EncryptionKeyWanted
 from pulsar_sansio.model.config import SubscriptionType
+from pulsar_sansio.model.encryption import ConsumerCryptoFailureAction
 from pulsar_sansio.wire import MessageCommand, proto
 from tests.client.broker_script import ConsumerScript, batch_bytes, entry_bytes
 from tests.client.encryption.decrypting import Sealer, asked, decrypting, payloads, provide, refuse
@@ -114,6 +117,19 @@ def test_what_was_sent_before_a_redelivery_of_everything_is_outdated() -> None:
     assert s.client.arrival_counters(s.consumer).outdated == 1
 
 
+def test_a_consumer_without_a_queue_waits_for_the_key_of_its_one_message() -> None:
+    s = decrypting(receiver_queue_size=0)
+    assert s.receive() is None
+    [flow] = s.expect("FLOW")
+    assert flow.message_permits == 1
+    s.deliver(0, Sealer().entry(b"0"))
+    assert s.receive() is None
+    provide(s, *asked(s))
+    assert s.receive().data == b"0"
+    assert s.receive() is None
+    s.expect("FLOW")
+
+
 def test_a_damaged_entry_waits_for_no_key() -> None:
     s = decrypting()
     stored = bytearray(Sealer().entry(b"0"))
@@ -133,6 +149,20 @@ def test_a_broker_that_ignores_permits_loses_the_link_while_entries_wait() -> No
     s.deliver(9999, sealer.entry(b"x"))
     lost = [output for output in s.outputs() if isinstance(output, Disconnect)]
     assert "the first waits for encryption key 'a'" in lost[0].reason
+
+
+def test_bytes_count_too_while_entries_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encrypted_arrival, "MAX_BYTES_BEYOND_GRANT", 2000)
+    s = decrypting(receiver_queue_size=1)
+    for sealer in (Sealer(), Sealer()):
+        s.deliver(0, sealer.entry(bytes(5000)))
+        s.deliver(1, sealer.entry(bytes(1000)))
+        provide(s, *asked(s))
+        assert len(s.take()) == 2
+    sealer = Sealer()
+    for entry in range(3):
+        s.deliver(entry, sealer.entry(bytes(1000)))
+    assert [output for output in s.outputs() if isinstance(output, Disconnect)]
 
 
 def test_a_broker_that_ignored_permits_loses_the_link_when_the_key_comes() -> None:
@@ -158,11 +188,17 @@ EVENTS = st.lists(
 )
 
 
-@given(events=EVENTS, kind=st.sampled_from([SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED]))
-def test_order_is_kept_and_no_permit_is_lost(events: list[tuple[str, int]], kind: SubscriptionType) -> None:
-    s = decrypting(receiver_queue_size=8, subscription_type=kind)
+@given(
+    events=EVENTS,
+    kind=st.sampled_from([SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED]),
+    action=st.sampled_from(ConsumerCryptoFailureAction),
+)
+def test_order_is_kept_and_no_permit_is_lost(
+    events: list[tuple[str, int]], kind: SubscriptionType, action: ConsumerCryptoFailureAction
+) -> None:
+    s = decrypting(receiver_queue_size=8, subscription_type=kind, crypto_failure_action=action)
     sealers = {name: [Sealer(*name) for _ in range(3)] for name in ("a", "b", "ab")}
-    received: list[bytes] = []
+    received: list[int] = []
     questions: list[EncryptionKeyWanted] = []
     entry = 0
     for event, which in [*events, *[("answer", 0)] * 50, ("take", 0)]:
@@ -180,7 +216,7 @@ def test_order_is_kept_and_no_permit_is_lost(events: list[tuple[str, int]], kind
         elif event == "redeliver":
             s.redeliver()
         elif event == "take":
-            received += payloads(s)
+            received += [message.message_id[1] for message in s.take()]
     assert received == sorted(received)
     assert len(set(received)) == len(received)
     permits = s.machine.permits

@@ -9,7 +9,12 @@ from collections import deque
 
 from ...model.errors import ChecksumMismatch, FrameError
 from ...wire import MessageCommand, MetadataDecoder, UniformMessages, open_payload
-from ..delivery.permits import MAX_ENTRIES_BEYOND_GRANT, Permits, PermitsExceeded
+from ..delivery.permits import (
+    MAX_BYTES_BEYOND_GRANT,
+    MAX_ENTRIES_BEYOND_GRANT,
+    Permits,
+    PermitsExceeded,
+)
 from ..encryption.decryption import Decryption
 from .arrival import Arrival
 
@@ -19,13 +24,15 @@ _WaitingEntry = tuple[MessageCommand, int, MetadataDecoder]
 class EncryptedArrival:
     """The entries of one consumer that wait for a key. `release` follows each answer of the key reader."""
 
-    __slots__ = ("_arrival", "_decryption", "_permits", "_waiting")
+    __slots__ = ("_arrival", "_bytes_beyond", "_decryption", "_permits", "_waiting")
 
     def __init__(self, arrival: Arrival, decryption: Decryption, permits: Permits) -> None:
         self._arrival = arrival
         self._decryption = decryption
         self._permits = permits
         self._waiting: deque[_WaitingEntry] = deque()
+        self._bytes_beyond = 0
+        """Bytes of waiting entries for which the broker had no permit."""
 
     def __len__(self) -> int:
         """Return the number of entries that wait."""
@@ -39,11 +46,7 @@ class EncryptedArrival:
         if not self._waiting and not self._has_to_wait(command, decoder):
             self._arrival.receive(command, epoch, max_message_size, decoder)
             return
-        if len(self._waiting) >= self._permits.queue_size + MAX_ENTRIES_BEYOND_GRANT:
-            raise PermitsExceeded(
-                f"the broker sent {len(self._waiting) + 1} entries while the first waits for "
-                f"encryption key {self._decryption.awaited!r:.100}, for a queue of {self._permits.queue_size}"
-            )
+        self._charge(len(command.payload))
         self._waiting.append((command, max_message_size, decoder))
 
     def receive_uniform(self, entries: UniformMessages, epoch: int, decoder: MetadataDecoder) -> bool:
@@ -59,10 +62,24 @@ class EncryptedArrival:
                 return
             waiting.popleft()
             self._arrival.receive(command, epoch, max_message_size, decoder)
+        self._bytes_beyond = 0
 
     def clear(self) -> None:
         """Drop the waiting entries: the broker redelivers them over the next connection."""
         self._waiting.clear()
+        self._bytes_beyond = 0
+
+    def _charge(self, size: int) -> None:
+        """Count one more waiting entry. Raises `PermitsExceeded`: each entry uses at least one permit."""
+        beyond = len(self._waiting) + 1 - self._permits.queue_size
+        if beyond <= 0:
+            return
+        self._bytes_beyond += size
+        if beyond > MAX_ENTRIES_BEYOND_GRANT or self._bytes_beyond > MAX_BYTES_BEYOND_GRANT:
+            raise PermitsExceeded(
+                f"the broker sent {len(self._waiting) + 1} entries while the first waits for "
+                f"encryption key {self._decryption.awaited!r:.100}, for a queue of {self._permits.queue_size}"
+            )
 
     def _has_to_wait(self, command: MessageCommand, decoder: MetadataDecoder) -> bool:
         try:
