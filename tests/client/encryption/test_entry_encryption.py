@@ -33,6 +33,7 @@ from tests.client.script import (
     Command,
     Script,
     frame_producer_success,
+    frame_success,
 )
 
 from .encrypted import (
@@ -157,6 +158,26 @@ def test_each_partition_encrypts_with_a_data_key_of_its_own() -> None:
     assert wrapped[0] != wrapped[1]
     script.advance(RENEWAL / SECOND)
     assert len(wanted(script)) == 2
+
+
+def test_a_partition_without_its_key_fails_the_whole_producer() -> None:
+    script = Script()
+    producer = script.client.open_producer(script.now, spec_of())
+    provide(script, *wanted(script))
+    link = script.ready_link()
+    script.check_partitions(link, 3)
+    provide(script, *wanted(script))
+    script.find_topic(link)
+    asked = script.sent(link, Command.PRODUCER)
+    script.feed(link, frame_producer_success(asked.request_id))
+    first, second = wanted(script)
+    refuse(script, first)
+    closing = script.sent(link, Command.CLOSE_PRODUCER)
+    script.feed(link, frame_success(closing.request_id))
+    failed = script.expect_one(ProducerFailed)
+    assert (failed.producer, str(failed.error)) == (producer, "encryption key 'a': no such file")
+    provide(script, second)
+    assert script.said() == []
 
 
 # --- sending ---
