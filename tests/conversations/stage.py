@@ -266,6 +266,11 @@ class PlayedProducer:
     def send(self, message: bytes | OutgoingMessage) -> MessageId:
         return self.result(self.enqueue(message))
 
+    def send_value(self, value: object) -> MessageId:
+        """Send a value of the producer's schema."""
+        payload, key = self.stage.client.encoder(self.handle)(value)
+        return self.send(OutgoingMessage(payload, key=key))
+
     def send_all(self, first: int, count: int) -> None:
         """`m0`, `m1` … together, flushed."""
         tickets = [self.enqueue(b"m%d" % number) for number in range(first, first + count)]
@@ -285,7 +290,7 @@ class PlayedConsumer:
         self.stage = stage
         self.handle = handle
 
-    def receive(self) -> Message:
+    def receive(self) -> Message[Any]:
         stage = self.stage
         message = self.receive_now()  # which may ask for one
         if message is None:
@@ -294,7 +299,7 @@ class PlayedConsumer:
         assert message is not None
         return message
 
-    def receive_now(self) -> Message | None:
+    def receive_now(self) -> Message[Any] | None:
         """Return the next message that has arrived, or None."""
         message = self.stage.client.receive(self.stage.now, self.handle)
         self.stage.pump()

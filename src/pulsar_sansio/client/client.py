@@ -55,6 +55,7 @@ from .outputs import (
     RequestDone,
     ServiceUrlSwitched,
 )
+from .schemas.schema_versions import SchemaVersions
 
 
 class Client:
@@ -91,6 +92,7 @@ class Client:
         services.links = self._links = Links()
         services.pool = Pool(services)
         services.lookup = Lookup(services)
+        services.schemas = SchemaVersions(services)
         self._failover = failover_of(services, self._switch)
         if wall_time is not None:
             services.record_wall_time(wall_time)

@@ -144,6 +144,11 @@ class SchemaDecodingError(PulsarError, ValueError):
     """
 
 
+class SchemaUnavailable(SchemaDecodingError):
+    """The definition that a message was written with could not be had: the broker has none of that version,
+    or did not answer. The message was delivered even so, with its bytes."""
+
+
 class TooManyPartitions(RemoteProtocolError):
     """A topic is said to have more partitions than `ClientConfig.max_partitions` allows."""
 

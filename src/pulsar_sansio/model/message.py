@@ -14,13 +14,22 @@ from base64 import b64decode
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol
 
 from .encryption_context import EncryptionContext
 from .errors import LocalProtocolError
 from .message_id import MessageId
 from .times import datetime_of
 from .unknown_names import unknown_names
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    T = TypeVar("T", default=bytes)
+else:
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 _new_tuple = tuple.__new__
 
@@ -55,6 +64,9 @@ class EntryHeader(MessageHeader, Protocol):
         """Return the encryption of the entry; None for one that was sent unencrypted."""
         ...
 
+    @property
+    def schema_version(self) -> bytes | None: ...
+
 
 class BatchHeaders(Protocol):
     """The headers of a batch's messages, each parsed when it is asked for."""
@@ -62,13 +74,38 @@ class BatchHeaders(Protocol):
     def single(self, index: int, /) -> MessageHeader: ...
 
 
-class Source(NamedTuple):
-    """The topic of a consumer's messages; all of them share one `Source`."""
+class ValueDecoder(Protocol):
+    """Decodes the messages that were written with one definition. It pickles."""
 
+    def value_of(self, message: "Message[Any]") -> Any:
+        """Return the value of a message. Raises `SchemaDecodingError`."""
+
+
+class _Topic(NamedTuple):
     topic: str
     """Full name, with the partition's suffix if there is one."""
     partition: int
     """Index of the partition, -1 where the topic is not partitioned; it stands in every message id."""
+
+
+class Source(_Topic):
+    """The topic of a consumer's messages, which share one `Source`."""
+
+    __slots__ = ()
+
+    decoder: ValueDecoder | None = None
+    """Makes values of the payloads; None where the values are the payloads."""
+
+    def decoding(self, decoder: ValueDecoder) -> "Source":
+        """Return the source of messages of this topic that `decoder` decodes."""
+        source = DecodingSource(*self)
+        source.decoder = decoder
+        return source
+
+
+class DecodingSource(Source):
+    """The topic of messages that were written with one definition. It is equal to any `Source` of its
+    topic."""
 
 
 class Entry:
@@ -143,7 +180,7 @@ class ChunkedEntry(BrokerStampedEntry):
     __slots__ = ("first_chunk",)
 
 
-ProcessingMaker = Callable[["Message"], AbstractAsyncContextManager["Message", None]]
+ProcessingMaker = Callable[["Message[Any]"], AbstractAsyncContextManager[Any, None]]
 """Makes the block of `Message.processing`; the adapter of an event loop has one."""
 
 OFFICIAL_NAMES = {
@@ -152,14 +189,13 @@ OFFICIAL_NAMES = {
     "event_timestamp": "event_time",
     "topic_name": "topic",
     "has_null_value": "a null value is message.value is None",
-    "schema_version": "schemas are not supported yet, values are bytes",
 }
 """Attributes of the official Python client's messages, and their names in this client."""
 
 
 @unknown_names(OFFICIAL_NAMES)
-class Message:
-    """A received message.
+class Message(Generic[T]):
+    """A received message, with a value of the type `T`.
 
     `data`: the payload as bytes. `entry` and `batch_index` (-1 where the entry is one message) say which
     message it is; applications use `message_id`.
@@ -168,17 +204,18 @@ class Message:
     all that making a message takes.
     """
 
-    __slots__ = ("_header", "batch_index", "data", "entry")
+    __slots__ = ("_header", "_value", "batch_index", "data", "entry")
 
     _header: MessageHeader
+    _value: T
     data: bytes
     entry: Entry
     batch_index: int
 
     @staticmethod
-    def of(data: bytes, entry: Entry, batch_index: int) -> "Message":
+    def of(data: bytes, entry: Entry, batch_index: int) -> "Message[Any]":
         """Make a single message, where speed does not matter."""
-        message = Message()
+        message: Message[Any] = Message()
         message.data = data
         message.entry = entry
         message.batch_index = batch_index
@@ -198,13 +235,32 @@ class Message:
             return header
 
     @property
-    def value(self) -> bytes | None:
-        """The payload; None for a null value, which compaction takes as "this key is deleted"."""
+    def value(self) -> T | None:
+        """The value that the consumer's schema makes of the payload, without a schema the payload; None for a
+        null value, which compaction takes as "this key is deleted".
+
+        It is decoded when it is looked at, once. Raises `SchemaDecodingError` for a payload that holds no
+        value of the schema; the message is unharmed (rule CONS-39).
+        """
+        decoder = self.entry.source.decoder
+        if decoder is None:
+            data = self.data
+            # A null value has no payload, so the header need not be parsed for any other message.
+            if not data and self.header.null_value:
+                return None
+            return data  # type: ignore[return-value]
+        try:
+            return self._value
+        except AttributeError:
+            value: T = decoder.value_of(self)
+            self._value = value
+            return value
+
+    @property
+    def payload(self) -> bytes | None:
+        """The bytes of the message; None for a null value, which has none."""
         data = self.data
-        # A null value has no payload, so the header need not be parsed for any other message.
-        if not data and self.header.null_value:
-            return None
-        return data
+        return None if not data and self.header.null_value else data
 
     @property
     def message_id(self) -> MessageId:
@@ -302,6 +358,12 @@ class Message:
         return (self.entry.header.sequence_id or 0) + max(self.batch_index, 0)
 
     @property
+    def schema_version(self) -> bytes | None:
+        """The version of the topic's schema that the message was written with; None where its producer has no
+        schema."""
+        return self.entry.header.schema_version or None
+
+    @property
     def producer_name(self) -> str:
         """The name of the producer, unique in its topic."""
         return self.entry.header.producer_name
@@ -322,7 +384,7 @@ class Message:
         """Number of earlier deliveries of the entry; the broker forgets it when it restarts."""
         return self.entry.redelivery_count
 
-    def processing(self) -> "AbstractAsyncContextManager[Message, None]":
+    def processing(self) -> "AbstractAsyncContextManager[Message[T], None]":
         """`async with message.processing():` acknowledges the message when the block ends. It negatively
         acknowledges the message (`negative_acknowledge`) when an exception leaves the block. A cancelled
         block does neither: the broker redelivers the message when the consumer closes or reconnects, or after
@@ -358,6 +420,7 @@ class Message:
             broker_publish_time=self.entry.broker_publish_time,
             last_index=self.entry.last_index,
             context=self.encryption_context,
+            schema_version=self.schema_version,
         )
         return _restore, (
             self.data,
@@ -365,6 +428,7 @@ class Message:
             self.topic,
             self.redelivery_count,
             tuple(values),
+            self.entry.source.decoder,
         )
 
 
@@ -392,6 +456,7 @@ class _Values(NamedTuple):
     broker_publish_time: int | None
     last_index: int | None
     context: EncryptionContext | None
+    schema_version: bytes | None
 
     def single(self, index: int, /) -> MessageHeader:
         return self
@@ -406,11 +471,14 @@ def _restore(
     topic: str,
     redelivery_count: int,
     values: tuple[Any, ...],
-) -> Message:
+    decoder: ValueDecoder | None,
+) -> Message[Any]:
     header = _Values(*values)
     ledger_id, entry_id, partition, batch_index, size, first_chunk = message_id
+    source = DecodingSource(topic, partition)
+    source.decoder = decoder
     entry = (BrokerStampedEntry if first_chunk is None else ChunkedEntry)(
-        Source(topic, partition),
+        source,
         (ledger_id, entry_id),
         header,
         redelivery_count,

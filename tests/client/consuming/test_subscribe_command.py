@@ -19,7 +19,14 @@ from pulsar_sansio.wire import proto
 
 def made(spec: ConsumerSpec, topic: str = "t") -> Any:
     return subscribe_command(
-        spec, TopicName.parse(topic), "me", consumer_id=3, request_id=4, create_topic=False, epoch=5
+        spec,
+        TopicName.parse(topic),
+        "me",
+        consumer_id=3,
+        request_id=4,
+        create_topic=False,
+        epoch=5,
+        schema=None,
     )
 
 

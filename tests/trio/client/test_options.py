@@ -37,7 +37,7 @@ MACHINES_OWN = {"authentication_method"}
     [
         (ClientOptions, ClientConfig, {"service_url"}),
         (ProducerOptions, ProducerSpec, {"topic", "schema"}),
-        (ConsumerOptions, ConsumerSpec, {"topic", "subscription", "subscription_type"}),
+        (ConsumerOptions, ConsumerSpec, {"topic", "subscription", "subscription_type", "schema"}),
         (BrokerOptions, BrokerConfig, {"authentication"}),
     ],
 )

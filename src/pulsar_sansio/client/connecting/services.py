@@ -18,6 +18,7 @@ from ..outputs import Output
 if TYPE_CHECKING:
     from ..encryption.key_requests import KeyRequests
     from ..lookup.lookup import Lookup
+    from ..schemas.schema_versions import SchemaVersions
     from .broker_addresses import BrokerAddresses
     from .links import Links
     from .pool import Pool
@@ -48,8 +49,8 @@ class Durations:
 
 
 class Services:
-    """The root sets `requests`, `keys`, `addresses`, `links`, `pool` and `lookup` once, before any machine
-    exists."""
+    """The root sets `requests`, `keys`, `addresses`, `links`, `pool`, `lookup` and `schemas` once, before
+    any machine exists."""
 
     __slots__ = (
         "addresses",
@@ -67,6 +68,7 @@ class Services:
         "pool",
         "received_memory",
         "requests",
+        "schemas",
         "wall_offset",
     )
 
@@ -76,6 +78,7 @@ class Services:
     links: "Links"
     pool: "Pool"
     lookup: "Lookup"
+    schemas: "SchemaVersions"
 
     def __init__(
         self,

@@ -91,7 +91,7 @@ class BlockedWatch:
         """The maximum number of messages that the application received over this connection and did not
         acknowledge; messages negatively acknowledged since then are included."""
         acknowledged = self._acknowledgements.count - self._acknowledged_before
-        return max(0, self.delivered - self._queue.available - acknowledged)
+        return max(0, self.delivered - self._queue.undelivered - acknowledged)
 
     def granted(self, permits: int) -> None:
         """Record permits granted to the broker: messages have left the queue."""
@@ -112,7 +112,7 @@ class BlockedWatch:
         """Ask the broker when no message arrived since the last check, though the broker had permits."""
         if self._connection is None:
             return
-        if self.delivered != self._last_look or self._queue.available or self._permits.at_broker <= 0:
+        if self.delivered != self._last_look or self._queue.undelivered or self._permits.at_broker <= 0:
             self._wait()
             return
         if not self._is_worth_asking:

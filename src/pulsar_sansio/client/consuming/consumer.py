@@ -14,6 +14,7 @@ copies them to other topics. `consumer_requests` has the application's requests.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from ...model.config import ConsumerSpec
@@ -38,6 +39,7 @@ from ..delivery.batch_receive import BatchReceive
 from ..delivery.consumer_services import ConsumerServices
 from ..delivery.received_entries import Messages
 from ..delivery.receiver_queue import ReceiverQueue
+from ..delivery.schema_queue import SchemaQueue
 from ..encryption.decryption import Decryption
 from ..letter_topics.letter_topics import DeadLetterSorter, LetterTopics
 from ..outputs import (
@@ -51,6 +53,9 @@ from ..outputs import (
     EndOfTopic,
 )
 from ..positions.positions import Positions
+from ..schemas.decoding_sources import DecodingSources
+from ..schemas.schema_message import schema_message
+from ..schemas.value_decoder import WriterDecoder
 from ..statistics import ConsumerStatistics
 from .blocked_watch import BlockedWatch
 from .consumer_requests import ConsumerParts, ConsumerRequests
@@ -96,8 +101,11 @@ class Consumer:
         self._create_topic = listener.create_topic and client.config.create_topics
         self.attachment = Attachment(client, topic, self, ended=listener.ended)
         self._emit = emit = listener.on_output
+        source = listener.source
+        if spec.schema is not None:
+            source = source.decoding(WriterDecoder(spec.schema, None))
         self._services = services = ConsumerServices(
-            client, handle, wire_id, spec, topic, name, listener.source, listener.counters, emit
+            client, handle, wire_id, spec, topic, name, source, listener.counters, emit
         )
         self.connection: Connection | None = None
         """See `RequestedConsumer`, also for the three attributes below."""
@@ -128,7 +136,15 @@ class Consumer:
         )
         policy = spec.batch_receive
         self._batch_receive = None if policy is None else BatchReceive(context, policy, services.emit)
-        permits, queue = receiving(services, timeout, self._batch_receive, interception)
+        schema = spec.schema
+        self._sources = (
+            DecodingSources(services.client, topic, schema, services.source)
+            if schema is not None and schema.wants_writer
+            else None
+        )
+        permits, queue = receiving(services, timeout, self._batch_receive, interception, self._sources)
+        if isinstance(queue, SchemaQueue) and self._sources is not None:
+            self._sources.released = partial(self._release, queue)
         self.permits, self._queue = permits, queue
         self._acknowledgements = acknowledgements = Acknowledgements(services, queue, timeout)
         self._letters = (
@@ -251,6 +267,13 @@ class Consumer:
             self._queue.announced = True
             self._emit(Deliverable(self.handle))
 
+    def _release(self, queue: SchemaQueue) -> None:
+        """A definition is known, or cannot be had: deliver the messages that waited for it."""
+        queue.release()
+        if not queue.announced and queue.available:
+            queue.announced = True
+            self._emit(Deliverable(self.handle))
+
     # --- the application's commands: see also `ConsumerRequests` ----------------------------------
 
     @property
@@ -327,6 +350,7 @@ class Consumer:
             request_id=request_id,
             create_topic=self._create_topic,
             epoch=self._redelivery.epoch,
+            schema=schema_message(self.spec.schema, connection.protocol_version),
         )
         if self.attachment.redirection.cluster != self._cluster:
             self._positions.leave_cluster()
@@ -348,6 +372,8 @@ class Consumer:
         if self.attachment.redirection.cluster != self._cluster:
             self._cluster = self.attachment.redirection.cluster
             self._leave_cluster()
+        if self._sources is not None:
+            self._sources.attach(connection)
         self._acknowledgements.attach(connection)
         self._positions.attach(connection)
         if self._active_early is not None:
@@ -368,6 +394,8 @@ class Consumer:
         self.permits.detach()
         if self._encrypted is not None:
             self._encrypted.clear()
+        if self._sources is not None:
+            self._sources.detach()
         if self._blocked is not None:
             self._blocked.detach()
         if self._letters is not None:
@@ -491,6 +519,8 @@ class Consumer:
         """Fail all open requests with the error."""
         self._acknowledgements.grouping.end(error)
         self._positions.end(error)
+        if self._sources is not None:
+            self._sources.end()
         if self._batch_receive is not None:
             self._batch_receive.end(error)
         self._requests.end(error)

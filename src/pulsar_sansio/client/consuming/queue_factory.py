@@ -14,7 +14,9 @@ from ..delivery.consumer_services import ConsumerServices
 from ..delivery.permits import Permits
 from ..delivery.receiver_queue import ReceiverQueue
 from ..delivery.scaled_queue import ScaledPermits, ScaledQueue
+from ..delivery.schema_queue import SchemaQueue
 from ..delivery.zero_queue import ZeroQueue, ZeroQueuePermits
+from ..schemas.decoding_sources import DecodingSources
 from .interceptors import ConsumerInterception, InterceptedQueue
 
 
@@ -23,11 +25,15 @@ def receiving(
     timeout: AcknowledgementTimeout | None,
     batch_receive: BatchReceive | None,
     interception: ConsumerInterception | None,
+    sources: DecodingSources | None,
 ) -> tuple[Permits, ReceiverQueue]:
     """Return the permits and the queue of a new consumer."""
     spec = services.spec
     kinds: list[type[ReceiverQueue]] = []
     options: dict[str, Any] = {}
+    if sources is not None:  # the first kind, so that the others do not know of held messages
+        kinds.append(SchemaQueue)
+        options["sources"] = sources
     if timeout is not None:
         kinds.append(TrackedQueue)
         options["timeout"] = timeout

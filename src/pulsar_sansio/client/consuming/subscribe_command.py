@@ -36,6 +36,7 @@ def subscribe_command(
     request_id: int,
     create_topic: bool,
     epoch: int,
+    schema: proto.Schema | None,
 ) -> proto.CommandSubscribe:
     """`name`: the consumer's name, given or generated. A non-persistent topic has no durable
     subscriptions."""
@@ -57,6 +58,8 @@ def subscribe_command(
     )
     if spec.replicate_subscription_state:
         command.replicate_subscription_state = True
+    if schema is not None:
+        command.schema.CopyFrom(schema)
     if spec.key_shared is not None:
         command.keySharedMeta.CopyFrom(_key_shared_meta(spec.key_shared))
     elif isinstance(spec, ReadingSpec) and spec.key_hash_ranges is not None:

@@ -11,7 +11,7 @@ The queue knows nothing of commands, acknowledgements and connections.
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from itertools import islice
 from operator import length_hint
 
@@ -315,10 +315,24 @@ class ReceiverQueue:
         """The number of messages that `take` would return."""
         return self._waiting + length_hint(self._left)
 
+    @property
+    def undelivered(self) -> int:
+        """The number of messages that arrived and were not delivered; some kinds of queue deliver them
+        later."""
+        return self.available
+
+    def _not_begun(self) -> Iterable[Item]:
+        """The items of which no message was delivered."""
+        return self._items
+
+    def _everything(self) -> list[Item]:
+        """All messages that were not delivered."""
+        return [*self._rest_of_current(), *self._not_begun()]
+
     def positions(self) -> set[EntryPosition]:
         """Return the entries that have messages in the queue."""
         found: set[EntryPosition] = set()
-        for item in [*self._rest_of_current(), *self._items]:
+        for item in self._everything():
             if isinstance(item, ReceivedBatch):
                 found.add(item.entry.position)
             elif isinstance(item, ReceivedSingles):
@@ -331,10 +345,10 @@ class ReceiverQueue:
         """Return the messages of these entries that wait, as bits; entries without a waiting message are left
         out."""
         found: dict[EntryPosition, int] = {}
-        if not positions or not self.available:
+        if not positions or not self.undelivered:
             return found
         wanted = set(positions)
-        for item in [*self._rest_of_current(), *self._items]:
+        for item in self._everything():
             if isinstance(item, ReceivedBatch):
                 position = item.entry.position
                 if position in wanted:
@@ -348,7 +362,7 @@ class ReceiverQueue:
     def copies_of(self, position: EntryPosition, index: int) -> int:
         """Return how many copies of that message wait: one for each delivery of its entry."""
         count = 0
-        for item in [*self._rest_of_current(), *self._items]:
+        for item in self._everything():
             if isinstance(item, ReceivedBatch):
                 count += item.entry.position == position and index in item.indexes
             elif isinstance(item, ReceivedSingles):
@@ -402,8 +416,8 @@ class ReceiverQueue:
         skipped = 0
         if first is not None:
             skipped = size_of(first) - length_hint(self._left)
-        elif self._items:
-            first = self._items[0]
+        elif (waiting := next(iter(self._not_begun()), None)) is not None:
+            first = waiting
         elif self._last_entry is not None:
             return message_id_of(self._last_entry, self._last_index)
         else:
@@ -418,7 +432,7 @@ class ReceiverQueue:
         """Yield the first chunk's position of each waiting message that came in chunks."""
         current = self._current
         left = [] if not isinstance(current, list) else current[len(current) - length_hint(self._left) :]
-        for item in [left, *self._items]:
+        for item in [left, *self._not_begun()]:
             if isinstance(item, list):
                 yield from (message.entry.first_chunk for message in item if message.entry.first_chunk)
             elif isinstance(item, ReceivedBatch) and item.entry.first_chunk:

@@ -101,7 +101,7 @@ def copy_of(
 ) -> OutgoingMessage:
     """Copy value, keys and event time unchanged; sort the properties by name, as Java does."""
     copy = OutgoingMessage(
-        message.value,
+        message.payload,
         properties=dict(sorted(properties.items())),
         ordering_key=message.ordering_key,
         deliver_at=deliver_at,

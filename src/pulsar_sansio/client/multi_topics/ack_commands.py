@@ -126,7 +126,7 @@ class MultiTopicsAckCommands:
         if (
             member is not None
             and isinstance(source, MemberSource)
-            and source is not member.source
+            and source.member is not member
             and source.group is member.source.group
         ):
             return ()  # the topic left, and joined again, after this message arrived

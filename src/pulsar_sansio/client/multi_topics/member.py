@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ...model.config import ConsumerSpec
 from ...model.errors import PulsarError
-from ...model.message import Source
+from ...model.message import Source, ValueDecoder
 from ...model.topic_name import TopicName
 from ..connecting.services import Services
 from ..consuming.consumer import Consumer
@@ -55,6 +55,12 @@ class MemberSource(Source):
     """
 
     group: Group
+    member: "Member"
+
+    def decoding(self, decoder: ValueDecoder) -> "MemberSource":
+        source = MemberSource(*self)
+        source.group, source.member, source.decoder = self.group, self.member, decoder
+        return source
 
 
 class Member:
@@ -96,7 +102,7 @@ class Member:
         name = TopicName.parse(spec.topic)
         self.name = str(name)
         self.source = MemberSource(self.name, name.partition)
-        self.source.group = group
+        self.source.group, self.source.member = group, self
         self.consumer: Consumer = machine_for(spec)(
             services,
             group.handle,

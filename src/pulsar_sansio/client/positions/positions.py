@@ -163,7 +163,7 @@ class Positions:
         """Emit `RequestDone(request, bool)`: True when a message was not delivered yet."""
         reached = self._reached()
         known = not self._compacted and reached is not None and self._known_last > reached
-        if self._seeking.current is None and (self._queue.available or known):
+        if self._seeking.current is None and (self._queue.undelivered or known):
             self._services.emit(RequestDone(request, True))
             return
 
@@ -200,7 +200,7 @@ class Positions:
 
     def prepare(self, command: proto.CommandSubscribe) -> None:
         """Set the start position in SUBSCRIBE; the broker redelivers queued messages."""
-        if self._queue.available:
+        if self._queue.undelivered:
             self._arrival.passed = self._arrival.counters.last_chunk = None
         if self._durable:
             return
@@ -348,7 +348,7 @@ class Positions:
         """
         self._question = None
         mark_delete = answer.mark_delete
-        if self._reached() is not None or self._queue.available or mark_delete is None:
+        if self._reached() is not None or self._queue.undelivered or mark_delete is None:
             self._release()
             return
         to_last = self._to_last and answer.last.entry_id >= 0 and mark_delete >= answer.last[:2]
@@ -387,7 +387,7 @@ class Positions:
 
     def _is_more(self, answer: LastPosition) -> bool:
         """True when the topic's last message is still to come."""
-        if self._queue.available:
+        if self._queue.undelivered:
             return True
         last = answer.last
         if last.entry_id < 0:

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from ..encryption import ConsumerCryptoFailureAction, check_decryption
 from ..errors import InvalidConfiguration
 from ..interceptors import ConsumerInterceptor
 from ..message_id import EARLIEST, LATEST, MessageId
+from ..schema import Schema
 from ..topic_name import is_text
 from .batch_receive import BatchReceivePolicy
 from .checks import duration, instance, integer, message_id, optional_text, text_mapping
@@ -53,6 +55,8 @@ class ConsumerSpec:
     whenever the application was faster; halve it when messages fill the client's `memory_limit`.
     `start_paused`: the consumer asks for no message before `resume`.
     `interceptors`: see `ConsumerInterceptor`; called in this order.
+    `schema`: makes values of the payloads (`Message.value`), and is compared with the topic's by the broker;
+    None for bytes.
     `batch_receive`: how many messages are enough to wake a waiting application (`Client.batch_receive`).
     `acknowledgement_group_time`: seconds for which acknowledgements are collected; 0 sends each at once.
     `acknowledgement_group_size`: number of collected acknowledgements that are sent at once, 1 to 1 000 000.
@@ -119,6 +123,7 @@ class ConsumerSpec:
     start_paused: bool = False
     batch_receive: BatchReceivePolicy | None = None
     interceptors: tuple[ConsumerInterceptor, ...] = ()
+    schema: Schema[Any] | None = None
     acknowledgement_group_time: float = 0.1
     acknowledgement_group_size: int = 1000
     acknowledgement_receipts: bool = False
@@ -188,6 +193,7 @@ class ConsumerSpec:
             raise InvalidConfiguration(
                 f"interceptors: a tuple of ConsumerInterceptor, not {self.interceptors!r}"
             )
+        instance("schema", self.schema, (Schema, type(None)), "a Schema or None")
         policy = self.batch_receive
         instance("batch_receive", policy, (BatchReceivePolicy, type(None)), "a BatchReceivePolicy or None")
         if not self.receiver_queue_size and (self.auto_scaled_receiver_queue_size or policy is not None):

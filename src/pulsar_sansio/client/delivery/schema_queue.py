@@ -1,0 +1,135 @@
+"""`SchemaQueue`: a receiver queue that holds messages until the definition they were written with is known.
+
+A message is delivered only when its value can be decoded without waiting. Messages behind one that is held
+are held, too, so that order is kept. Permits bound their number, and the timeout of requests bounds the time
+(`decoding_sources`). Held messages have arrived and are not delivered, in all that the queue says of them.
+"""
+
+from collections import deque
+from collections.abc import Container, Iterable, Iterator
+from itertools import chain, groupby
+from typing import Any
+
+from ...model.message import Entry, Message
+from ...model.message_id import EntryPosition
+from ...wire import MessageMetadata
+from ..schemas.decoding_sources import DecodingSources
+from .permits import Permits
+from .received_entries import Item, Messages, ReceivedBatch, ReceivedSingles, size_of
+from .receiver_queue import ReceiverQueue
+
+
+class SchemaQueue(ReceiverQueue):
+    """`sources`: gives the source of the messages of one version, which decodes them."""
+
+    def __init__(self, permits: Permits, *, sources: DecodingSources, **others: Any) -> None:
+        super().__init__(permits, **others)
+        self._sources = sources
+        self._held: deque[Item] = deque()
+        """Items behind the first message whose definition is not known; each of one version."""
+
+    def add(self, message: Message[Any]) -> None:
+        if self._held or not self._decodable(message.entry):
+            self._held.append([message])
+        else:
+            super().add(message)
+
+    def add_batch(self, batch: ReceivedBatch) -> None:
+        if self._held or not self._decodable(batch.entry):
+            self._held.append(batch)
+        else:
+            super().add_batch(batch)
+
+    def add_singles(self, singles: ReceivedSingles) -> None:
+        for part, version in _by_version(singles):
+            source = None if self._held else self._sources.of(version)
+            if source is None:
+                self._held.append(part)
+            else:
+                super().add_singles(part._replace(source=source))
+
+    def _decodable(self, entry: Entry) -> bool:
+        source = self._sources.of(entry.header.schema_version)
+        if source is None:
+            return False
+        entry.source = source
+        return True
+
+    def release(self) -> None:
+        """Deliver held messages up to the next one whose definition is not known."""
+        held, self._held = self._held, deque()
+        while held and not self._held:
+            item = held.popleft()
+            if isinstance(item, ReceivedBatch):
+                self.add_batch(item)
+            elif isinstance(item, ReceivedSingles):
+                self.add_singles(item)
+            else:
+                for message in item:
+                    self.add(message)
+        self._held.extend(held)
+
+    # --- delivering ------------------------------------------------------------------------------
+
+    def want(self) -> None:
+        if not self._held:
+            super().want()
+
+    def receive(self) -> Message[Any] | None:
+        if self._held and not self.available:
+            self._check_open()
+            return None
+        return super().receive()
+
+    def take(self, limit: int) -> Messages:
+        if self._held and not self.available:
+            self._check_open()
+            return Messages([])
+        return super().take(limit)
+
+    # --- held messages are in the queue -----------------------------------------------------------
+
+    def clear(self) -> None:
+        self._take_in()
+        super().clear()
+
+    def _drop(self, positions: Container[EntryPosition], index: int | None) -> int:
+        """Messages that stay are held again when they are added again."""
+        self._take_in()
+        return super()._drop(positions, index)
+
+    def _take_in(self) -> None:
+        """Put held items behind the others."""
+        self._waiting += sum(map(size_of, self._held))
+        self._items.extend(self._held)
+        self._held.clear()
+        self._singles = None
+
+    def _not_begun(self) -> Iterable[Item]:
+        return chain(self._items, self._held)
+
+    @property
+    def undelivered(self) -> int:
+        return self.available + sum(map(size_of, self._held))
+
+
+def _by_version(singles: ReceivedSingles) -> Iterator[tuple[ReceivedSingles, bytes | None]]:
+    """Cut a row of entries where their version changes. The headers are decoded for it, once."""
+    decode = singles.decoder.decode
+    headers = [decode(header) if isinstance(header, bytes) else header for header in singles.headers]
+    start = 0
+    for version, run in groupby(headers, _version_of):
+        end = start + sum(1 for _ in run)
+        yield (
+            singles._replace(
+                positions=singles.positions[start:end],
+                headers=headers[start:end],
+                payloads=singles.payloads[start:end],
+            ),
+            version,
+        )
+        start = end
+
+
+def _version_of(header: MessageMetadata) -> bytes | None:
+    return header.schema_version

@@ -1,0 +1,108 @@
+"""`DecodingSources`: the sources of a consumer's messages, one for each definition they were written with.
+
+A schema that wants the writer's definition cannot decode a message before that definition is there. The
+consumer asks for one version at a time: that of the first message that waits for one. A question that fails
+releases its messages, whose values then raise `SchemaUnavailable`. For the next message of that version the
+consumer asks anew.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from ...model.errors import ConnectionLost, PulsarError
+from ...model.message import Source, ValueDecoder
+from ...model.schema import Schema, SchemaInfo
+from ...model.topic_name import TopicName
+from ..connecting.connection import Connection
+from ..connecting.services import Services
+from .schema_versions import MAX_VERSIONS, Asker
+from .value_decoder import NoDecoder, WriterDecoder
+
+
+class DecodingSources:
+    """`plain`: the source of messages without a version. `released` is called when messages that wait may
+    have a source."""
+
+    __slots__ = (
+        "_asker",
+        "_connection",
+        "_plain",
+        "_schema",
+        "_services",
+        "_sources",
+        "_versions",
+        "released",
+    )
+
+    def __init__(self, services: Services, topic: TopicName, schema: Schema[Any], plain: Source) -> None:
+        self._services = services
+        self._schema = schema
+        self._plain = plain
+        self._versions = services.schemas.join(topic)
+        self._sources: OrderedDict[bytes, Source] = OrderedDict()
+        self._connection: Connection | None = None
+        self._asker: Asker | None = None
+        self.released: Callable[[], None] = _nothing
+
+    def of(self, version: bytes | None) -> Source | None:
+        """Return the source of messages of that version; None while its definition is not known, which is
+        asked for."""
+        if not version:
+            return self._plain
+        source = self._sources.get(version)
+        if source is not None:
+            return source
+        info = self._services.schemas.get(self._versions, version)
+        if info is None:
+            self._ask(version)
+            return None
+        return self._keep(version, WriterDecoder(self._schema, info))
+
+    def attach(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def detach(self) -> None:
+        """Ask nothing more: the broker redelivers the messages that wait."""
+        self._connection = None
+        if self._asker is not None:
+            self._asker.cancel()
+            self._asker = None
+
+    def end(self) -> None:
+        """The consumer has ended."""
+        self.detach()
+        self._services.schemas.leave(self._versions)
+
+    def _keep(self, version: bytes, decoder: ValueDecoder) -> Source:
+        source = self._sources[version] = self._plain.decoding(decoder)
+        if len(self._sources) > MAX_VERSIONS:
+            self._sources.popitem(last=False)
+        return source
+
+    def _ask(self, version: bytes) -> None:
+        connection = self._connection
+        if connection is None or self._asker is not None:
+            return
+
+        def known(_: SchemaInfo) -> None:
+            self._asker = None
+            self.released()
+
+        def failed(error: PulsarError) -> None:
+            self._asker = None
+            if isinstance(error, ConnectionLost):  # of another consumer, or the next attachment begins anew
+                if connection.ready:
+                    self.released()
+                return
+            number = int.from_bytes(version, "big") if len(version) == 8 else version.hex()
+            text = f"version {number} of the schema of {self._versions.topic} could not be had: {error}"
+            self._keep(version, NoDecoder(text))
+            self.released()
+            self._sources.pop(version, None)
+
+        self._asker = self._services.schemas.ask(self._versions, version, connection, known, failed)
+
+
+def _nothing() -> None:
+    """Stands for a queue that does not exist yet."""
