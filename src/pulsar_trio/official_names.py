@@ -10,7 +10,6 @@ from difflib import get_close_matches
 
 from pulsar_sansio import WrongArguments, did_you_mean
 
-_NO_SCHEMAS = "schemas are not supported yet, values are bytes"
 _HANDLER = "await consumer.run(handler) calls an async function for each message"
 _SECONDS_HERE = "in seconds here"
 
@@ -34,7 +33,6 @@ OPTIONS: dict[str, dict[str, str]] = {
     },
     "create_producer": {
         "producer_name": "name",
-        "schema": _NO_SCHEMAS,
         "send_timeout_millis": f"did you mean 'send_timeout', {_SECONDS_HERE}?",
         "compression_type": "compression",
         "block_if_queue_full": "when_full='wait' is the default, when_full='fail' raises ProducerQueueIsFull",
@@ -52,7 +50,6 @@ OPTIONS: dict[str, dict[str, str]] = {
     "subscribe": {
         "subscription_name": "subscription",
         "consumer_type": "did you mean kind='shared', 'key_shared', 'exclusive' or 'failover'?",
-        "schema": _NO_SCHEMAS,
         "message_listener": _HANDLER,
         "max_total_receiver_queue_size_across_partitions": "max_total_receiver_queue_size",
         "unacked_messages_timeout_ms": f"did you mean 'acknowledgement_timeout', {_SECONDS_HERE}?",
@@ -74,7 +71,6 @@ OPTIONS: dict[str, dict[str, str]] = {
     },
     "create_reader": {
         "start_message_id": "start",
-        "schema": _NO_SCHEMAS,
         "reader_listener": "did you mean 'async for message in reader'?",
         "reader_name": "name",
         "subscription_name": "subscription",
@@ -84,7 +80,6 @@ OPTIONS: dict[str, dict[str, str]] = {
     },
     "create_table_view": {
         "subscription_name": "subscription_prefix",
-        "schema": _NO_SCHEMAS,
     },
     "send": {
         "content": "the payload is the first argument",
@@ -168,7 +163,7 @@ MODULE = {
     "CryptoKeyReader": (
         "did you mean crypto_key_reader=Path(…)? A producer reads public keys there, a consumer private ones"
     ),
-    "schema": _NO_SCHEMAS,
+    "schema": "did you mean pulsar_sansio.schemas?",
 }
 """Names of the module."""
 

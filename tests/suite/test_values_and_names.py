@@ -29,7 +29,7 @@ async def test_payloads_of_every_kind(client: Client, topic: str, batching: bool
     options = {} if batching else {"batching": None}
     async with (
         client.subscribe(topic, "sub") as consumer,
-        client.create_producer(topic, **options) as producer,  # type: ignore[arg-type]
+        client.create_producer(topic, **options) as producer,  # type: ignore[call-overload]
     ):
         buffer = bytearray(b"buffer")
         receipt = await producer.enqueue(buffer)

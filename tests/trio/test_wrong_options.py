@@ -87,8 +87,9 @@ from tests.trio.reading import first_value
             "datetime.datetime(2026, 1, 1, 0, 0)",
         ),
         (
-            lambda client: client.create_table_view("t", schema=None),
-            "create_table_view: there is no option 'schema'; schemas are not supported yet, values are bytes",
+            lambda client: client.create_table_view("t", schema="Order"),
+            "schema: a Schema, bytes, str, bool, int, float, datetime, date, time, a dataclass, a pydantic "
+            "model, a msgspec Struct or a protobuf class, not 'Order'",
         ),
     ],
 )

@@ -21,7 +21,7 @@ from ..model.errors import ClosedError, PulsarError, TableViewTooLarge
 from ..model.message import Message
 from ..model.message_id import EARLIEST, MessageId, TopicMessageId
 from .connecting.services import Services
-from .delivery.received_entries import Item, keys_of, message_at, payloads_of, size_of
+from .delivery.received_entries import Item, Messages, keys_of, message_at, payloads_of, size_of
 from .multi_topics.open_consumer import AnyConsumer, open_consumer
 from .outputs import (
     Closed,
@@ -34,6 +34,7 @@ from .outputs import (
     TableViewFailed,
     TableViewReady,
 )
+from .schemas.value_table import ValueTable
 
 EVERYTHING = 1 << 62
 """Messages: more than a receiver queue holds."""
@@ -71,7 +72,12 @@ class TableView:
         self.spec = spec
         self._context = context
         self._table: dict[str, bytes] = {}
-        self.table: Mapping[str, bytes] = MappingProxyType(self._table)
+        self._messages: dict[str, Message[Any]] = {}
+        """The last message of each key, where the table has a schema."""
+        self._typed = spec.schema is not None
+        self.table: Mapping[str, Any] = (
+            ValueTable(self._messages) if self._typed else MappingProxyType(self._table)
+        )
         self.size = 0
         """The bytes of all keys and values."""
         self._topic = ""
@@ -193,6 +199,8 @@ class TableView:
         for item in items:
             news.update(zip(keys_of(item), payloads_of(item), strict=True))
         news.pop(None, None)
+        if self._typed:
+            self._put_messages(items)
         table = self._table
         for key, value in news.items():
             assert key is not None
@@ -207,6 +215,15 @@ class TableView:
                 continue
             if not self._loading:
                 changes.append((key, value or None))
+
+    def _put_messages(self, items: Sequence[Item]) -> None:
+        for message in Messages[Any](items):
+            if message.key is None:
+                continue
+            if message.data:
+                self._messages[message.key] = message
+            else:
+                self._messages.pop(message.key, None)
 
     # --- catching up -----------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Unpack, overload
+from typing import Any, Literal, TypeVar, Unpack, overload
 
 import trio
 
@@ -34,7 +34,9 @@ from ..consuming.reader import Reader, ReadingConsumer, Start, start_options
 from ..opening import opening
 from ..plain_calls import UPDATE_SERVICE_URL
 from ..producing.producer import Producer
+from ..producing.typed_producer import TypedProducer
 from ..transport.background import background, closing
+from ..values import SchemaLike
 from .driver import Driver
 from .options import (
     ClientOptions,
@@ -56,6 +58,8 @@ from .options import (
 )
 from .statistics_log import log_statistics
 from .table_view import TableView
+
+ValueT = TypeVar("ValueT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,19 +116,30 @@ class Client:
             )
         self._driver = driver
 
+    @overload
+    def create_producer(
+        self, topic: str, **options: Unpack[ProducerOptions]
+    ) -> AbstractAsyncContextManager[Producer]: ...
+    @overload
+    def create_producer(
+        self, topic: str, *, schema: SchemaLike[ValueT], **options: Unpack[ProducerOptions]
+    ) -> AbstractAsyncContextManager[Producer[ValueT]]: ...
     @opening("async with client.create_producer(topic) as producer:")
     async def create_producer(
-        self, topic: str, **options: Unpack[ProducerOptions]
-    ) -> AsyncIterator[Producer]:
+        self, topic: str, *, schema: Any = None, **options: Unpack[ProducerOptions]
+    ) -> AsyncIterator[Any]:
         """A producer on `topic`, closed when the block ends; its options are those of `ProducerSpec`, and
-        `when_full`, "wait" or "fail".
+        `when_full`, "wait" or "fail". `schema`: a schema, or a type that has one (`schema_of`); the producer
+        then sends values, and without it bytes.
 
         Entering waits until it is ready. Raises `InvalidConfiguration` for a wrong option or name, what the
         broker refuses it with, and `TimedOut` after `operation_timeout`.
         """
         driver = self._driver
-        make = partial(Producer, waits=waits_when_full(options))
-        producer = await driver.open(driver.machine.open_producer, producer_spec(topic, options), make)
+        spec = producer_spec(topic, options, schema)
+        kind: type[Producer[Any]] = Producer if spec.schema is None else TypedProducer
+        make = partial(kind, waits=waits_when_full(options))
+        producer = await driver.open(driver.machine.open_producer, spec, make)
         async with closing(producer):
             yield producer
 
@@ -168,32 +183,103 @@ class Client:
         kind: SubscriptionType | Kind,
         **options: Unpack[ConsumerOptions],
     ) -> AbstractAsyncContextManager[Consumer]: ...
+    @overload
+    def subscribe(
+        self,
+        topic: Topics,
+        subscription: str,
+        kind: Literal["shared", SubscriptionType.SHARED] = ...,
+        *,
+        schema: SchemaLike[ValueT],
+        **options: Unpack[ConsumerOptions],
+    ) -> AbstractAsyncContextManager[SharedConsumer[ValueT]]: ...
+    @overload
+    def subscribe(
+        self,
+        topic: Topics,
+        subscription: str,
+        kind: Literal["key_shared", SubscriptionType.KEY_SHARED],
+        *,
+        schema: SchemaLike[ValueT],
+        **options: Unpack[ConsumerOptions],
+    ) -> AbstractAsyncContextManager[KeySharedConsumer[ValueT]]: ...
+    @overload
+    def subscribe(
+        self,
+        topic: Topics,
+        subscription: str,
+        kind: Literal["exclusive", SubscriptionType.EXCLUSIVE],
+        *,
+        schema: SchemaLike[ValueT],
+        **options: Unpack[ConsumerOptions],
+    ) -> AbstractAsyncContextManager[ExclusiveConsumer[ValueT]]: ...
+    @overload
+    def subscribe(
+        self,
+        topic: Topics,
+        subscription: str,
+        kind: Literal["failover", SubscriptionType.FAILOVER],
+        *,
+        schema: SchemaLike[ValueT],
+        **options: Unpack[ConsumerOptions],
+    ) -> AbstractAsyncContextManager[FailoverConsumer[ValueT]]: ...
+    @overload
+    def subscribe(
+        self,
+        topic: Topics,
+        subscription: str,
+        kind: SubscriptionType | Kind,
+        *,
+        schema: SchemaLike[ValueT],
+        **options: Unpack[ConsumerOptions],
+    ) -> AbstractAsyncContextManager[Consumer[ValueT]]: ...
     @opening("async with client.subscribe(topic, subscription) as consumer:")
     async def subscribe(
         self,
         topic: Topics,
         subscription: str,
         kind: SubscriptionType | Kind | None = None,
+        *,
+        schema: Any = None,
         **options: Unpack[ConsumerOptions],
     ) -> AsyncIterator[Any]:
         """A consumer of a topic, partitioned or not, of several, or of all that match a pattern, closed when
         the block ends; its options are those of `ConsumerSpec`. See `TopicsPattern` for patterns; one
-        compiled by `re` is the same with defaults, matched by RE2.
+        compiled by `re` is the same with defaults, matched by RE2. `schema`: as for `create_producer`; it
+        makes values of the payloads (`Message.value`).
 
         `kind` is "shared" (the default), "key_shared", "exclusive" or "failover". Entering waits until it is
         subscribed. Raises `InvalidConfiguration` for a wrong option or name, what the broker refuses it with,
         and `TimedOut` after `operation_timeout`.
         """
         driver = self._driver
-        spec = consumer_spec(topic, subscription, options, kind)
+        spec = consumer_spec(topic, subscription, options, kind, schema)
         consumer = await driver.open(driver.machine.subscribe, spec, CONSUMER_TYPES[spec.subscription_type])
         async with closing(consumer):
             yield consumer
 
+    @overload
+    def create_reader(
+        self, topic: str | Sequence[str], start: Start, **options: Unpack[ReaderOptions]
+    ) -> AbstractAsyncContextManager[Reader]: ...
+    @overload
+    def create_reader(
+        self,
+        topic: str | Sequence[str],
+        start: Start,
+        *,
+        schema: SchemaLike[ValueT],
+        **options: Unpack[ReaderOptions],
+    ) -> AbstractAsyncContextManager[Reader[ValueT]]: ...
     @opening("async with client.create_reader(topic, 'earliest') as reader:")
     async def create_reader(
-        self, topic: str | Sequence[str], start: Start, **options: Unpack[ReaderOptions]
-    ) -> AsyncIterator[Reader]:
+        self,
+        topic: str | Sequence[str],
+        start: Start,
+        *,
+        schema: Any = None,
+        **options: Unpack[ReaderOptions],
+    ) -> AsyncIterator[Any]:
         """A reader of `topic`, or of several, that begins at `start` (see `Start`), closed when the block
         ends; its options are those of `ReaderSpec`.
 
@@ -201,15 +287,23 @@ class Client:
         the broker refuses it with, and `TimedOut` after `operation_timeout`.
         """
         driver = self._driver
-        spec = reader_spec(topic, start_options(start), options)
+        spec = reader_spec(topic, start_options(start), options, schema)
         consumer = await driver.open(driver.machine.open_reader, spec, ReadingConsumer.of)
         async with closing(consumer):
             yield Reader(consumer, in_part=spec.key_hash_ranges is not None)
 
+    @overload
+    def create_table_view(
+        self, topic: str | Sequence[str], **options: Unpack[TableViewOptions]
+    ) -> AbstractAsyncContextManager[TableView]: ...
+    @overload
+    def create_table_view(
+        self, topic: str | Sequence[str], *, schema: SchemaLike[ValueT], **options: Unpack[TableViewOptions]
+    ) -> AbstractAsyncContextManager[TableView[ValueT]]: ...
     @opening("async with client.create_table_view(topic) as view:")
     async def create_table_view(
-        self, topic: str | Sequence[str], **options: Unpack[TableViewOptions]
-    ) -> AsyncIterator[TableView]:
+        self, topic: str | Sequence[str], *, schema: Any = None, **options: Unpack[TableViewOptions]
+    ) -> AsyncIterator[Any]:
         """The last value of every key of `topic`, or of several, as a mapping; closed when the block ends.
         Its options are those of `TableViewSpec`.
 
@@ -218,8 +312,8 @@ class Client:
         `operation_timeout` without a connection.
         """
         driver = self._driver
-        spec = table_view_spec(topic, options)
-        view = await driver.open(driver.machine.open_table_view, spec, TableView)
+        spec = table_view_spec(topic, options, schema)
+        view = await driver.open(driver.machine.open_table_view, spec, TableView[Any])
         async with closing(view):
             yield view
 

@@ -46,6 +46,7 @@ from ..official_names import word_meant, wrong_argument
 from ..security.authentication import Authentication, MutualTls
 from ..security.identity import ClientIdentity
 from ..security.key_reader import KeyReader, KeySource
+from ..values import schema_option
 
 Topics: TypeAlias = str | Sequence[str] | re.Pattern[str] | TopicsPattern
 """The topics of a consumer: one topic, several, or all those of a namespace that match."""
@@ -249,7 +250,7 @@ def checked_seed(seed: object) -> int:
     return seed
 
 
-def producer_spec(topic: str, options: Mapping[str, Any]) -> ProducerSpec:
+def producer_spec(topic: str, options: Mapping[str, Any], schema: Any = None) -> ProducerSpec:
     given = known_options("create_producer", ProducerOptions, options)
     given.pop("when_full", None)  # see `waits_when_full`
     if "compression" in given:
@@ -261,7 +262,7 @@ def producer_spec(topic: str, options: Mapping[str, Any]) -> ProducerSpec:
     _encryption(given, ProducerCryptoFailureAction)
     if "routing" in given and not callable(given["routing"]):
         given["routing"] = word("routing", given["routing"], RoutingMode)
-    return ProducerSpec(topic, **given)
+    return ProducerSpec(topic, schema=schema_option(schema), **given)
 
 
 def _encryption(given: dict[str, Any], actions: type[Enum]) -> dict[str, Any]:
@@ -289,6 +290,7 @@ def consumer_spec(
     subscription: str,
     options: Mapping[str, Any],
     kind: SubscriptionType | Kind | None = None,
+    schema: Any = None,
 ) -> ConsumerSpec:
     """`kind`: None for the default, which is that of `ConsumerSpec`."""
     given = _encryption(known_options("subscribe", ConsumerOptions, options), ConsumerCryptoFailureAction)
@@ -305,21 +307,23 @@ def consumer_spec(
         topic = _topics(topic)
     if kind is not None:
         given["subscription_type"] = word("kind", kind, SubscriptionType)
-    return ConsumerSpec(topic, subscription, **given)
+    return ConsumerSpec(topic, subscription, schema=schema_option(schema), **given)
 
 
 def reader_spec(
-    topic: str | Sequence[str], start: Mapping[str, Any], options: Mapping[str, Any]
+    topic: str | Sequence[str], start: Mapping[str, Any], options: Mapping[str, Any], schema: Any = None
 ) -> ReaderSpec:
     given = _encryption(known_options("create_reader", ReaderOptions, options), ConsumerCryptoFailureAction)
-    return ReaderSpec(_topics(topic), **start, **given)
+    return ReaderSpec(_topics(topic), **start, schema=schema_option(schema), **given)
 
 
-def table_view_spec(topic: str | Sequence[str], options: Mapping[str, Any]) -> TableViewSpec:
+def table_view_spec(
+    topic: str | Sequence[str], options: Mapping[str, Any], schema: Any = None
+) -> TableViewSpec:
     given = _encryption(
         known_options("create_table_view", TableViewOptions, options), ConsumerCryptoFailureAction
     )
-    return TableViewSpec(_topics(topic), **given)
+    return TableViewSpec(_topics(topic), schema=schema_option(schema), **given)
 
 
 def _topics(topic: str | Sequence[str]) -> str | tuple[str, ...]:
@@ -340,7 +344,13 @@ def word(option: str, given: object, kind: type[EnumT]) -> EnumT:
     raise InvalidConfiguration(f"{option}: one of {allowed}, not {given!r}{word_meant(given, words)}")
 
 
-_ARGUMENTS = {"open_client": ("seed", "statistics_interval"), "subscribe": ("kind",)}
+_ARGUMENTS = {
+    "open_client": ("seed", "statistics_interval"),
+    "create_producer": ("schema",),
+    "subscribe": ("kind", "schema"),
+    "create_reader": ("schema",),
+    "create_table_view": ("schema",),
+}
 """The parameters of a function besides its options."""
 
 

@@ -5,7 +5,7 @@ moment; `snapshot` is a copy that does not change any more.
 """
 
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import trio
 
@@ -13,6 +13,7 @@ from pulsar_sansio import PulsarError, TableViewSpec, unknown_names
 from pulsar_sansio import client_outputs as outputs
 
 from .. import official_names
+from ..values import T
 from .endpoint import Endpoint
 
 if TYPE_CHECKING:
@@ -49,24 +50,26 @@ class Changes:
 
 
 @unknown_names(official_names.TABLE_VIEW)
-class TableView(Endpoint, Mapping[str, bytes]):
+class TableView(Endpoint, Mapping[str, T], Generic[T]):
     """Made by `client.create_table_view`. Use it from any task of the same `trio.run`.
 
-    Keys are text, those that producers gave as bytes in Base64; values are bytes. After the end it stays as
-    it was.
+    Keys are text, those that producers gave as bytes in Base64. Values are bytes, or those of its schema,
+    which are decoded when they are looked at: `SchemaDecodingError` concerns that key alone. After the end it
+    stays as it was.
     """
 
     _kind = "table view"
 
     def __init__(self, driver: "Driver", handle: int, spec: TableViewSpec) -> None:
         super().__init__(driver, handle)
-        self._table = self._machine.table(handle)
+        self._table: Mapping[str, Any] = self._machine.table(handle)
         self._listeners: set[Changes] = set()
 
     # --- reading it -------------------------------------------------------------------------------------
 
-    def __getitem__(self, key: str) -> bytes:
-        return self._table[key]
+    def __getitem__(self, key: str) -> T:
+        value: T = self._table[key]
+        return value
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._table)
@@ -80,7 +83,7 @@ class TableView(Endpoint, Mapping[str, bytes]):
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    def snapshot(self) -> dict[str, bytes]:
+    def snapshot(self) -> dict[str, T]:
         """The table as it is now."""
         return dict(self._table)
 
@@ -92,7 +95,7 @@ class TableView(Endpoint, Mapping[str, bytes]):
         answer."""
         await self._request(self._machine.refresh)
 
-    async def changes(self) -> AsyncGenerator[tuple[str, bytes | None], None]:
+    async def changes(self) -> AsyncGenerator[tuple[str, T | None], None]:
         """Keys that change from now on, with their new values, None for a deleted key.
 
         A slow application misses values that were replaced meanwhile, but never the last one. It also misses
@@ -103,7 +106,8 @@ class TableView(Endpoint, Mapping[str, bytes]):
         try:
             while True:
                 while changes.pending:
-                    yield changes.take()
+                    key, payload = changes.take()
+                    yield key, None if payload is None else self[key]
                 if self._ended is not None:
                     self._refuse()
                 await changes.something.park()

@@ -8,13 +8,13 @@ and always before the consumer closes.
 What all kinds of subscriptions have is here; the kinds themselves are in `consumer_kinds`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from logging import getLogger
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -37,6 +37,7 @@ from pulsar_sansio import client_outputs as outputs
 from .. import official_names, plain_calls
 from ..client.endpoint import TURN, Endpoint
 from ..client.position import Position, core_position, seconds
+from ..values import T
 from .copies import copy_each
 from .failures import NEGATIVE_ACKNOWLEDGE, FailureActions, FailurePolicy
 from .processing import Processing
@@ -46,7 +47,7 @@ from .stopping import CurrentRun
 if TYPE_CHECKING:
     from ..client.driver import Driver
 
-MessageOrId = Message | MessageId | TopicMessageId
+MessageOrId = Message[Any] | MessageId | TopicMessageId
 
 _ACKNOWLEDGED = plain_calls.ACKNOWLEDGE
 
@@ -69,8 +70,11 @@ class ConsumerStatistics:
 
 
 @unknown_names(official_names.CONSUMER)
-class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
-    """Made by `client.subscribe`. Use it from any task of the same `trio.run`."""
+class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
+    """Made by `client.subscribe`. Use it from any task of the same `trio.run`.
+
+    `T`: the type of `Message.value`: bytes, or the values of its schema.
+    """
 
     _kind = "consumer"
     _by_key = False
@@ -78,7 +82,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
 
     def __init__(self, driver: "Driver", handle: int, spec: ConsumerSpec) -> None:
         super().__init__(driver, handle)
-        self._at_hand: Iterator[Message] = iter(())
+        self._at_hand: Iterator[Message[T]] = iter(())
         """Messages that need only be taken; see `pulsar_sansio.Client.receiver`."""
         self._bind_machine()
         self._arrived = trio.lowlevel.ParkingLot()
@@ -105,8 +109,8 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
 
     def _bind_machine(self) -> None:
         """Bind the machine's calls that are made once per message."""
-        self._queue = self._machine.receiver(self._handle)
-        self._take: Callable[[int], Messages] = self._queue.take
+        self._queue: Any = self._machine.receiver(self._handle)
+        self._take: Callable[[int], Messages[Any]] = self._queue.take
         self._acknowledge: Callable[..., bool] = self._machine.acknowledger(self._handle)
         self._arrivals = self._machine.arrival_counters(self._handle)
         self._machine.set_processing(self._handle, partial(Processing, self))
@@ -120,7 +124,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
     # --- receiving --------------------------------------------------------------------------------------
 
     @enable_ki_protection
-    async def receive(self, timeout_millis: None = None) -> Message:
+    async def receive(self, timeout_millis: None = None) -> Message[T]:
         """The next message, waiting for one where none has arrived. It takes no timeout, which other clients'
         `timeout_millis` is: that raises `WrongArguments`; use `trio.move_on_after` or `trio.fail_after`.
 
@@ -136,7 +140,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         return message
 
     @enable_ki_protection
-    async def __anext__(self) -> Message:
+    async def __anext__(self) -> Message[T]:
         message = next(self._at_hand, None)
         if message is None:
             self._check_not_listening()
@@ -147,7 +151,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         return message
 
     @enable_ki_protection
-    def receive_nowait(self) -> Message:
+    def receive_nowait(self) -> Message[T]:
         """The next message; raises `trio.WouldBlock` where none has arrived, and what `receive` raises."""
         self._check_not_listening()
         message = self._next()
@@ -158,7 +162,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         return message
 
     @enable_ki_protection
-    async def receive_many(self, limit: int = 1000) -> Messages:
+    async def receive_many(self, limit: int = 1000) -> Messages[T]:
         """1 to `limit` messages: all that have arrived, waiting where none has. The fast way, and
         `acknowledge` takes what it gives as a whole. With a `batch_receive` policy it waits until there are
         as many as that calls enough, and gives no more.
@@ -209,7 +213,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
             self._batch_receive_scopes.discard(scope)
             self._batch_receivers -= 1
 
-    def _next(self) -> Message | None:
+    def _next(self) -> Message[T] | None:
         """The next message where a run of them may have ended; see `pulsar_sansio`'s `Client.receiver`."""
         if self._ended is not None:
             self._refuse()
@@ -219,7 +223,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         if self._one_by_one:
             self._driver.refresh_time()
         try:
-            message = queue.receive()
+            message: Message[T] | None = queue.receive()
         except Exception as error:
             raise self._driver.own_fault(error) from error.__cause__
         if not (self._one_by_one or self._listening):
@@ -228,7 +232,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
             self._driver.after_call()
         return message
 
-    async def _receive_waiting(self) -> Message:
+    async def _receive_waiting(self) -> Message[T]:
         self._turn -= 1 if self._one_by_one or self._listening else self._queue.run_length or 1
         if self._turn <= 0:
             self._turn = TURN
@@ -265,7 +269,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
 
     async def run(
         self,
-        handler: Handler,
+        handler: Callable[[Message[T]], Awaitable[object]],
         *,
         concurrency: int = 1,
         stop: trio.Event | None = None,
@@ -353,12 +357,13 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
             scope.cancel()
         self._current_run.stop()
 
-    def _rest_of_run(self) -> Iterator[Message]:
+    def _rest_of_run(self) -> Iterator[Message[T]]:
         """Return the messages at hand, for a task that alone receives from this consumer."""
         if self._one_by_one or self._draining:
             return iter(())
         self._turn -= self._queue.run_length
-        return self._queue.ready
+        ready: Iterator[Message[T]] = self._queue.ready
+        return ready
 
     # --- acknowledging ----------------------------------------------------------------------------------
 
@@ -399,7 +404,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
 
     async def reconsume_later(
         self,
-        what: Message | Sequence[Message],
+        what: Message[Any] | Sequence[Message[Any]],
         delay: float | timedelta,
         properties: Mapping[str, str] | None = None,
     ) -> None:
@@ -421,7 +426,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         )
 
     async def dead_letter(
-        self, what: Message | Sequence[Message], properties: Mapping[str, str] | None = None
+        self, what: Message[Any] | Sequence[Message[Any]], properties: Mapping[str, str] | None = None
     ) -> None:
         """Send a message, or each of several, to the dead-letter topic, however often it was delivered; only
         with a `DeadLetterPolicy` or `retry=True`.
@@ -585,6 +590,6 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message]):
         return "closed" if self._ended else "connected" if self.connected else "not connected"
 
 
-def _nothing(limit: int) -> Messages:
+def _nothing(limit: int) -> Messages[Any]:
     """Stands in for the queue's `take` while a consumer is being drained."""
     return Messages([])

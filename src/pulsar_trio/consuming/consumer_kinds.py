@@ -5,6 +5,7 @@ has no `acknowledge_cumulative` (rule ACK-02).
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import trio
 
@@ -12,27 +13,28 @@ from pulsar_sansio import Message, SubscriptionType
 
 from .. import plain_calls
 from ..client.position import seconds
+from ..values import T
 from .consumer import Consumer, MessageOrId
 
 
-class SharedConsumer(Consumer):
+class SharedConsumer(Consumer[T]):
     """Shares the messages with the subscription's other consumers."""
 
 
-class KeySharedConsumer(Consumer):
+class KeySharedConsumer(Consumer[T]):
     """Shares them so that messages of one key stay in order at one consumer."""
 
     _by_key = True
 
 
-class _InOrderConsumer(Consumer):
+class _InOrderConsumer(Consumer[T]):
     def acknowledge_cumulative(self, what: MessageOrId) -> None:
         """Acknowledge a message or id and everything before it. Sent as `acknowledge` does."""
         self._command(self._machine.acknowledge_cumulative, what)
         return plain_calls.ACKNOWLEDGE_CUMULATIVE
 
     async def reconsume_later_cumulative(
-        self, message: Message, delay: float | timedelta, properties: Mapping[str, str] | None = None
+        self, message: Message[Any], delay: float | timedelta, properties: Mapping[str, str] | None = None
     ) -> None:
         """Have this message delivered again after `delay`, a timedelta or seconds, and be done with all that
         is before it in its topic or partition; only with `retry=True`.
@@ -44,11 +46,11 @@ class _InOrderConsumer(Consumer):
         await self._request(call, message, seconds(delay), self._publish_time(), properties)
 
 
-class ExclusiveConsumer(_InOrderConsumer):
+class ExclusiveConsumer(_InOrderConsumer[T]):
     """The only consumer of its subscription; subscribing raises `ConsumerBusy` while there is another one."""
 
 
-class FailoverConsumer(_InOrderConsumer):
+class FailoverConsumer(_InOrderConsumer[T]):
     """One of several, of which one at a time gets the messages: see `active`."""
 
     async def active_changed(self) -> bool:
@@ -63,7 +65,7 @@ class FailoverConsumer(_InOrderConsumer):
         return bool(self.active)
 
 
-CONSUMER_TYPES: dict[SubscriptionType, type[Consumer]] = {
+CONSUMER_TYPES: dict[SubscriptionType, type[Consumer[Any]]] = {
     SubscriptionType.EXCLUSIVE: ExclusiveConsumer,
     SubscriptionType.SHARED: SharedConsumer,
     SubscriptionType.FAILOVER: FailoverConsumer,

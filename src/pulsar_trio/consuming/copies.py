@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack
+from typing import Any
 
 from pulsar_sansio import Message, PulsarError
 
@@ -9,7 +10,7 @@ from ..client.endpoint import PendingResult
 
 
 async def copy_each(
-    messages: Iterable[Message], copy: Callable[[Message], AbstractContextManager[PendingResult]]
+    messages: Iterable[Message[Any]], copy: Callable[[Message[Any]], AbstractContextManager[PendingResult]]
 ) -> None:
     """Ask for a copy of each message, in this order, and wait until each is safe or has failed.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from logging import getLogger
 from math import inf
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pulsar_sansio import ConsumerSpec, InvalidConfiguration, Message, PulsarError
 
@@ -53,7 +53,7 @@ class Raise:
 
 
 OnFailure: TypeAlias = NegativeAcknowledge | RetryLater | DeadLetter | Raise
-FailurePolicy: TypeAlias = OnFailure | Callable[[Message, Exception], OnFailure]
+FailurePolicy: TypeAlias = OnFailure | Callable[[Message[Any], Exception], OnFailure]
 
 NEGATIVE_ACKNOWLEDGE = NegativeAcknowledge()
 
@@ -64,14 +64,14 @@ class FailureActions:
     """Acts on the failed messages of one consumer. Raises `InvalidConfiguration` for what is no action, and
     for an action that the consumer was not subscribed for."""
 
-    def __init__(self, consumer: "Consumer", spec: ConsumerSpec, policy: FailurePolicy) -> None:
+    def __init__(self, consumer: "Consumer[Any]", spec: ConsumerSpec, policy: FailurePolicy) -> None:
         self._consumer = consumer
         self._spec = spec
         self._policy = policy
         if isinstance(policy, type) or not callable(policy):
             self._check(policy)
 
-    async def failed(self, message: Message, error: Exception) -> None:
+    async def failed(self, message: Message[Any], error: Exception) -> None:
         """Act on a message whose handler raised `error`.
 
         Raises `error` where that is asked for, what the application's function raises, and

@@ -5,7 +5,7 @@ The block itself waits for nothing. Its consumer acknowledges or negatively ackn
 
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pulsar_sansio import LocalProtocolError, Message
 
@@ -18,14 +18,14 @@ class Processing:
 
     __slots__ = ("_consumer", "_message")
 
-    def __init__(self, consumer: "Consumer", message: Message) -> None:
+    def __init__(self, consumer: "Consumer[Any]", message: Message[Any]) -> None:
         self._consumer = consumer
         self._message = message
 
     def __repr__(self) -> str:
         return f"<Processing of {self._message!r}>"
 
-    async def __aenter__(self) -> Message:
+    async def __aenter__(self) -> Message[Any]:
         return self._message
 
     async def __aexit__(

@@ -4,9 +4,9 @@ A reader is a consumer without acknowledgement, so it has no methods for it. The
 start, can seek, and can take a checkpoint: bytes at which another reader can start.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from datetime import timedelta
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias
 
 import trio
 
@@ -27,6 +27,7 @@ from pulsar_sansio import (
 
 from .. import official_names
 from ..client.position import Place, Position, core_place
+from ..values import T
 from .consumer import Consumer, ConsumerStatistics
 from .running import Handler, Outcomes
 
@@ -64,13 +65,13 @@ def start_options(start: Start) -> dict[str, Any]:
     return {"start": place.message_id if isinstance(place, Message) else place}
 
 
-class ReadingConsumer(Consumer):
+class ReadingConsumer(Consumer[T]):
     """The consumer inside a reader."""
 
     _kind = "reader"
 
     @classmethod
-    def of(cls, driver: Any, handle: int, spec: ReaderSpec) -> "ReadingConsumer":
+    def of(cls, driver: Any, handle: int, spec: ReaderSpec) -> "ReadingConsumer[Any]":
         return cls(driver, handle, spec.reading("…"))
 
     async def read_all(self, handler: Handler, stop: trio.Event | None) -> None:
@@ -86,22 +87,25 @@ def _pass_over(_: object) -> None:
     """There is nothing to acknowledge."""
 
 
-async def _raise(_: Message, error: Exception) -> None:
+async def _raise(_: Message[Any], error: Exception) -> None:
     raise error
 
 
 @unknown_names(official_names.READER)
-class Reader(trio.abc.ReceiveChannel[Message]):
-    """Made by `client.create_reader`. Use it from any task of the same `trio.run`."""
+class Reader(trio.abc.ReceiveChannel[Message[T]], Generic[T]):
+    """Made by `client.create_reader`. Use it from any task of the same `trio.run`.
 
-    def __init__(self, consumer: ReadingConsumer, *, in_part: bool = False) -> None:
+    `T`: the type of `Message.value`: bytes, or the values of its schema.
+    """
+
+    def __init__(self, consumer: ReadingConsumer[T], *, in_part: bool = False) -> None:
         """`in_part`: it reads part of the keys."""
         self._consumer = consumer
         self._in_part = in_part
 
     # --- reading ----------------------------------------------------------------------------------------
 
-    async def receive(self, timeout_millis: None = None) -> Message:
+    async def receive(self, timeout_millis: None = None) -> Message[T]:
         """The next message, waiting for one where none has arrived. Raises `trio.EndOfChannel` when the topic
         is terminated and everything in it was read, `ResourceClosed` or `ResourceBroken` when the reader is,
         and `WrongArguments` for a timeout: see `Consumer.receive`.
@@ -113,15 +117,15 @@ class Reader(trio.abc.ReceiveChannel[Message]):
     def __aiter__(self) -> Any:
         return self._consumer
 
-    def receive_nowait(self) -> Message:
+    def receive_nowait(self) -> Message[T]:
         """The next message; raises `trio.WouldBlock` where none has arrived, and what `receive` raises."""
         return self._consumer.receive_nowait()
 
-    async def receive_many(self, limit: int = 1000) -> Messages:
+    async def receive_many(self, limit: int = 1000) -> Messages[T]:
         """1 to `limit` messages: all that have arrived, waiting where none has. The fast way."""
         return await self._consumer.receive_many(limit)
 
-    async def until_latest(self) -> AsyncGenerator[Message, None]:
+    async def until_latest(self) -> AsyncGenerator[Message[T], None]:
         """All messages up to the one that is the topic's last when this begins, and then the end.
 
         Messages that come later are left for the next call; of several topics and partitions some may be
@@ -149,14 +153,16 @@ class Reader(trio.abc.ReceiveChannel[Message]):
             if message.topic in last and message.message_id >= last[message.topic]:
                 del last[message.topic]
 
-    async def _receive_soon(self) -> Message | None:
+    async def _receive_soon(self) -> Message[T] | None:
         """Receive a message, or return None after `ASKING_INTERVAL`: the remaining entries may be
         unreadable or compacted away, which the broker does not report."""
         with trio.move_on_after(ASKING_INTERVAL):
             return await self.receive()
         return None
 
-    async def run(self, handler: Handler, *, stop: trio.Event | None = None) -> None:
+    async def run(
+        self, handler: Callable[[Message[T]], Awaitable[object]], *, stop: trio.Event | None = None
+    ) -> None:
         """Call `await handler(message)` for every message, one after the other; until the topic ends, or the
         reader is drained.
 

@@ -15,23 +15,23 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import trio
 from trio.lowlevel import checkpoint_if_cancelled
 
 from pulsar_sansio import Message, PulsarError
 
-Handler: TypeAlias = Callable[[Message], Awaitable[object]]
+Handler: TypeAlias = Callable[[Message[Any]], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
 class RunSource:
     """The source of the messages of a run."""
 
-    receive: Callable[[], Awaitable[Message]]
+    receive: Callable[[], Awaitable[Message[Any]]]
     """Gives the next message."""
-    at_hand: Callable[[], Iterator[Message]]
+    at_hand: Callable[[], Iterator[Message[Any]]]
     """Gives those behind it that need only be taken: the fast path for one handler at a time."""
 
 
@@ -39,11 +39,11 @@ class RunSource:
 class Outcomes:
     """The calls by which a run settles its messages."""
 
-    handled: Callable[[Message], object]
+    handled: Callable[[Message[Any]], object]
     """The handler has returned."""
-    failed: Callable[[Message, Exception], Awaitable[None]]
+    failed: Callable[[Message[Any], Exception], Awaitable[None]]
     """The handler has raised."""
-    not_begun: Callable[[list[Message]], object]
+    not_begun: Callable[[list[Message[Any]]], object]
     """No handler has begun with these, and none will."""
 
 
@@ -70,7 +70,7 @@ class Run:
         """With one message at a time, True after a cancellation: each message is a checkpoint then."""
         self._running = 0
         self._room = trio.lowlevel.ParkingLot()
-        self._waiting: dict[object, deque[Message]] = {}
+        self._waiting: dict[object, deque[Message[Any]]] = {}
         """Messages whose handlers have not begun, by key. Every key with a running handler has an entry."""
         self._waiting_count = 0
         """Messages that wait behind others of their key."""
@@ -221,7 +221,7 @@ class Run:
                 return
             self._waiting_count -= 1
 
-    async def _handle(self, message: Message) -> None:
+    async def _handle(self, message: Message[Any]) -> None:
         try:
             await self._handler(message)
         except Exception as error:
@@ -237,6 +237,6 @@ class Run:
                 self._outcomes.not_begun(left)
 
 
-def _key_of(message: Message) -> object | None:
+def _key_of(message: Message[Any]) -> object | None:
     """Return the key by which a Key_Shared subscription chooses the consumer; None without a key."""
     return message.key if message.ordering_key is None else message.ordering_key

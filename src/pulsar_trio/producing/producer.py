@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
 from operator import is_not
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -34,16 +34,13 @@ from .. import official_names
 from ..client.endpoint import TURN, Endpoint
 from ..client.options import TEN_YEARS
 from ..errors import trio_error
+from ..values import T_contra
 from .receipts import PAGE, MessageIds, Page, Receipt, Settled
 
 if TYPE_CHECKING:
     from ..client.driver import Driver
 
-T = TypeVar("T")
-
-Payload: TypeAlias = bytes | bytearray | memoryview | None
-"""The payload of a message. None is a null value, a tombstone where the message has a key. A bytearray or
-memoryview is copied when it is given."""
+ResultT = TypeVar("ResultT")
 
 CHUNK_MESSAGES = 1000
 CHUNK_BYTES = 1024 * 1024
@@ -83,8 +80,12 @@ class ProducerStatistics:
 
 
 @unknown_names(official_names.PRODUCER)
-class Producer(Endpoint):
-    """Made by `client.create_producer`. Use it from any task of the same `trio.run`."""
+class Producer(Endpoint, Generic[T_contra]):
+    """Made by `client.create_producer`. Use it from any task of the same `trio.run`.
+
+    `T_contra`: the type of what it sends: bytes, or the values of its schema. None is a null value, a
+    tombstone where the message has a key.
+    """
 
     _kind = "producer"
 
@@ -113,7 +114,9 @@ class Producer(Endpoint):
     # --- one message ------------------------------------------------------------------------------------
 
     @enable_ki_protection
-    async def send(self, message: Payload | OutgoingMessage, **fields: Unpack[MessageFields]) -> MessageId:
+    async def send(
+        self, message: T_contra | OutgoingMessage | None, **fields: Unpack[MessageFields]
+    ) -> MessageId:
         """Send one message and wait until the broker has confirmed it; gives its id.
 
         It does not wait for a batch to fill: what is in the open batch goes with it (rule PROD-28).
@@ -121,7 +124,7 @@ class Producer(Endpoint):
         afterwards, only the waiting stops. Raises what `enqueue` raises, and `TimedOut` after `send_timeout`.
         """
         if fields:
-            message = _outgoing(self._driver, message, fields)
+            message = outgoing(self._driver, message, fields)
         message = _plain(message)
         await self._checkpoint_occasionally()
         receipt = await self._in_turn(partial(self._put, message))
@@ -134,7 +137,9 @@ class Producer(Endpoint):
         return await receipt.wait()
 
     @enable_ki_protection
-    async def enqueue(self, message: Payload | OutgoingMessage, **fields: Unpack[MessageFields]) -> Receipt:
+    async def enqueue(
+        self, message: T_contra | OutgoingMessage | None, **fields: Unpack[MessageFields]
+    ) -> Receipt:
         """Put one message into the window, waiting for room where there is none; gives its receipt.
 
         Once it returns, the message is sent whatever happens to the caller; cancelled before that, it is not.
@@ -143,7 +148,7 @@ class Producer(Endpoint):
         memory: `MemoryBufferIsFull`) with `when_full="fail"`.
         """
         if fields:
-            message = _outgoing(self._driver, message, fields)
+            message = outgoing(self._driver, message, fields)
         self._turn -= 1
         if self._turn <= 0:
             self._turn = TURN
@@ -170,16 +175,18 @@ class Producer(Endpoint):
         receipt._ticket = ticket
         return receipt
 
-    async def _enqueue_in_turn(self, message: Payload | OutgoingMessage) -> Receipt:
+    async def _enqueue_in_turn(self, message: Any) -> Receipt:
         receipt = await self._in_turn(partial(self._put, _plain(message)))
         self._run_driver()
         return receipt
 
     @enable_ki_protection
-    def enqueue_nowait(self, message: Payload | OutgoingMessage, **fields: Unpack[MessageFields]) -> Receipt:
+    def enqueue_nowait(
+        self, message: T_contra | OutgoingMessage | None, **fields: Unpack[MessageFields]
+    ) -> Receipt:
         """`enqueue` that raises `ProducerQueueIsFull` instead of waiting for room."""
         if fields:
-            message = _outgoing(self._driver, message, fields)
+            message = outgoing(self._driver, message, fields)
         if self._in_line:
             raise ProducerQueueIsFull(f"{self._in_line} tasks already wait for room in the window")
         ticket = self._append(message)
@@ -189,7 +196,7 @@ class Producer(Endpoint):
         self._run_driver()
         return receipt
 
-    def _put(self, message: Payload | OutgoingMessage) -> Receipt:
+    def _put(self, message: Any) -> Receipt:
         """Give the machine one message, or raise `ProducerQueueIsFull`."""
         driver = self._driver
         now = driver.tick = self._now()
@@ -226,7 +233,7 @@ class Producer(Endpoint):
 
     # --- many -------------------------------------------------------------------------------------------
 
-    async def send_many(self, messages: Iterable[Payload | OutgoingMessage]) -> Sequence[MessageId]:
+    async def send_many(self, messages: Iterable[T_contra | OutgoingMessage | None]) -> Sequence[MessageId]:
         """Send messages in order, pipelined, and wait for all of them; gives their ids in the same order.
 
         Takes from the iterable as the window has room, up to 1000 messages or about 1 MiB at a time. When
@@ -242,10 +249,10 @@ class Producer(Endpoint):
         await trio.lowlevel.checkpoint()
         failure: Exception | None = None
         while failure is None:
-            chunk: list[Payload | OutgoingMessage] = []
+            chunk: list[Any] = []
             try:
                 chunk.extend(islice(iterator, 1))
-                following: Iterator[Payload | OutgoingMessage] = islice(iterator, size - 1)
+                following: Iterator[Any] = islice(iterator, size - 1)
                 if chunk and type(chunk[0]) is not bytes:  # copied one by one: they may share a buffer
                     chunk[0] = _plain(chunk[0])
                     following = map(_plain, following)
@@ -260,7 +267,7 @@ class Producer(Endpoint):
                 try:
                     taken = await self._in_turn(partial(self._put_many, rest))
                 except InvalidMessage:
-                    plain: list[Payload | OutgoingMessage] = [_plain(message) for message in chunk]
+                    plain: list[Any] = [_plain(message) for message in chunk]
                     if any(map(is_not, plain, chunk)):
                         chunk = plain
                         continue
@@ -283,7 +290,7 @@ class Producer(Endpoint):
                 raise part.error.with_traceback(None)
         return MessageIds(settled)
 
-    async def _put_up_to_the_wrong_one(self, messages: Sequence[Payload | OutgoingMessage]) -> None:
+    async def _put_up_to_the_wrong_one(self, messages: Sequence[Any]) -> None:
         """The machine refuses many as a whole when one of them is wrong; those before it are sent."""
         for message in messages:
             await self._in_turn(partial(self._put, message))
@@ -297,7 +304,7 @@ class Producer(Endpoint):
             yield page, range(first, min(page.end, tickets.stop))
             first = page.end
 
-    def _put_many(self, messages: Sequence[Payload | OutgoingMessage]) -> list[tuple[Page, range]]:
+    def _put_many(self, messages: Sequence[Any]) -> list[tuple[Page, range]]:
         """Give the machine as many messages as it takes, or raise `ProducerQueueIsFull` when it takes none.
 
         Gives the tickets by the page they are on.
@@ -332,7 +339,7 @@ class Producer(Endpoint):
 
     # --- the window -------------------------------------------------------------------------------------
 
-    async def _in_turn(self, attempt: Callable[[], T]) -> T:
+    async def _in_turn(self, attempt: Callable[[], ResultT]) -> ResultT:
         """The result of `attempt` when there is room for it; tasks get room in the order they asked."""
         if not self._in_line:
             try:
@@ -457,7 +464,8 @@ class Producer(Endpoint):
         return f"<Producer {self.name!r} of {self.topic}, {state}>"
 
 
-def _outgoing(driver: "Driver", payload: Payload | OutgoingMessage, fields: MessageFields) -> OutgoingMessage:
+def outgoing(driver: "Driver", payload: Any, fields: MessageFields) -> OutgoingMessage:
+    """Return a message of a payload and the keywords of `send`."""
     if isinstance(payload, OutgoingMessage):
         raise InvalidMessage(
             "an OutgoingMessage has its own key, properties and times; give no keywords with it"
@@ -479,7 +487,7 @@ def _outgoing(driver: "Driver", payload: Payload | OutgoingMessage, fields: Mess
     return message
 
 
-def _plain(message: Payload | OutgoingMessage) -> bytes | OutgoingMessage:
+def _plain(message: Any) -> Any:
     """A message as the machine takes it: what the application could still change is copied."""
     if message is None:
         return OutgoingMessage(None)
@@ -494,7 +502,7 @@ def _delay(name: str, delay: object) -> float:
     return given
 
 
-def _next_size(chunk: Sequence[Payload | OutgoingMessage]) -> int:
+def _next_size(chunk: Sequence[Any]) -> int:
     """Return the number of messages of this size to take next."""
     total = 0
     for message in chunk:

@@ -9,7 +9,7 @@ double the work of the garbage collector.
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, overload
 
 import trio
 
@@ -57,7 +57,7 @@ class Page:
         "producer",
     )
 
-    def __init__(self, producer: "Producer", first: int, end: int) -> None:
+    def __init__(self, producer: "Producer[Any]", first: int, end: int) -> None:
         self.producer = producer
         self.first = first
         self.end = end

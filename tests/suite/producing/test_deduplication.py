@@ -29,14 +29,14 @@ async def test_a_message_with_a_known_sequence_id_is_dropped(
 ) -> None:
     options = {} if batching else {"batching": None}
     async with client.subscribe(topic, "sub") as consumer:
-        async with client.create_producer(topic, name="p", **options) as producer:  # type: ignore[arg-type]
+        async with client.create_producer(topic, name="p", **options) as producer:  # type: ignore[call-overload]
             await producer.send_many(payloads(10))
         # The same application again: it does not know how far it came, and begins after its own number 4.
-        async with client.create_producer(
+        async with client.create_producer(  # type: ignore[call-overload]
             topic,
             name="p",
             initial_sequence_id=4,
-            **options,  # type: ignore[arg-type]
+            **options,
         ) as producer:
             assert producer.last_sequence_id == 9
             for payload in payloads(10, start=5):  # one by one: 5 to 9 are known, 10 to 14 are new

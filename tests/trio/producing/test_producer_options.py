@@ -78,7 +78,7 @@ async def test_it_may_fail_at_once_where_there_is_no_room() -> None:
 
 async def test_another_word_for_it_is_refused(client: Client) -> None:
     with pytest.raises(InvalidConfiguration, match="when_full: one of 'wait', 'fail'"):
-        async with client.create_producer("t", when_full="block"):  # type: ignore[arg-type]
+        async with client.create_producer("t", when_full="block"):  # type: ignore[call-overload]
             pass
 
 

@@ -9,12 +9,21 @@ This module knows nothing of permits, commands and the order of items.
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, overload
 
 from ...model.message import Entry, Message, Source
 from ...model.message_id import EntryPosition
 from ...wire import Batch, Compressed, MessageMetadata, MetadataDecoder
 from .ack_records import EntryAcknowledgement
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    T = TypeVar("T", default=bytes)
+else:
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 
 class ReceivedBatch(NamedTuple):
@@ -117,7 +126,7 @@ class ReceivedSingles(NamedTuple):
         )
 
 
-Item = ReceivedBatch | ReceivedSingles | list[Message]
+Item = ReceivedBatch | ReceivedSingles | list[Message[Any]]
 
 
 def size_of(item: Item) -> int:
@@ -125,12 +134,12 @@ def size_of(item: Item) -> int:
     return len(item) if isinstance(item, list) else len(item.payloads)
 
 
-def messages_of(item: Item) -> Iterator[Message]:
+def messages_of(item: Item) -> Iterator[Message[Any]]:
     """Iterate over the item's messages; each is made when the iterator reaches it."""
     return unpack(item)[1]
 
 
-def unpack(item: Item) -> tuple[Iterator[object], Iterator[Message]]:
+def unpack(item: Item) -> tuple[Iterator[object], Iterator[Message[Any]]]:
     """Return two iterators over the rest of the item: one that only counts, and one that makes the messages.
     Exhausting the first exhausts the second."""
     if isinstance(item, list):
@@ -142,21 +151,21 @@ def unpack(item: Item) -> tuple[Iterator[object], Iterator[Message]]:
     return payloads, _single_messages(item, payloads)
 
 
-def _batch_messages(item: ReceivedBatch, payloads: Iterator[bytes]) -> Iterator[Message]:
+def _batch_messages(item: ReceivedBatch, payloads: Iterator[bytes]) -> Iterator[Message[Any]]:
     entry = item.entry
     for payload, index in zip(payloads, item.indexes, strict=False):
-        message = Message()
+        message: Message[Any] = Message()
         message.data = payload
         message.entry = entry
         message.batch_index = index
         yield message
 
 
-def _single_messages(item: ReceivedSingles, payloads: Iterator[bytes]) -> Iterator[Message]:
+def _single_messages(item: ReceivedSingles, payloads: Iterator[bytes]) -> Iterator[Message[Any]]:
     entry_of = PlainEntry.of
     source, positions, headers, redelivery_count, acknowledgement, _, decoder = item
     for payload, position, header in zip(payloads, positions, headers, strict=False):
-        message = Message()
+        message: Message[Any] = Message()
         message.data = payload
         message.entry = entry_of(source, position, header, redelivery_count, acknowledgement, decoder)
         message.batch_index = -1
@@ -191,7 +200,7 @@ def message_at(item: Item, position: int) -> tuple[Entry, int]:
     return item[position].entry if isinstance(item, list) else item.entry(position), -1
 
 
-class Messages(Sequence[Message]):
+class Messages(Sequence[Message[T]], Generic[T]):
     """Several messages delivered together, in order.
 
     Each access makes a new `Message`: iterating is cheap, and so is acknowledging all of them at once. To
@@ -207,15 +216,15 @@ class Messages(Sequence[Message]):
     def __len__(self) -> int:
         return self._length
 
-    def __iter__(self) -> Iterator[Message]:
+    def __iter__(self) -> Iterator[Message[T]]:
         items = self.items
         return messages_of(items[0]) if len(items) == 1 else chain.from_iterable(map(messages_of, items))
 
     @overload
-    def __getitem__(self, index: int) -> Message: ...
+    def __getitem__(self, index: int) -> Message[T]: ...
     @overload
-    def __getitem__(self, index: slice) -> list[Message]: ...
-    def __getitem__(self, index: int | slice) -> Message | list[Message]:
+    def __getitem__(self, index: slice) -> list[Message[T]]: ...
+    def __getitem__(self, index: int | slice) -> Message[T] | list[Message[T]]:
         if isinstance(index, slice):
             return list(self)[index]
         position = index + self._length if index < 0 else index

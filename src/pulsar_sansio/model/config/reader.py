@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..encryption import ConsumerCryptoFailureAction
 from ..errors import InvalidConfiguration
 from ..message_id import EARLIEST, LATEST, MessageId, is_message_id
+from ..schema import Schema
 from .checks import MAX_UINT63, duration, instance, message_id, optional_text
 from .consumer import ConsumerSpec, SubscriptionType
 from .key_shared import check_ranges
@@ -70,6 +72,7 @@ class ReaderSpec:
     partitions_update_interval: float | None = 60.0
     key_hash_ranges: tuple[tuple[int, int], ...] | None = None
     raw_batches: bool = False
+    schema: Schema[Any] | None = None
     crypto_key_reader: object = None
     crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL
 
@@ -132,6 +135,7 @@ class ReaderSpec:
             start_time=start if isinstance(start, int) else None,
             key_hash_ranges=self.key_hash_ranges,
             raw_batches=self.raw_batches,
+            schema=self.schema,
             crypto_key_reader=self.crypto_key_reader,
             crypto_failure_action=self.crypto_failure_action,
         )

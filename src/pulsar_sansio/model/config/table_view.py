@@ -1,10 +1,12 @@
 """`TableViewSpec`: the options of a table view."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from ..encryption import ConsumerCryptoFailureAction
 from ..errors import InvalidConfiguration
 from ..message_id import EARLIEST
+from ..schema import Schema
 from .checks import integer
 from .reader import ReaderSpec
 from .topics import names_of
@@ -22,6 +24,7 @@ class TableViewSpec:
     `TableViewTooLarge`.
     `partitions_update_interval`: seconds between two requests for the number of partitions, 0.001 and
     more; None never asks again.
+    `schema`: makes values of the payloads; None for bytes.
     `crypto_key_reader`, `crypto_failure_action`: see `ConsumerSpec`; a table has no use for CONSUME.
     """
 
@@ -31,6 +34,7 @@ class TableViewSpec:
     receiver_queue_size: int = 1000
     max_size: int = 1024 * 1024 * 1024
     partitions_update_interval: float | None = 60.0
+    schema: Schema[Any] | None = None
     crypto_key_reader: object = None
     crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL
 
@@ -53,6 +57,7 @@ class TableViewSpec:
             read_compacted=all(name.persistent for name in names_of(self.topic)),
             receiver_queue_size=self.receiver_queue_size,
             partitions_update_interval=self.partitions_update_interval,
+            schema=self.schema,
             crypto_key_reader=self.crypto_key_reader,
             crypto_failure_action=self.crypto_failure_action,
         )

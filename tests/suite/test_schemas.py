@@ -1,0 +1,174 @@
+"""Values in place of bytes: producers, consumers, readers and table views with a schema."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from pulsar_sansio.schemas import (
+    INT32,
+    STRING,
+    AutoConsume,
+    AutoPublish,
+    AvroSchema,
+    JsonSchema,
+    KeyValue,
+    KeyValueSchema,
+)
+from pulsar_trio import (
+    BatchingPolicy,
+    Client,
+    DeadLetterPolicy,
+    IncompatibleSchema,
+    InvalidMessage,
+    OutgoingMessage,
+    SchemaDecodingError,
+)
+
+
+@dataclass
+class Old:
+    id: str
+    note: str | None = None
+
+
+@dataclass
+class Order:
+    id: str
+    note: str | None = None
+    amount: int | None = None
+
+
+async def test_values_are_sent_and_received(client: Client, topic: str) -> None:
+    """CFG-124, CFG-229"""
+    async with (
+        client.create_producer(topic, schema=Order) as producer,
+        client.subscribe(topic, "s", schema=Order) as consumer,
+    ):
+        await producer.send(Order("o1", amount=7), key="k")
+        await producer.send_many([Order("o2"), Order("o3")])
+        await producer.enqueue(Order("o4"))
+        producer.enqueue_nowait(Order("o5"))
+        await producer.flush()
+        messages = [await consumer.receive() for _ in range(5)]
+        assert [message.value for message in messages] == [
+            Order("o1", amount=7),
+            Order("o2"),
+            Order("o3"),
+            Order("o4"),
+            Order("o5"),
+        ]
+        assert (messages[0].key, messages[0].data) == ("k", b'{"id":"o1","note":null,"amount":7}')
+        with pytest.raises(InvalidMessage, match="schema JSON"):
+            await producer.send("text")  # type: ignore[arg-type]
+
+
+async def test_a_reader_with_a_newer_definition_reads_both(client: Client, topic: str) -> None:
+    """CFG-303: each message is decoded by the definition that it was written with."""
+    async with client.create_producer(topic, schema=AvroSchema(Old), batching=None) as producer:
+        for number in range(3):
+            await producer.send(Old(f"old{number}", "n"))
+    async with client.create_producer(topic, schema=AvroSchema(Order)) as producer_of_new:
+        await producer_of_new.send_many([Order(f"new{number}", amount=7) for number in range(3)])
+    async with client.create_reader(topic, "earliest", schema=AvroSchema(Order)) as reader:
+        values = [message.value async for message in reader.until_latest()]
+        assert values == [Order(f"old{number}", "n") for number in range(3)] + [
+            Order(f"new{number}", None, 7) for number in range(3)
+        ]
+    async with client.create_reader(topic, "earliest", schema=AutoConsume()) as reader_of_all:
+        read = [message.value async for message in reader_of_all.until_latest()]
+        assert read[0] == {"id": "old0", "note": "n"}
+        assert read[-1] == {"id": "new2", "note": None, "amount": 7}
+
+
+async def test_an_incompatible_schema_is_refused_at_once(client: Client, topic: str) -> None:
+    """SCHEMA-11"""
+    async with client.create_producer(topic, schema=JsonSchema(Order)) as producer:
+        await producer.send(Order("o1"))
+        with pytest.raises(IncompatibleSchema, match="JSON"):
+            async with client.create_producer(topic, schema=INT32):
+                pass
+        with pytest.raises(IncompatibleSchema, match="JSON"):
+            async with client.subscribe(topic, "s", schema=INT32):
+                pass
+
+
+async def test_the_key_of_a_separated_pair_is_the_key_of_the_message(client: Client, topic: str) -> None:
+    schema = KeyValueSchema(STRING, AvroSchema(Order))
+    async with (
+        client.create_producer(topic, schema=schema) as producer,
+        client.subscribe(topic, "s", schema=schema) as consumer,
+    ):
+        await producer.send(KeyValue("k", Order("o1")))
+        message = await consumer.receive()
+        assert (message.value, message.key_bytes) == (KeyValue("k", Order("o1")), b"k")
+        with pytest.raises(InvalidMessage, match="give no other one"):
+            await producer.send(KeyValue("k", Order("o1")), key="other")
+
+
+async def test_bytes_are_checked_against_the_definition_of_the_topic(client: Client, topic: str) -> None:
+    """CLIENT-10"""
+    orders = AvroSchema(Order)
+    async with client.subscribe(topic, "s", schema=orders) as consumer:
+        async with client.create_producer(topic, schema=AutoPublish()) as producer:
+            await producer.send(orders.encode(Order("o1")))
+            with pytest.raises(InvalidMessage, match="no payload of the topic's definition"):
+                await producer.send(b"\xff")
+        assert (await consumer.receive()).value == Order("o1")
+
+
+async def test_an_undecodable_payload_hurts_its_message_only(client: Client, topic: str) -> None:
+    """CONS-39"""
+    async with (
+        client.create_producer(topic, schema=AvroSchema(Order)) as producer,
+        client.subscribe(topic, "s", schema=AvroSchema(Order)) as consumer,
+    ):
+        await producer.send(OutgoingMessage(b"\xff\xff"))
+        await producer.send(Order("o1"))
+        bad, good = await consumer.receive(), await consumer.receive()
+        with pytest.raises(SchemaDecodingError):
+            assert bad.value
+        assert (bad.data, good.value) == (b"\xff\xff", Order("o1"))
+        consumer.acknowledge([bad, good])
+        await consumer.flush()
+
+
+async def test_a_dead_letter_has_the_bytes_of_the_original(client: Client, topic: str) -> None:
+    policy = DeadLetterPolicy(max_redeliver_count=1, topic=f"{topic}-dead")
+    async with (
+        client.create_producer(topic, schema=Order) as producer,
+        client.subscribe(topic, "s", schema=Order, dead_letter=policy) as consumer,
+        client.subscribe(f"{topic}-dead", "s", schema=Order) as dead,
+    ):
+        await producer.send(Order("o1"))
+        await consumer.dead_letter(await consumer.receive())
+        assert (await dead.receive()).value == Order("o1")
+
+
+async def test_values_over_several_topics(client: Client, topic: str) -> None:
+    names = [f"{topic}-{number}" for number in range(2)]
+    async with client.subscribe(names, "s", schema=AvroSchema(Order)) as consumer:
+        for name in names:
+            async with client.create_producer(
+                name, schema=AvroSchema(Order), batching=BatchingPolicy(max_delay=1.0)
+            ) as producer:
+                await producer.send_many([Order(name), Order(name)])
+        messages = [await consumer.receive() for _ in range(4)]
+        assert sorted(message.value.id for message in messages if message.value) == sorted(names * 2)
+        consumer.acknowledge(messages)
+        await consumer.flush()
+
+
+async def test_a_table_of_values(client: Client, topic: str) -> None:
+    async with (
+        client.create_producer(topic, schema=Order) as producer,
+        client.create_table_view(topic, schema=Order) as view,
+    ):
+        await producer.send(Order("o1"), key="a")
+        await producer.send(OutgoingMessage(b"{", key="bad"))
+        await producer.send(Order("o2"), key="gone")
+        await producer.send(None, key="gone")
+        await view.refresh()
+        assert (sorted(view), view["a"]) == (["a", "bad"], Order("o1"))
+        assert view["a"] is view["a"]
+        with pytest.raises(SchemaDecodingError):
+            assert view["bad"]
