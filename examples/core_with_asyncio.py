@@ -1,4 +1,4 @@
-"""The protocol core driven by asyncio: ten messages sent, received and acknowledged.
+"""The protocol core driven by asyncio: ten values sent, received and acknowledged.
 
     python examples/core_with_asyncio.py pulsar://localhost:6650
     PULSAR_TOKEN=… python examples/core_with_asyncio.py pulsar+ssl://localhost:6651
@@ -17,6 +17,7 @@ from typing import TypeVar, cast
 
 from pulsar_sansio import Address, Client, ClientConfig, ConsumerSpec, ProducerSpec, Secret
 from pulsar_sansio import client_outputs as outputs
+from pulsar_sansio.schemas import STRING
 
 COUNT = 10
 
@@ -114,25 +115,25 @@ class Link(asyncio.Protocol):
             self.driver.tell(self.driver.client.disconnected, self.link, str(error or "closed by the peer"))
 
 
-async def main(url: str, topic: str = "greetings", count: int = COUNT) -> list[bytes]:
+async def main(url: str, topic: str = "greetings", count: int = COUNT) -> list[str]:
     driver = Driver(url, seed=time.time_ns())
     client = driver.client
-    consumer = client.subscribe(driver.now(), ConsumerSpec(topic, "example"))
+    consumer = client.subscribe(driver.now(), ConsumerSpec(topic, "example", schema=STRING))
     driver.pump()
     await driver.wait_for(outputs.ConsumerReady)
-    producer = client.open_producer(driver.now(), ProducerSpec(topic))
+    producer = client.open_producer(driver.now(), ProducerSpec(topic, schema=STRING))
     driver.pump()
     await driver.wait_for(outputs.ProducerReady)
 
     for number in range(count):
-        client.send(driver.now(), producer, b"hello %d" % number, time.time_ns() // 1_000_000)
+        client.send(driver.now(), producer, STRING.encode(f"hello {number}"), time.time_ns() // 1_000_000)
     driver.pump()
-    received: list[bytes] = []
+    received: list[str] = []
     while len(received) < count:
         await driver.wait_for(outputs.Deliverable)
         messages = client.take(driver.now(), consumer, 100)  # what is left is told again
         client.acknowledge(driver.now(), consumer, messages)
-        received += [message.data for message in messages]
+        received += [str(message.value) for message in messages]
         driver.pump()
     print(*received, sep="\n")
 

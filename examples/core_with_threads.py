@@ -1,4 +1,4 @@
-"""The protocol core driven by blocking calls in a thread: ten messages sent, received and acknowledged.
+"""The protocol core driven by blocking calls in a thread: ten values sent, received and acknowledged.
 
     python examples/core_with_threads.py pulsar://localhost:6650
 
@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 
 from pulsar_sansio import Client, ClientConfig, ConsumerSpec, ProducerSpec, ServiceUrl
 from pulsar_sansio import client_outputs as outputs
+from pulsar_sansio.schemas import STRING
 
 COUNT = 10
-
 T = TypeVar("T", bound=outputs.Output)
 
 
@@ -123,21 +123,21 @@ class Driver(threading.Thread):
             sock.close()
 
 
-def main(url: str, topic: str = "greetings", count: int = COUNT) -> list[bytes]:
+def main(url: str, topic: str = "greetings", count: int = COUNT) -> list[str]:
     driver = Driver(url)
     driver.start()
     client = driver.client
-    consumer = driver.call(client.subscribe, ConsumerSpec(topic, "example"))
+    consumer = driver.call(client.subscribe, ConsumerSpec(topic, "example", schema=STRING))
     driver.wait_for(outputs.ConsumerReady)
-    producer = driver.call(client.open_producer, ProducerSpec(topic))
+    producer = driver.call(client.open_producer, ProducerSpec(topic, schema=STRING))
     driver.wait_for(outputs.ProducerReady)
     for number in range(count):
-        driver.call(client.send, producer, b"hello %d" % number, time.time_ns() // 1_000_000)
-    received: list[bytes] = []
+        driver.call(client.send, producer, STRING.encode(f"hello {number}"), time.time_ns() // 1_000_000)
+    received: list[str] = []
     while len(received) < count:
         driver.wait_for(outputs.Deliverable)
         messages = driver.call(client.take, consumer, 100)  # what is left is told again
-        received += [message.data for message in messages]
+        received += [str(message.value) for message in messages]
         driver.call(client.acknowledge, consumer, messages)
     print(*received, sep="\n")
     driver.call(client.close, None)

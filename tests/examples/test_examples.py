@@ -61,7 +61,8 @@ async def test_tls(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             if name == "core_with_trio":
                 received = await main(broker.tls_url, "t", 10)
             else:
-                received = await trio.to_thread.run_sync(in_asyncio, main, broker.tls_url, "t", 10)
+                texts = await trio.to_thread.run_sync(in_asyncio, main, broker.tls_url, "t", 10)
+                received = [text.encode() for text in texts]
     assert received == greetings(10)
 
 
@@ -74,23 +75,23 @@ def greetings(count: int) -> list[bytes]:
     return [b"hello %d" % number for number in range(count)]
 
 
-def in_asyncio(main: Callable[..., Any], *arguments: object) -> list[bytes]:
-    result: list[bytes] = asyncio.run(main(*arguments))
+def in_asyncio(main: Callable[..., Any], *arguments: object) -> list[str]:
+    result: list[str] = asyncio.run(main(*arguments))
     return result
 
 
-def in_thread(main: Callable[..., Any], *arguments: object) -> list[bytes]:
-    result: list[bytes] = main(*arguments)
+def in_thread(main: Callable[..., Any], *arguments: object) -> list[str]:
+    result: list[str] = main(*arguments)
     return result
 
 
 @pytest.mark.parametrize(
     ("name", "run"), [("core_with_asyncio", in_asyncio), ("core_with_threads", in_thread)]
 )
-async def test_core_with_another_loop(name: str, run: Callable[..., list[bytes]]) -> None:
+async def test_core_with_another_loop(name: str, run: Callable[..., list[str]]) -> None:
     main = load(name)["main"]
     with trio.fail_after(PATIENCE):
         async with open_broker() as broker:
             for topic, count in [("few", 10), ("many", 1000)]:
                 received = await trio.to_thread.run_sync(run, main, broker.url, topic, count)
-                assert received == greetings(count)
+                assert [text.encode() for text in received] == greetings(count)

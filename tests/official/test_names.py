@@ -34,10 +34,10 @@ from pulsar_trio.producing.producer import MessageFields
     ("function", "theirs", "options", "own"),
     [
         ("open_client", pulsar.Client.__init__, ClientOptions, set()),
-        ("create_producer", pulsar.Client.create_producer, ProducerOptions, {"topic"}),
-        ("subscribe", pulsar.Client.subscribe, ConsumerOptions, {"topic"}),
-        ("create_reader", pulsar.Client.create_reader, ReaderOptions, {"topic"}),
-        ("create_table_view", pulsar.Client.create_table_view, TableViewOptions, {"topic"}),
+        ("create_producer", pulsar.Client.create_producer, ProducerOptions, {"topic", "schema"}),
+        ("subscribe", pulsar.Client.subscribe, ConsumerOptions, {"topic", "schema"}),
+        ("create_reader", pulsar.Client.create_reader, ReaderOptions, {"topic", "schema"}),
+        ("create_table_view", pulsar.Client.create_table_view, TableViewOptions, {"topic", "schema"}),
         ("send", pulsar.Producer.send, MessageFields, set()),
         ("send", pulsar.Producer.send_async, MessageFields, set()),
     ],
@@ -71,7 +71,6 @@ def test_attributes(theirs: type, ours: type, told: dict[str, str]) -> None:
     [
         ("AuthenticationAthenz", "AthenZ"),
         ("ServiceInfoProvider", "providers of an application's own"),
-        ("schema", "schemas"),
     ],
 )
 def test_the_error_for_a_missing_feature_names_it(name: str, missing: str) -> None:

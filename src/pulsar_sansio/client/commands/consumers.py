@@ -4,7 +4,7 @@
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from operator import setitem
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...model.config import ConsumerSpec
 from ...model.errors import InvalidConfiguration, LocalProtocolError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..delivery.received_entries import Messages
     from ..delivery.receiver_queue import ReceiverQueue
 
-    Acknowledgeable = Message | MessageId | TopicMessageId
+    Acknowledgeable = Message[Any] | MessageId | TopicMessageId
 
 
 class ConsumerCommands:
@@ -55,7 +55,7 @@ class ConsumerCommands:
         open_consumer(services, handle, spec, partial(setitem, self._consumers, handle))
         return handle
 
-    def receive(self, now: int, consumer: int) -> "Message | None":
+    def receive(self, now: int, consumer: int) -> "Message[Any] | None":
         """Return the next message, or None when the receiver queue is empty: wait for `Deliverable` then.
 
         `Deliverable` follows, too, when messages are left. A consumer with a receiver queue of size 0 asks
@@ -111,7 +111,7 @@ class ConsumerCommands:
         if wall_time is not None:
             self._services.record_wall_time(wall_time)
 
-    def take(self, now: int, consumer: int, limit: int) -> "Messages":
+    def take(self, now: int, consumer: int, limit: int) -> "Messages[Any]":
         """Return up to `limit` messages from the receiver queue; each is made when it is looked at.
 
         `Deliverable` follows when some messages are returned and others are left: an application that takes
@@ -206,7 +206,7 @@ class ConsumerCommands:
         self,
         now: int,
         consumer: int,
-        message: "Message",
+        message: "Message[Any]",
         delay: float,
         publish_time: int,
         properties: Mapping[str, str] | None = None,
@@ -236,7 +236,7 @@ class ConsumerCommands:
         self,
         now: int,
         consumer: int,
-        message: "Message",
+        message: "Message[Any]",
         publish_time: int,
         properties: Mapping[str, str] | None = None,
     ) -> int:
