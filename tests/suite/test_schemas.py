@@ -132,16 +132,34 @@ async def test_an_undecodable_payload_hurts_its_message_only(client: Client, top
         await consumer.flush()
 
 
-async def test_a_dead_letter_has_the_bytes_of_the_original(client: Client, topic: str) -> None:
+async def test_letters_keep_the_definition_of_the_original(client: Client, topic: str) -> None:
+    """A reader of the letters decodes what was written with an older definition than its own."""
+    policy = DeadLetterPolicy(max_redeliver_count=1, topic=f"{topic}-dead", retry_topic=f"{topic}-retry")
+    orders = AvroSchema(Order)
+    async with client.create_producer(topic, schema=AvroSchema(Old)) as producer:
+        await producer.send(Old("o1", "n"))
+    async with client.subscribe(
+        topic, "s", schema=orders, dead_letter=policy, retry=True, initial_position="earliest"
+    ) as consumer:
+        await consumer.reconsume_later(await consumer.receive(), 0.0)
+        again = await consumer.receive()
+        assert (again.topic, again.value) == (f"{topic}-retry", Order("o1", "n"))
+        await consumer.dead_letter(again)
+    async with client.create_reader(f"{topic}-dead", "earliest", schema=orders) as dead:
+        assert (await dead.receive()).value == Order("o1", "n")
+
+
+async def test_letters_of_a_consumer_of_bytes_have_no_definition(client: Client, topic: str) -> None:
     policy = DeadLetterPolicy(max_redeliver_count=1, topic=f"{topic}-dead")
     async with (
-        client.create_producer(topic, schema=Order) as producer,
-        client.subscribe(topic, "s", schema=Order, dead_letter=policy) as consumer,
-        client.subscribe(f"{topic}-dead", "s", schema=Order) as dead,
+        client.create_producer(topic, schema=AvroSchema(Old)) as producer,
+        client.subscribe(topic, "s", dead_letter=policy) as consumer,
     ):
-        await producer.send(Order("o1"))
+        await producer.send(Old("o1", "n"))
         await consumer.dead_letter(await consumer.receive())
-        assert (await dead.receive()).value == Order("o1")
+    async with client.create_reader(f"{topic}-dead", "earliest") as dead:
+        letter = await dead.receive()
+        assert (letter.value, letter.schema_version) == (AvroSchema(Old).encode(Old("o1", "n")), None)
 
 
 async def test_values_over_several_topics(client: Client, topic: str) -> None:

@@ -77,7 +77,7 @@ def test_definitions_are_forgotten_with_the_last_consumer_of_their_topic() -> No
 
 
 def test_the_definitions_of_a_topic_have_limits() -> None:
-    """Those that were used longest ago are dropped, beyond a number and beyond a size."""
+    """Definitions that were used longest ago are dropped, beyond a number and beyond a size."""
     topic = TopicVersions(TopicName.parse("t"))
     for number in range(schema_versions.MAX_VERSIONS + 1):
         topic.keep(version(number), SchemaInfo(SchemaType.AVRO, data=b"x"))

@@ -20,7 +20,7 @@ nothing of it.
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...model.config import (
     ConsumerSpec,
@@ -34,6 +34,7 @@ from ...model.config.topics import names_of
 from ...model.errors import ClosedError, InvalidConfiguration, PulsarError
 from ...model.message import Message
 from ...model.message_id import EntryPosition, MessageId
+from ...model.schema import Schema, SchemaInfo
 from ...model.topic_name import TopicName
 from ..acknowledging.acknowledgements import Acknowledgements
 from ..acknowledging.redelivery import NegativeAcknowledgements
@@ -42,7 +43,8 @@ from ..delivery.permits import Permits
 from ..delivery.received_entries import ReceivedBatch, ReceivedSingles, messages_of
 from ..delivery.receiver_queue import ReceiverQueue
 from ..outputs import LetterFailed, LetterSent, RequestDone, RequestFailed
-from .copy_producer import MAX_IN_FLIGHT, CopyProducer
+from .copy_producer import MAX_IN_FLIGHT
+from .copy_producers import CopyProducers
 from .delivery_counts import DeliveryCounts
 
 _DELAY_TIME = "DELAY_TIME"
@@ -219,16 +221,17 @@ class LetterTopics:
         assert self.policy.retry_topic is not None
         dead, later = TopicName.parse(self.policy.topic), TopicName.parse(self.policy.retry_topic)
 
-        def dead_producer() -> ProducerSpec:
+        def dead_producer(schema: Schema[Any] | None) -> ProducerSpec:
             letters = context.rng.letters(_RANDOM_LETTERS)
             return self._producer(
                 dead,
                 f"{self._topic}-{spec.subscription}-{services.name}-{letters}-DLQ",
                 self.policy.initial_subscription,
+                schema,
             )
 
-        self._dead = CopyProducer(client, dead_producer)
-        self._later = CopyProducer(client, lambda: self._producer(later, None, None))
+        self._dead = CopyProducers(client, dead_producer)
+        self._later = CopyProducers(client, lambda schema: self._producer(later, None, None, schema))
         self.tries = DeliveryCounts()
         self._pending_copies: dict[EntryPosition, PendingCopy] = {}
         self._requests: set[int] = set()
@@ -237,7 +240,13 @@ class LetterTopics:
         """The number of times the subscription was moved: copies begun before the last seek acknowledge
         nothing."""
 
-    def _producer(self, topic: TopicName, name: str | None, initial_subscription: str | None) -> ProducerSpec:
+    def _producer(
+        self,
+        topic: TopicName,
+        name: str | None,
+        initial_subscription: str | None,
+        schema: Schema[Any] | None,
+    ) -> ProducerSpec:
         """Return the spec of a producer of copies. Copies are encrypted only if the policy says so (as in
         Java, where the application may set the options of these producers)."""
         return ProducerSpec(
@@ -247,6 +256,7 @@ class LetterTopics:
             max_pending_messages=MAX_IN_FLIGHT,
             chunking=topic.persistent,
             initial_subscription=initial_subscription,
+            schema=schema,
             encryption_keys=self.policy.encryption_keys,
             crypto_key_reader=self.policy.crypto_key_reader,
         )
@@ -271,7 +281,8 @@ class LetterTopics:
         pending.left.update(message.batch_index for message in new)
         for message in new:
             settled = partial(self._copied, pending, message)
-            self._dead.post(partial(self._dead_letter, message), publish_time, settled)
+            definition = self._definition_of(message)
+            self._dead.post(definition, partial(self._dead_letter, message), publish_time, settled)
 
     @property
     def waiting(self) -> int:
@@ -377,17 +388,26 @@ class LetterTopics:
         box, write = self._dead_letter_of(what) if what.delay is None else self._retry_of(what, what.delay)
         self._requests.add(request)
         dead = what.message.message_id if box is self._dead else None
-        box.post(
-            write, what.publish_time, partial(self._reconsumed_later, request, on_outcome, self._moves, dead)
-        )
+        settled = partial(self._reconsumed_later, request, on_outcome, self._moves, dead)
+        box.post(self._definition_of(what.message), write, what.publish_time, settled)
 
-    def _dead_letter_of(self, what: CopyRequest) -> tuple[CopyProducer, Callable[[], OutgoingMessage]]:
+    def _definition_of(self, message: Message[Any]) -> SchemaInfo | None:
+        """Return the definition that a message was written with. Return None for a message without a version,
+        for a consumer of bytes, and where the consumer does not know the definition."""
+        schema, version = self._services.spec.schema, message.schema_version
+        if schema is None or version is None:
+            return None
+        if not schema.wants_writer:
+            return schema.info
+        return self._services.client.schemas.find(self._topic, version)
+
+    def _dead_letter_of(self, what: CopyRequest) -> tuple[CopyProducers, Callable[[], OutgoingMessage]]:
         """Give the copy the properties of a message that exceeded the redelivery limit."""
         message = what.message
         properties = {**origin(message, message.topic, self._subscription), **what.properties}
         return self._dead, partial(copy_of, message, properties)
 
-    def _retry_of(self, what: CopyRequest, delay: int) -> tuple[CopyProducer, Callable[[], OutgoingMessage]]:
+    def _retry_of(self, what: CopyRequest, delay: int) -> tuple[CopyProducers, Callable[[], OutgoingMessage]]:
         message = what.message
         properties = {**origin(message, str(self._topic.base), self._subscription), **what.properties}
         times = times_reconsumed(properties) + 1

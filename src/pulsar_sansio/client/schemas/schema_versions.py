@@ -84,6 +84,11 @@ class SchemaVersions:
             versions.known.move_to_end(version)
         return info
 
+    def find(self, topic: TopicName, version: bytes) -> SchemaInfo | None:
+        """Return a definition of a topic or partition that is known, without asking for it."""
+        versions = self._topics.get(str(topic.base))
+        return None if versions is None else versions.known.get(version)
+
     def ask(
         self,
         versions: TopicVersions,

@@ -1,0 +1,44 @@
+"""`CopyProducers`: the producers of the copies in one topic, one for each definition of the originals.
+
+A producer registers one definition, and its entries are stamped with one version. So a copy keeps the
+definition that its original was written with, and readers of the letter topic can decode it.
+"""
+
+from collections.abc import Callable
+
+from ...model.config import OutgoingMessage, ProducerSpec
+from ...model.schema import SchemaInfo
+from ..connecting.services import Services
+from ..schemas.registered_schema import RegisteredSchema
+from .copy_producer import CopyProducer, Settled
+
+
+class CopyProducers:
+    """`spec` is called with the schema of each producer that is opened; None for copies of bytes."""
+
+    __slots__ = ("_producers", "_services", "_spec")
+
+    def __init__(self, services: Services, spec: Callable[[RegisteredSchema | None], ProducerSpec]) -> None:
+        self._services = services
+        self._spec = spec
+        self._producers: dict[SchemaInfo | None, CopyProducer] = {}
+
+    def post(
+        self,
+        definition: SchemaInfo | None,
+        write: Callable[[], OutgoingMessage],
+        publish_time: int,
+        settled: Settled,
+    ) -> None:
+        """Send a copy of a message of that definition: see `CopyProducer.post`."""
+        producer = self._producers.get(definition)
+        if producer is None:
+            schema = None if definition is None else RegisteredSchema(definition)
+            producer = CopyProducer(self._services, lambda: self._spec(schema))
+            self._producers[definition] = producer
+        producer.post(write, publish_time, settled)
+
+    def close(self) -> None:
+        """Close the producers; the outcome of copies under way is not reported."""
+        for producer in self._producers.values():
+            producer.close()
