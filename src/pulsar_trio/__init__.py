@@ -124,6 +124,7 @@ from pulsar_security import ServerTls, TlsConfig
 from . import official_names
 from .client.client import Client, ClientStatistics, open_client
 from .client.options import Kind
+from .client.service_url_source import ServiceUrlProvider
 from .client.table_view import TableView
 from .consuming.consumer import Consumer, ConsumerStatistics
 from .consuming.consumer_kinds import (
@@ -232,6 +233,7 @@ __all__ = [
     "ConsumerStatistics",
     # values
     "Kind",
+    "ServiceUrlProvider",
     "Message",
     "MessageId",
     "TopicDomain",

@@ -283,6 +283,11 @@ class Client:
 
     # --- the client itself ---
 
+    @property
+    def service_url(self) -> str:
+        """The URL by which the client finds brokers now."""
+        return str(self._services.addresses.service_url)
+
     def update_service_url(self, now: int, url: str) -> None:
         """Find brokers by this URL from now on (rule CLIENT-21). Every connection is ended; producers and
         consumers reconnect by the new URL. Raises `InvalidServiceUrl`, `ClosedError`, and

@@ -53,9 +53,11 @@ from .options import (
     producer_spec,
     reader_spec,
     table_view_spec,
+    url_source,
     waits_when_full,
     word,
 )
+from .service_url_source import ServiceUrlProvider
 from .statistics_log import log_statistics
 from .table_view import TableView
 
@@ -77,14 +79,15 @@ class ClientStatistics:
 
 @opening("async with open_client(url) as client:")
 async def open_client(
-    url: str,
+    url: str | ServiceUrlProvider,
     *,
     seed: int | None = None,
     statistics_interval: float | None = None,
     **options: Unpack[ClientOptions],
 ) -> AsyncIterator["Client"]:
     """A client of the Pulsar at `url`, `pulsar://host[:port][,host[:port]…]`, closed when the block ends.
-    By `http://` or `https://` it finds brokers over HTTP.
+    By `http://` or `https://` it finds brokers over HTTP. `url` may be a function that returns the URL: it is
+    asked now, and again after each attempt to connect that fails.
 
     It connects when something needs it, so a wrong host is reported by the first producer or consumer.
     By `pulsar+ssl://` and `https://` it encrypts, and verifies certificates: see `TlsConfig` for `tls`.
@@ -94,8 +97,12 @@ async def open_client(
     `InvalidServiceUrl` and `InvalidConfiguration`. Leaving the block closes producers and consumers
     gracefully; a block that is left by cancellation is closed at once.
     """
+    urls = None
+    if callable(url):
+        urls = url_source(url, options)
+        url = await urls.ask()
     config = client_config(url, options)
-    driver = Driver(config, seed, client_identity(config, options))
+    driver = Driver(config, seed, client_identity(config, options), urls)
     client = Client(driver)
     interval = checked_interval(statistics_interval)
     async with background(driver, client.aclose):
@@ -369,8 +376,8 @@ class Client:
     def __repr__(self) -> str:
         driver = self._driver
         if driver.closed or driver.failure is not None:
-            return f"<Client of {driver.config.service_url}, closed>"
-        return f"<Client of {driver.config.service_url}, {len(driver.links)} connections>"
+            return f"<Client of {driver.machine.service_url}, closed>"
+        return f"<Client of {driver.machine.service_url}, {len(driver.links)} connections>"
 
     def statistics(self) -> ClientStatistics:
         """The connections, producers and consumers of this client, their bytes, and the memory held."""

@@ -22,6 +22,7 @@ from pulsar_sansio import (
     CryptoError,
     LocalProtocolError,
     PulsarError,
+    ServiceUrl,
     TlsError,
 )
 from pulsar_sansio import client_outputs as outputs
@@ -37,6 +38,7 @@ from .driver_side import DriverSide
 from .endpoint import Endpoint, PendingResult
 from .news import News, requests_wanted
 from .options import checked_seed
+from .service_url_source import ServiceUrlSource
 
 _log = getLogger("pulsar_trio.driver")
 
@@ -49,10 +51,14 @@ class Driver(Pump):
 
     machine: Machine
 
-    def __init__(self, config: ClientConfig, seed: int | None, identity: ClientIdentity) -> None:
+    def __init__(
+        self, config: ClientConfig, seed: int | None, identity: ClientIdentity, urls: ServiceUrlSource | None
+    ) -> None:
+        """`urls`: None for a client whose service URL only the application or a failover changes."""
         super().__init__()
         self.config = config
         self._identity = identity
+        self._urls = urls
         self.machine = Machine(
             self.now(),
             config,
@@ -97,7 +103,7 @@ class Driver(Pump):
             outputs.Detached: self._to_either,
             outputs.Attached: self._to_either,
             outputs.Closed: self._to_either,
-            outputs.Retrying: self._news.on_retrying,
+            outputs.Retrying: self._on_retrying,
             outputs.LetterSent: self._news.on_letter_sent,
             outputs.ConsumerBlocked: self._news.on_blocked,
             outputs.PartitionsAdded: self._news.on_partitions_added,
@@ -313,6 +319,11 @@ class Driver(Pump):
         if answer is not None:
             answer.set(None, output.error)
 
+    def _on_retrying(self, output: outputs.Retrying) -> None:
+        self._news.on_retrying(output)
+        if self._urls is not None and not output.lost:  # `update_service_url` loses connections, too
+            self._urls.ask_soon()
+
     def _on_connect(self, output: outputs.Connect) -> None:
         self.machine.report_requests(requests_wanted())
         link = Link(self.buffer, partial(self.take, output.link))
@@ -359,7 +370,19 @@ class Driver(Pump):
     # --- tasks ----------------------------------------------------------------------------------------
 
     def _tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
-        return {**super()._tasks(), "pulsar pushes": self._run_pushes}
+        tasks = {**super()._tasks(), "pulsar pushes": self._run_pushes}
+        if self._urls is not None:
+            seconds, report = self.config.operation_timeout, self._news.on_no_service_url
+            tasks["pulsar service URL"] = partial(self._urls.run, seconds, self._use_service_url, report)
+        return tasks
+
+    def _use_service_url(self, url: str) -> None:
+        """Use an answer of the application's provider. Raises the application's mistakes as they are."""
+        old, new = self.machine.service_url, str(ServiceUrl.parse(url))
+        if new != old:
+            self.command(self.machine.update_service_url, new)
+            reason = "the provider of the service URL returns it"
+            self._news.on_switched(outputs.ServiceUrlSwitched(old, new, reason))
 
     async def _run_pushes(self) -> None:
         while True:

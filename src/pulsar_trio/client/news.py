@@ -86,6 +86,11 @@ class News:
         text = f"no other cluster was chosen: {output.error}"
         self._write(self._troubles, key, _connection, WARNING, text)
 
+    def on_no_service_url(self, problem: str) -> None:
+        """The application's provider has no other URL. The same reason is written rarely."""
+        text = f"the service URL stays as it is: {problem}"
+        self._write(self._troubles, text, _connection, WARNING, text)
+
     # --- producers and consumers --------------------------------------------------------------------------
 
     def on_letter_sent(self, output: outputs.LetterSent) -> None:

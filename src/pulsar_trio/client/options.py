@@ -47,6 +47,7 @@ from ..security.authentication import Authentication, MutualTls
 from ..security.identity import ClientIdentity
 from ..security.key_reader import KeyReader, KeySource
 from ..values import schema_option
+from .service_url_source import ServiceUrlProvider, ServiceUrlSource
 
 Topics: TypeAlias = str | Sequence[str] | re.Pattern[str] | TopicsPattern
 """The topics of a consumer: one topic, several, or all those of a namespace that match."""
@@ -193,6 +194,13 @@ class TableViewOptions(TypedDict, total=False):
     partitions_update_interval: float | None
     crypto_key_reader: KeySource | None
     crypto_failure_action: ConsumerCryptoFailureAction | Literal["fail", "discard"]
+
+
+def url_source(provider: ServiceUrlProvider, options: Mapping[str, Any]) -> ServiceUrlSource:
+    """Return the object that asks the provider. Raises `InvalidConfiguration`."""
+    if options.get("failover") is not None:
+        raise InvalidConfiguration("failover: the provider of the service URL chooses the cluster")
+    return ServiceUrlSource(provider)
 
 
 def client_config(url: str, options: Mapping[str, Any]) -> ClientConfig:

@@ -4,23 +4,16 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from functools import partial
-from inspect import isawaitable, iscoroutinefunction
-from typing import ClassVar, TypeAlias, TypeVar
-
-import trio
+from typing import ClassVar, TypeAlias
 
 from pulsar_sansio import CredentialsFailed, InvalidConfiguration, Secret
 from pulsar_security import checked_token, read_token
 
-ResultT = TypeVar("ResultT")
+from ..application_function import ApplicationFunction
 
 TokenText: TypeAlias = str | Secret
 TokenSource: TypeAlias = TokenText | os.PathLike[str] | Callable[[], TokenText | Awaitable[TokenText]]
 """A token's text, the file that holds it, or a function (an async one, too) that returns it."""
-
-MAX_THREADS = 4
-"""Threads that one source of credentials has at a time. A file or function may never return, and a thread
-cannot be ended: it must not take those of the application and of the resolver, too."""
 
 
 class CredentialSteps(ABC):
@@ -83,39 +76,29 @@ class Token(Authentication):
     method = "token"
 
     def __init__(self, source: TokenSource) -> None:
-        self._threads = trio.CapacityLimiter(MAX_THREADS)
-        self._source: Secret | os.PathLike[str] | Callable[[], object]
+        self._file = os.fspath(source) if isinstance(source, os.PathLike) else None
+        self._source: Secret | ApplicationFunction
         if isinstance(source, (str, Secret)):
             self._source = checked_token(source)
-        elif isinstance(source, os.PathLike) or callable(source):
-            self._source = source
+        elif isinstance(source, os.PathLike):
+            self._source = ApplicationFunction(partial(read_token, source))
+        elif callable(source):
+            self._source = ApplicationFunction(source)
         else:
             raise InvalidConfiguration(
                 f"Token: its source is text, a Path, or a function, not {type(source).__name__}"
             )
 
     async def credentials(self, host: str) -> Secret:
-        source = self._source
-        if isinstance(source, Secret):
-            return source
-        if isinstance(source, os.PathLike):
-            return await self._in_thread(partial(read_token, source))
-        found = await self._call(source)
+        if isinstance(self._source, Secret):
+            return self._source
+        found = await self._source.call()
         if not isinstance(found, (str, Secret)):
             raise CredentialsFailed(f"the function of a Token returned {type(found).__name__}, not text")
         return checked_token(found)
 
-    async def _call(self, function: Callable[[], object]) -> object:
-        """Call a function of the application, in a thread unless it returns an awaitable."""
-        found = function() if iscoroutinefunction(function) else await self._in_thread(function)
-        return await found if isawaitable(found) else found
-
-    async def _in_thread(self, function: Callable[[], ResultT]) -> ResultT:
-        return await trio.to_thread.run_sync(function, abandon_on_cancel=True, limiter=self._threads)
-
     def __repr__(self) -> str:
-        source = self._source
-        return f"Token({os.fspath(source)!r})" if isinstance(source, os.PathLike) else "Token(***)"
+        return "Token(***)" if self._file is None else f"Token({self._file!r})"
 
 
 class Basic(Authentication):

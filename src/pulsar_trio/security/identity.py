@@ -9,6 +9,7 @@ from pulsar_sansio import Address, CredentialsFailed, InvalidConfiguration, Secr
 from pulsar_sansio import client_outputs as outputs
 from pulsar_security import ReloadedContext, TlsConfig, TlsFailure, TlsSocket
 
+from ..application_function import described
 from ..transport.tls_handshake import encrypt
 from .authentication import Authentication, CredentialSteps
 
@@ -57,7 +58,7 @@ class ClientIdentity:
             text = f"no {method!r} credentials: the provider did not answer within {seconds:g} s"
             raise CredentialsFailed(text) from None
         except Exception as error:
-            raise CredentialsFailed(f"no {method!r} credentials: {_described(error)}") from error
+            raise CredentialsFailed(f"no {method!r} credentials: {described(error)}") from error
         if not isinstance(found, Secret):
             raise CredentialsFailed(
                 f"no {method!r} credentials: the provider returned {type(found).__name__}, not a Secret"
@@ -87,11 +88,3 @@ class ClientIdentity:
         """A link has ended: discard its steps."""
         self._steps.pop(link, None)
         self._shown.pop(link, None)
-
-
-def _described(error: Exception) -> str:
-    """Return an error's text where it cannot hold a secret, else its type; the `__cause__` has the rest."""
-    of_the_system = isinstance(error, OSError) and error.errno is not None  # no library's error of HTTP
-    if of_the_system or isinstance(error, (CredentialsFailed, InvalidConfiguration)):
-        return str(error)
-    return f"the provider raised {type(error).__name__}"

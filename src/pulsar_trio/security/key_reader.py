@@ -5,15 +5,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from inspect import isawaitable, iscoroutinefunction
 from pathlib import Path
-from typing import TypeAlias, TypeVar
-
-import trio
+from typing import TypeAlias
 
 from pulsar_sansio import CryptoError, EncryptionKeyInfo, InvalidConfiguration, Secret
 
-from .authentication import MAX_THREADS
-
-ResultT = TypeVar("ResultT")
+from ..application_function import Threads
 
 KeyText: TypeAlias = EncryptionKeyInfo | Secret | bytes | str
 """A key in PEM, by itself or with the metadata of a public key."""
@@ -47,7 +43,7 @@ class KeyReader:
                 f"not {type(source).__name__}"
             )
         self._source = source
-        self._threads = trio.CapacityLimiter(MAX_THREADS)
+        self._threads = Threads()
 
     async def read(self, key: str, metadata: Mapping[str, str]) -> EncryptionKeyInfo:
         """Return the key of that name. Raises `CryptoError`."""
@@ -65,14 +61,11 @@ class KeyReader:
                 raise CryptoError("the key reader has no file of that name")
             source = source[key]
         if isinstance(source, os.PathLike):
-            return await self._in_thread(partial(_read, Path(source)))
+            return await self._threads.run(partial(_read, Path(source)))
         if iscoroutinefunction(source):
             return await source(key, metadata)
-        [found] = await self._in_thread(lambda: [source(key, metadata)])  # perhaps an awaitable
+        [found] = await self._threads.run(lambda: [source(key, metadata)])  # perhaps an awaitable
         return await found if isawaitable(found) else found
-
-    async def _in_thread(self, function: Callable[[], ResultT]) -> ResultT:
-        return await trio.to_thread.run_sync(function, abandon_on_cancel=True, limiter=self._threads)
 
     def __repr__(self) -> str:
         source = self._source

@@ -26,7 +26,8 @@ from pulsar_security import (
     TokenRequest,
 )
 
-from .authentication import MAX_THREADS, Authentication
+from ..application_function import Threads
+from .authentication import Authentication
 
 MARGIN = 0.05
 """Seconds before a caller's own time is over: the caller then learns the reason of the last failure."""
@@ -70,7 +71,7 @@ class OAuth2(Authentication):
         tls: TlsConfig | None = None,
         timeout: float = 10.0,
     ) -> None:
-        self._threads = trio.CapacityLimiter(MAX_THREADS)
+        self._threads = Threads()
         self._credentials = ClientCredentials(
             issuer_url=issuer_url,
             file=None if credentials is None else Path(credentials),
@@ -122,9 +123,7 @@ class OAuth2(Authentication):
     async def _ask(self) -> Secret:
         self._pending = pending = _Pending()
         try:
-            request = await trio.to_thread.run_sync(
-                self._credentials.request, abandon_on_cancel=True, limiter=self._threads
-            )
+            request = await self._threads.run(self._credentials.request)
             if self._issuer is None or self._issuer.url != request.issuer_url:
                 self._issuer = OAuth2Issuer(request.issuer_url)
             pending.token = await self._next_token(self._issuer, request)

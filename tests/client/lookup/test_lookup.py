@@ -124,7 +124,9 @@ def test_a_new_service_url_moves_everything() -> None:
     with pytest.raises(InvalidServiceUrl):
         script.client.update_service_url(script.now, "ftp://wrong")
     assert script.said() == []
+    assert script.client.service_url == "pulsar://broker:6650"
     script.client.update_service_url(script.now, "pulsar://moved")
+    assert script.client.service_url == "pulsar://moved:6650"
     gone, _detached = script.said()
     assert gone == Disconnect(link, "the service URL was changed")
     script.advance(0.2)

@@ -1,7 +1,7 @@
 """The identity of a client: what its provider returns, and what becomes of a provider that is wrong."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,9 @@ from pulsar_trio import (
     Token,
     open_client,
 )
+from pulsar_trio.application_function import MAX_THREADS
 from pulsar_trio.client.driver import Driver
 from pulsar_trio.client.options import client_config
-from pulsar_trio.security.authentication import MAX_THREADS
 from pulsar_trio.security.identity import ClientIdentity
 from pulsar_trio.transport.background import background
 from tests.canary import CANARY
@@ -48,7 +48,10 @@ async def test_every_source_of_a_token(tmp_path: Path) -> None:
     async def fetched() -> Secret:
         return Secret(CANARY)
 
-    for source in (CANARY, Secret(CANARY), file, lambda: CANARY, fetched):
+    def begun() -> Awaitable[Secret]:
+        return fetched()
+
+    for source in (CANARY, Secret(CANARY), file, lambda: CANARY, fetched, begun):
         assert await asked(Token(source)) == CANARY.encode()
 
 
@@ -254,7 +257,7 @@ async def test_a_provider_that_fails_to_discard_costs_one_link() -> None:
 async def test_the_steps_of_a_link_that_is_gone_are_not_kept() -> None:
     """The link may end before its provider is asked."""
     identity = ClientIdentity(None, Doubling())
-    driver = Driver(client_config("pulsar://localhost", {}), 1, identity)
+    driver = Driver(client_config("pulsar://localhost", {}), 1, identity, None)
     async with background(driver, trio.lowlevel.checkpoint):
         driver._on_credentials_wanted(wanted("doubling", link=99))
         await trio.testing.wait_all_tasks_blocked()
