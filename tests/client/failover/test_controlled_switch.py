@@ -1,5 +1,6 @@
 """Failover that a web service controls: what it is asked, what is followed and what is refused."""
 
+import pickle
 from typing import Any
 
 import pytest
@@ -15,7 +16,9 @@ from pulsar_sansio.model.errors import (
     RemoteProtocolError,
     TopicNotFound,
 )
+from pulsar_sansio.model.secret import Secret
 from pulsar_sansio.model.service_url import Address
+from tests.canary import CANARY
 from tests.client.failover.failover_script import FailoverScript
 from tests.client.lookup.http_script import HttpScript, response
 from tests.client.script import kinds
@@ -44,12 +47,12 @@ def test_the_service_is_asked_at_once_and_every_interval() -> None:
 
 
 def test_the_request() -> None:
-    failover = ControlledFailover(FAILOVER.url, headers={"X-Api-Key": "k"})
+    failover = ControlledFailover(FAILOVER.url, headers={"X-Api-Key": "k !~"})
     world = HttpScript("pulsar://first", failover=failover)
     world.advance(0)
     asked = world.asked(SERVICE)
     assert asked.target == "/cluster?of=me"
-    assert asked.headers["x-api-key"] == "k"
+    assert asked.headers["x-api-key"] == "k !~"
     assert "authorization" not in asked.headers
 
 
@@ -166,22 +169,54 @@ def test_the_service_has_a_url_of_http(url: Any) -> None:
     assert "secret" not in str(caught.value)
 
 
+def test_a_wrong_interval() -> None:
+    ControlledFailover("https://control", check_interval=0.001)
+    with pytest.raises(InvalidConfiguration, match=r"^failover\.check_interval: "):
+        ControlledFailover("https://control", check_interval=0)
+
+
 @pytest.mark.parametrize(
-    "headers", [{"a b": "c"}, {"": "c"}, {"a": "b\r\nc: d"}, {"a": " b"}, {"ä": "b"}, {"a": "ä"}, ["a"]]
+    ("headers", "text"),
+    [
+        ({"a b": "c"}, "failover.headers: 'a b' is no name of a header"),
+        ({"": "c"}, "failover.headers: '' is no name of a header"),
+        ({"-_": "c"}, "failover.headers: '-_' is no name of a header"),
+        ({"ä": "b"}, "failover.headers: 'ä' is no name of a header"),
+        ({7: "b"}, "failover.headers: 7 is no name of a header"),
+        ({"a": f"{CANARY}\r\nc: d"}, "failover.headers: the value of 'a' is no value of a header"),
+        ({"a": f" {CANARY}"}, "failover.headers: the value of 'a' is no value of a header"),
+        ({"a": f"{CANARY}\x7f"}, "failover.headers: the value of 'a' is no value of a header"),
+        ({"a": f"{CANARY}ä"}, "failover.headers: the value of 'a' is no value of a header"),
+        ({"a": 7}, "a secret is text or bytes, not int"),
+        (["a"], "failover.headers: a mapping of names to values"),
+    ],
 )
-def test_wrong_headers(headers: Any) -> None:
-    with pytest.raises(InvalidConfiguration, match="headers"):
+def test_wrong_headers(headers: Any, text: str) -> None:
+    with pytest.raises(InvalidConfiguration) as caught:
         ControlledFailover("http://control", headers=headers)
+    assert str(caught.value) == text
 
 
-def test_headers_are_not_shown() -> None:
-    assert "hunter2" not in repr(ControlledFailover("http://control", headers={"key": "hunter2"}))
+@pytest.mark.parametrize("value", [CANARY, Secret(CANARY)])
+def test_a_header_is_a_secret(value: str | Secret) -> None:
+    """It is in no text and in no pickle, that of the client's options included."""
+    given = {"X-Key": value}
+    failover = ControlledFailover("https://control", headers=given)
+    given["X-Key"] = "another"
+    assert failover.headers == {"X-Key": Secret(CANARY)}
+    config = ClientConfig(FIRST, failover=failover)
+    assert CANARY not in repr(config)
+    with pytest.raises(TypeError, match="a secret cannot be pickled"):
+        pickle.dumps(config)
+    without = ClientConfig(FIRST, failover=ControlledFailover("https://control"))
+    assert pickle.loads(pickle.dumps(without)) == without
 
 
 def test_credentials_need_a_service_that_cannot_be_forged() -> None:
     """A service by http:// could send them to any host; by https://, or within `broker_hosts`, not so."""
     identity: dict[str, Any] = {"authentication_method": "token"}
-    with pytest.raises(InvalidConfiguration, match="https://"):
-        ClientConfig(FIRST, failover=FAILOVER, **identity)
+    with pytest.raises(InvalidConfiguration, match="https://") as caught:
+        ClientConfig(FIRST, failover=ControlledFailover(f"http://control/?key={CANARY}"), **identity)
+    assert CANARY not in str(caught.value)
     ClientConfig(FIRST, failover=FAILOVER, broker_hosts=(".inside",), **identity)
     ClientConfig(FIRST, failover=ControlledFailover("https://control"), **identity)

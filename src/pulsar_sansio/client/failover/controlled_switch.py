@@ -13,6 +13,7 @@ from ...model.errors import (
     RemoteProtocolError,
 )
 from ...model.http_url import HttpUrl
+from ...model.secret import Secret
 from ...model.service_url import ServiceUrl
 from ..connecting.address_policy import check_host
 from ..connecting.services import Services
@@ -40,7 +41,7 @@ class ControlledSwitch:
         self._switch = switch
         self._first = services.addresses.service_url
         self._url = HttpUrl.parse(config.url)
-        self._headers = tuple(config.headers.items())
+        self._headers = tuple((name, Secret(value)) for name, value in config.headers.items())
         self._interval = nanoseconds_of(config.check_interval)
         self._exchange: HttpExchange | None = None
         self._timer = self._context.deadlines.slot(self._ask)

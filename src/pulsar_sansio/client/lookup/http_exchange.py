@@ -66,7 +66,7 @@ class HttpExchange:
         *,
         method: str | None,
         limit: int,
-        headers: Sequence[tuple[str, str]] = (),
+        headers: Sequence[tuple[str, Secret]] = (),
     ) -> None:
         self._services = services
         self._context = context = services.context
@@ -153,7 +153,7 @@ class HttpExchange:
             (b"User-Agent", CLIENT_VERSION.encode()),
             (b"Accept", b"application/json"),
             (b"Connection", b"close"),
-            *((name.encode(), value.encode()) for name, value in self._headers),
+            *((name.encode(), value.reveal()) for name, value in self._headers),
         ]
         if credentials is not None:
             value = credentials.reveal()

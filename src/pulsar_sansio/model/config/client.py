@@ -118,8 +118,9 @@ class ClientConfig:
         elif isinstance(failover, ControlledFailover):
             plain = not HttpUrl.parse(failover.url).tls
             if plain and self.authentication_method is not None and self.broker_hosts is None:
+                service = HttpUrl.parse(failover.url).address  # a query may hold a credential
                 raise InvalidConfiguration(
-                    f"failover: {failover.url!r} would choose the host that receives the credentials, and "
+                    f"failover: {service} would choose the host that receives the credentials, and "
                     "is not encrypted; use https://, or limit the hosts by broker_hosts"
                 )
         else:

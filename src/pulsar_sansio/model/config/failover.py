@@ -1,12 +1,14 @@
 """`AutoFailover` and `ControlledFailover`: how a client chooses between clusters while it runs."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..errors import InvalidConfiguration
 from ..http_url import HttpUrl
+from ..secret import Secret
 from ..service_url import ServiceUrl
-from .checks import duration, text_mapping
+from .checks import duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +44,32 @@ class ControlledFailover:
 
     Every `check_interval` seconds, and once at the beginning, the client asks for `url`, which is http:// or
     https://. The answer is JSON, `{"serviceUrl": "pulsar+ssl://host:6651"}`. An answer without a service URL
-    changes nothing. `headers`: further headers of the request, such as an API key.
+    changes nothing. `headers`: further headers of the request, such as an API key; their values become
+    secrets, so that a client with headers cannot be pickled.
     """
 
     url: str
     check_interval: float = 30.0
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, Secret | str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         HttpUrl.parse(self.url)
         duration("failover.check_interval", self.check_interval, minimum=0.001)
-        text_mapping("failover.headers", self.headers)
-        for name, value in self.headers.items():
-            if not _is_header(name) or not name.replace("-", "").replace("_", "").isalnum():
-                raise InvalidConfiguration(f"failover.headers: {name!r} is no name of a header")
-            if not _is_header(value) or value != value.strip():
-                raise InvalidConfiguration(f"failover.headers: the value of {name!r} is no value of a header")
+        if not isinstance(self.headers, Mapping):
+            raise InvalidConfiguration("failover.headers: a mapping of names to values")
+        secrets = {_header_name(name): _header_value(name, value) for name, value in self.headers.items()}
+        object.__setattr__(self, "headers", secrets)  # text would be in pickles
 
 
-def _is_header(text: str) -> bool:
-    return text.isascii() and text.isprintable()
+def _header_name(name: object) -> str:
+    if not isinstance(name, str) or not name.isascii() or not re.fullmatch(r"[\w-]*[^\W_][\w-]*", name):
+        raise InvalidConfiguration(f"failover.headers: {name!r} is no name of a header")
+    return name
+
+
+def _header_value(name: str, value: Secret | str) -> Secret:
+    secret = Secret(value)
+    data = secret.reveal()
+    if data != data.strip() or not all(32 <= byte < 127 for byte in data):
+        raise InvalidConfiguration(f"failover.headers: the value of {name!r} is no value of a header")
+    return secret
