@@ -278,10 +278,14 @@ class _Connection:
         await self._end()
 
     async def _end(self) -> None:
-        """End our side and let the client read: closing with bytes unread would take the answer from it."""
-        if isinstance(self._stream, trio.SSLStream):
-            return  # closing it tells the client
-        await self._stream.send_eof()
+        """End our side and let the client read: closing with bytes unread would take the answer from it.
+
+        Bytes of TLS are dropped without decryption. The client needs no close_notify to see the end of an
+        answer, because each answer has its length.
+        """
+        stream = self._stream
+        transport = stream.transport_stream if isinstance(stream, trio.SSLStream) else stream
         with trio.move_on_after(LINGER):
-            while await self._stream.receive_some(READ_SIZE):
+            await transport.send_eof()
+            while await transport.receive_some(READ_SIZE):
                 pass

@@ -115,7 +115,7 @@ async def test_a_certificate_over_https(tmp_path: Path) -> None:
                 raw, context, server_hostname="localhost", https_compatible=True
             ) as stream:
                 await stream.send_all(b"GET /admin/v2/tenants HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                status, _, body = await read_answer(stream)  # type: ignore[arg-type]
+                status, _, body = await read_answer(stream)
                 assert status == expected, body
 
 

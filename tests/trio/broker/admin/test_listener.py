@@ -1,5 +1,6 @@
 """The HTTP side as bytes on a socket: framing, limits, and clients that mean no good."""
 
+import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import groupby
@@ -13,6 +14,7 @@ import trio.testing
 from pulsar_sansio import InvalidConfiguration, MemoryStore
 from pulsar_trio import EmbeddedBroker, StoreFailed, open_broker, open_client
 from pulsar_trio.broker.admin import listener, topics
+from pulsar_trio.broker.admin.listener import HttpStream
 from pulsar_trio.broker.admin.messages import Answer, Request
 from pulsar_trio.broker.admin.missing import no_such_path
 from pulsar_trio.broker.admin.routes import AdministeredBroker, Table
@@ -23,6 +25,11 @@ from tests.trio.waiting import until
 TENANTS = b"/admin/v2/tenants"
 TOPICS = b"/admin/v2/persistent/public/default"
 HOST = b" HTTP/1.1\r\nHost: localhost\r\n"
+
+LARGE = 32 * 1024 * 1024
+"""Bytes of a body."""
+
+PART = 64 * 1024
 
 
 @pytest.fixture
@@ -39,7 +46,7 @@ async def connected(broker: EmbeddedBroker) -> AsyncIterator[trio.SocketStream]:
         yield stream
 
 
-async def read_answer(stream: trio.SocketStream, method: str = "GET") -> tuple[int, dict[str, str], bytes]:
+async def read_answer(stream: HttpStream, method: str = "GET") -> tuple[int, dict[str, str], bytes]:
     """Status, header fields and body of one answer, byte by byte, so that nothing of the next is taken."""
     head = b""
     while not head.endswith(b"\r\n\r\n"):
@@ -227,6 +234,41 @@ async def test_a_body_in_endless_chunks_is_stopped(admin: EmbeddedBroker) -> Non
         for _ in range(listener.MAX_BODY_BYTES // 0x4000 + 1):
             await stream.send_all(chunk)
         assert (await read_answer(stream))[0] == 413
+
+
+@pytest.fixture(params=["http", "https"])
+async def open_stream(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[HttpStream]:
+    """A connection to a broker, by HTTP and by HTTPS."""
+    authority = Authority(tmp_path)
+    async with open_broker(http_port=0, tls=authority.server(), https_port=0) as broker:
+        url = str(broker.admin_url if request.param == "http" else broker.admin_url_tls)
+        raw = await trio.open_tcp_stream("127.0.0.1", int(url.rpartition(":")[2]))
+        context = ssl.create_default_context(cafile=str(authority.file))
+        secure = trio.SSLStream(raw, context, server_hostname="localhost", https_compatible=True)
+        async with raw:
+            yield raw if request.param == "http" else secure
+
+
+async def test_a_client_that_sends_all_before_it_reads_gets_its_refusal(
+    open_stream: HttpStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker drops a body that is larger than all buffers between the two."""
+    monkeypatch.setattr(listener, "LINGER", PATIENCE)
+    head = b"PUT " + TOPICS + b"/t" + HOST + b"Content-Length: %d\r\n\r\n" % LARGE
+    await open_stream.send_all(head)
+    for _ in range(LARGE // PART):
+        await open_stream.send_all(bytes(PART))
+    assert (await read_answer(open_stream))[0] == 413
+
+
+async def test_the_broker_drops_bytes_for_a_short_time_only(
+    open_stream: HttpStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "LINGER", 0.01)
+    await open_stream.send_all(b"PUT " + TOPICS + b"/t" + HOST + b"Content-Length: 9999999\r\n\r\n")
+    with trio.fail_after(PATIENCE), pytest.raises(trio.BrokenResourceError):
+        while True:
+            await open_stream.send_all(bytes(PART))
 
 
 async def test_half_a_request_and_gone(admin: EmbeddedBroker) -> None:
