@@ -189,12 +189,25 @@ class OAuth2Issuer:
                 answer = yield from _send(HttpRequest("GET", url, None))
             except _NotThere:
                 continue
+            self._check_issuer(url, answer.get("issuer"))
             endpoint = answer.get("token_endpoint")
             parts = _split(endpoint)
             if parts is None or (self._scheme == "https" and parts.scheme != "https"):
                 raise CredentialsFailed(f"OAuth2: the metadata {url} name no usable token_endpoint")
             return str(endpoint)
         raise CredentialsFailed(f"OAuth2: no metadata at {' nor at '.join(self._metadata)}")
+
+    def _check_issuer(self, url: str, named: object) -> None:
+        """Raise for the metadata of another issuer (RFC 8414, 3.3; OpenID Connect Discovery, 4.3).
+
+        Some issuers have a slash at their end that applications leave out. Java's client looks at neither.
+        """
+        if named is not None and str(named).removesuffix("/") != self.url.removesuffix("/"):
+            shown = f"of {named}" if _split(named) is not None else "of no URL"
+            raise CredentialsFailed(
+                f"OAuth2: the metadata {url} are {shown}, not of {self.url}: "
+                "issuer_url has to be the issuer's own name"
+            )
 
 
 def _send(request: HttpRequest) -> Generator[HttpRequest, Told, dict[str, Any]]:

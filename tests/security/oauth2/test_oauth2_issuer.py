@@ -118,6 +118,43 @@ def test_metadata_that_name_no_usable_endpoint(endpoint: object) -> None:
     assert told(OAuth2Issuer("https://issuer"), answer(token_endpoint=endpoint)) == [OPENID, text]
 
 
+@pytest.mark.parametrize(
+    ("url", "named"),
+    [
+        ("https://issuer", "https://issuer"),
+        ("https://issuer", "https://issuer/"),
+        ("https://issuer/", "https://issuer"),
+        ("https://issuer", None),
+    ],
+)
+def test_metadata_of_this_issuer(url: str, named: object) -> None:
+    """A slash at the end makes no other issuer, and metadata without a name are taken as they are."""
+    metadata = answer(issuer=named, token_endpoint="https://issuer/token")
+    assert told(Issuer(url), metadata, TOKEN) == [OPENID, ASK, Issued(Secret("t"), 60.0)]
+
+
+@pytest.mark.parametrize(
+    ("named", "shown"),
+    [
+        ("https://other", "of https://other"),
+        ("http://issuer", "of http://issuer"),
+        ("https://issuer/realm", "of https://issuer/realm"),
+        ("https://issuer//", "of https://issuer//"),
+        ("\x1b[2J", "of no URL"),
+        ("", "of no URL"),
+        (7, "of no URL"),
+    ],
+)
+def test_metadata_of_another_issuer(named: object, shown: str) -> None:
+    """RFC 8414, 3.3: a client must not use them."""
+    metadata = answer(issuer=named, token_endpoint="https://issuer/token")
+    text = (
+        f"OAuth2: the metadata {OPENID.url} are {shown}, not of https://issuer: "
+        "issuer_url has to be the issuer's own name"
+    )
+    assert told(Issuer("https://issuer"), metadata) == [OPENID, text]
+
+
 def test_an_issuer_without_metadata() -> None:
     text = f"OAuth2: no metadata at {OPENID.url} nor at {SERVER.url}"
     assert told(OAuth2Issuer("https://issuer"), NOT_THERE, NOT_THERE) == [OPENID, SERVER, text]
