@@ -56,6 +56,20 @@ def test_the_endpoint_is_asked_for_once() -> None:
     assert (issued.refresh_at(10), issued.expires_at(10)) == (64, 70)
 
 
+def test_an_issuer_with_a_path_and_a_port() -> None:
+    """RFC 8414, 3.1, puts its well-known path before the path of the issuer."""
+    found = told(OAuth2Issuer("https://issuer:8443/realm/"), NOT_THERE, METADATA, TOKEN)
+    assert found[:2] == [
+        HttpRequest("GET", "https://issuer:8443/realm/.well-known/openid-configuration", None),
+        HttpRequest("GET", "https://issuer:8443/.well-known/oauth-authorization-server/realm", None),
+    ]
+
+
+def test_an_issuer_without_encryption_may_name_such_an_endpoint() -> None:
+    metadata = answer(token_endpoint="http://issuer/token")
+    assert told(OAuth2Issuer("http://issuer"), metadata, TOKEN)[-1] == Issued(Secret("t"), 60.0)
+
+
 def test_an_endpoint_that_is_gone_is_asked_for_anew() -> None:
     issuer = OAuth2Issuer("https://issuer")
     gone = "OAuth2: the token endpoint https://issuer/token is not there"
@@ -92,6 +106,7 @@ def test_a_failure_that_may_pass_is_followed_by_pauses_up_to_the_longest() -> No
         (answer(), f"the answer of {ASK.url} has no token"),
         (answer(access_token=7), f"the answer of {ASK.url} has no token"),
         (answer(access_token=f"{CANARY} "), f"the answer of {ASK.url} has no token"),
+        (answer(access_token=f"{CANARY}\ud800"), f"the answer of {ASK.url} has no token"),
     ],
 )
 def test_an_outcome_that_ends_the_attempt(outcome: IssuerAnswer | HttpFailure, text: str) -> None:
@@ -110,7 +125,20 @@ def test_the_life_of_a_token(seconds: object, lifetime: float) -> None:
 
 @pytest.mark.parametrize(
     "endpoint",
-    [None, 7, "http://issuer/token", "https://u@issuer", "https://issuer:0", "https://issuer:x", "https://é"],
+    [
+        None,
+        7,
+        "http://issuer/token",
+        "ftp://issuer/token",
+        "https:///token",
+        "https://[",
+        "https://user:word@issuer/token",
+        "https://issuer:0",
+        "https://issuer:x",
+        "https://é",
+        "https://issuer/\x7f",
+        "https://issuer/" + "t" * MAX_URL,
+    ],
 )
 def test_metadata_that_name_no_usable_endpoint(endpoint: object) -> None:
     """An issuer over https names no endpoint without encryption."""
@@ -130,7 +158,7 @@ def test_metadata_that_name_no_usable_endpoint(endpoint: object) -> None:
 def test_metadata_of_this_issuer(url: str, named: object) -> None:
     """A slash at the end makes no other issuer, and metadata without a name are taken as they are."""
     metadata = answer(issuer=named, token_endpoint="https://issuer/token")
-    assert told(Issuer(url), metadata, TOKEN) == [OPENID, ASK, Issued(Secret("t"), 60.0)]
+    assert told(OAuth2Issuer(url), metadata, TOKEN) == [OPENID, ASK, Issued(Secret("t"), 60.0)]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +180,7 @@ def test_metadata_of_another_issuer(named: object, shown: str) -> None:
         f"OAuth2: the metadata {OPENID.url} are {shown}, not of https://issuer: "
         "issuer_url has to be the issuer's own name"
     )
-    assert told(Issuer("https://issuer"), metadata) == [OPENID, text]
+    assert told(OAuth2Issuer("https://issuer"), metadata) == [OPENID, text]
 
 
 def test_an_issuer_without_metadata() -> None:
@@ -162,11 +190,21 @@ def test_an_issuer_without_metadata() -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["issuer", "ftp://issuer", "https://i?q", "https://i#f", "https://i /", "https://" + "i" * MAX_URL],
+    [
+        "issuer",
+        "broker:6650",
+        "ftp://issuer",
+        "https://i?q",
+        "https://i#f",
+        "https://i /",
+        "https://user:canary-secret@i",
+        "https://" + "i" * MAX_URL,
+    ],
 )
 def test_a_url_that_no_issuer_has(url: str) -> None:
-    with pytest.raises(InvalidConfiguration, match="OAuth2: issuer_url"):
+    with pytest.raises(InvalidConfiguration, match="OAuth2: issuer_url") as caught:
         OAuth2Issuer(url)
+    assert CANARY not in str(caught.value)
 
 
 def test_the_library_is_wanted_only_for_an_issuer(monkeypatch: pytest.MonkeyPatch) -> None:

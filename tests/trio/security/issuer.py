@@ -26,11 +26,11 @@ class LocalIssuer:
     pause: float = 0.0
     """Seconds before each answer."""
 
-    def tokens(self, *, lifetime: int | None = 3600, metadata: str = "openid-configuration") -> None:
+    def tokens(self, *, lifetime: int | None = 3600) -> None:
         """Give tokens "token-1", "token-2" and so on, of this lifetime."""
         life = {} if lifetime is None else {"expires_in": lifetime}
         endpoint = {"token_endpoint": f"{self.url}/token"}
-        self.answers[f"/.well-known/{metadata}"] = lambda form: (200, endpoint)
+        self.answers["/.well-known/openid-configuration"] = lambda form: (200, endpoint)
         self.answers["/token"] = lambda form: (200, {"access_token": f"token-{len(self.forms)}", **life})
 
     @property

