@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 from pulsar_sansio import PulsarError
 
 from .errors import PulsarSparkError
+from .options.option_table import OPTIONS
 from .progress import Show
 from .session import open_session
 
@@ -26,12 +27,7 @@ if TYPE_CHECKING:
 
 DEFAULT_URL = "pulsar://localhost:6650"
 
-SECRETS = {
-    "auth.token": "give auth.tokenFile, or $PULSAR_TOKEN",
-    "auth.password": "give $PULSAR_PASSWORD",
-    "auth.oauth2clientsecret": "give auth.oauth2Credentials",
-    "tls.keypassword": "give $PULSAR_TLS_KEY_PASSWORD",
-}
+SECRETS = {option.name.lower(): option.secret for option in OPTIONS if option.secret}
 """Options that no command line may have, and what to do."""
 
 ARCHIVE = "archive:"

@@ -57,6 +57,7 @@ def test_the_command_imports_no_spark() -> None:
         (["audit", "a", "b", "--option", "topic=c"], "an option tls.…, auth.… or broker.hosts"),
         (["audit", "a", "b", "--option", "auth.tokenFile"], "an option tls.…, auth.… or broker.hosts"),
         (["audit", "a", "b", "--option", "auth.Token=x"], "give auth.tokenFile, or $PULSAR_TOKEN"),
+        (["audit", "a", "b", "--option", "auth.password=x"], "give $PULSAR_PASSWORD"),
         (["audit", "a", "b", "--option", "tls.keyPassword=x"], "give $PULSAR_TLS_KEY_PASSWORD"),
         (["audit", "a", "b", "--option", "auth.oauth2ClientSecret=x"], "give auth.oauth2Credentials"),
     ],

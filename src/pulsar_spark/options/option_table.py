@@ -60,8 +60,9 @@ class Option:
     """The text of the default, where the value's own text does not say it."""
     aliases: tuple[str, ...] = ()
     """Other connectors' names for this option."""
-    secret: bool = False
-    """True if no text may quote the value."""
+    secret: str = ""
+    """Advice for a command line, which must not have the value; no text may quote such a value. Empty for
+    values that are no secret."""
 
     def shown_default(self) -> str:
         if self.default is REQUIRED:
@@ -108,8 +109,8 @@ def _text(name: str, attribute: str, allowed: str, meaning: str) -> Option:
     return Option(name, ALL, attribute, values.text, allowed, None, meaning)
 
 
-def _secret(name: str, attribute: str, meaning: str) -> Option:
-    return Option(name, ALL, attribute, values.secret, "a text", None, meaning, secret=True)
+def _secret(name: str, attribute: str, meaning: str, advice: str) -> Option:
+    return Option(name, ALL, attribute, values.secret, "a text", None, meaning, secret=advice)
 
 
 # --- the table --------------------------------------------------------------------------------------
@@ -494,7 +495,7 @@ OPTIONS: tuple[Option, ...] = (
     _text("tls.trust", "trust", "a file or folder", "certificates of the trusted authorities, PEM"),
     _text("tls.certificate", "certificate", "a file", "the client's own certificate with its chain, PEM"),
     _text("tls.key", "key", "a file", "the private key of the certificate, PEM"),
-    _secret("tls.keyPassword", "key_password", "opens the private key"),
+    _secret("tls.keyPassword", "key_password", "opens the private key", "give $PULSAR_TLS_KEY_PASSWORD"),
     _text("tls.ciphers", "ciphers", "OpenSSL's cipher list", "the ciphers of TLS 1.2"),
     _flag(
         "tls.insecureAcceptAnyCertificate",
@@ -519,10 +520,28 @@ OPTIONS: tuple[Option, ...] = (
         "none",
         "how the query shows its identity; `tls` is by `tls.certificate`",
     ),
-    _secret("auth.token", "token", "the token; Spark sends it to the executors"),
+    _secret(
+        "auth.token",
+        "token",
+        "the token; Spark sends it to the executors",
+        "give auth.tokenFile, or $PULSAR_TOKEN",
+    ),
     _text("auth.tokenFile", "token_file", "a file", "a file with the token, read for each connection"),
-    _text("auth.user", "user", "a name", "the user of auth.method=basic"),
-    _secret("auth.password", "password", "the user's password; Spark sends it to the executors"),
+    Option(
+        "auth.user",
+        ALL,
+        "user",
+        values.user,
+        "a name without a colon",
+        None,
+        "the user of auth.method=basic",
+    ),
+    _secret(
+        "auth.password",
+        "password",
+        "the user's password; Spark sends it to the executors",
+        "give $PULSAR_PASSWORD",
+    ),
     _text(
         "auth.oauth2Credentials",
         "oauth2_credentials",
@@ -537,6 +556,7 @@ OPTIONS: tuple[Option, ...] = (
         "auth.oauth2ClientSecret",
         "oauth2_client_secret",
         "in place of the file; Spark sends it to the executors",
+        "give auth.oauth2Credentials",
     ),
     _text("auth.oauth2Audience", "oauth2_audience", "a text", "sent to the issuer"),
     _text("auth.oauth2Scope", "oauth2_scope", "a text", "sent to the issuer"),

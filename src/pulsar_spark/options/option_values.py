@@ -33,6 +33,13 @@ def text(value: str) -> str:
     return value.strip()
 
 
+def user(value: str) -> str:
+    """A colon would end the name (RFC 7617, 2). The error quotes nothing, as a password may be behind it."""
+    if ":" in value:
+        raise InvalidOption("option auth.user: a name without a colon; the password is auth.password")
+    return text(value)
+
+
 def secret(value: str) -> CarriedSecret:
     """As it is: a password may begin or end with a space."""
     try:

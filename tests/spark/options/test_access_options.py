@@ -152,6 +152,11 @@ def test_executors_get_the_secrets_and_no_text_has_them() -> None:
             "one of the options auth.token and auth.tokenFile",
         ),
         ({"auth.method": "basic", "auth.user": "u"}, MissingOption, "auth.user and auth.password"),
+        (
+            {"auth.method": "basic", "auth.user": f"u:{SECRET}", "auth.password": SECRET},
+            InvalidOption,
+            "^option auth.user: a name without a colon; the password is auth.password$",
+        ),
         ({"auth.method": "tls"}, MissingOption, "needs the option tls.certificate"),
         ({"auth.method": "kerberos"}, InvalidOption, "none, token, basic, tls or oauth2"),
         ({"auth.method": "token", "auth.token": ""}, InvalidOption, "auth.token: the value is not allowed"),
