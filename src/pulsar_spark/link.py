@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 from pulsar_sansio import (
     EARLIEST,
     LATEST,
+    Address,
     Client,
     ClientConfig,
     ConsumerSpec,
@@ -213,7 +214,7 @@ class Link:
     def _open_socket(self, wanted: outputs.Connect) -> socket.socket | TlsSocket:
         """Connect, and make the TLS handshake where there is to be one. Raises `OSError`, `TlsFailure`."""
         deadline = time.monotonic() + self._connect_timeout
-        sock = socket.create_connection(wanted.address, timeout=self._connect_timeout)
+        sock = connected(wanted.address, deadline)
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if wanted.tls_name is None:
@@ -424,6 +425,23 @@ class Link:
         held = Hold(self, topic_partition, self.client.subscribe(time.monotonic_ns(), spec))
         held.ready(timeout)
         return held
+
+
+def connected(address: Address, deadline: float) -> socket.socket:
+    """Return a socket to the first address of the host that answers until the deadline (`time.monotonic()`).
+
+    Each address gets an equal share of the time that is left. The resolver has a time of its own. Raises
+    `OSError`.
+    """
+    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    problem = OSError(f"no address of {address.host!r}")
+    for position, (*_, target) in enumerate(found):
+        share = (deadline - time.monotonic()) / (len(found) - position)
+        try:
+            return socket.create_connection((str(target[0]), target[1]), timeout=max(0.001, share))
+        except OSError as error:
+            problem = error
+    raise problem
 
 
 def _shake_hands(encrypted: TlsSocket, deadline: float) -> None:

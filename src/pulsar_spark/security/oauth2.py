@@ -1,32 +1,18 @@
 """OAuth 2.0 of a query: each process asks the issuer for a token of its own, by blocking calls.
 
-The options travel with the query; a token never does. It owns the tokens of this process and the time; what
-is sent to the issuer is `pulsar_security.OAuth2Issuer`'s.
+The options travel with the query; a token never does. This module owns the tokens of this process. What is
+sent to the issuer is `pulsar_security.OAuth2Issuer`'s.
 """
 
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pulsar_sansio import CredentialsFailed, InvalidConfiguration, Secret
-from pulsar_security import (
-    HEADERS,
-    MAX_ANSWER,
-    RENEWAL_TIME,
-    REQUEST_TIME,
-    ClientCredentials,
-    HttpFailure,
-    HttpRequest,
-    Issued,
-    IssuerAnswer,
-    OAuth2Issuer,
-    Pause,
-    TlsConfig,
-    TokenRequest,
-)
+from pulsar_security import RENEWAL_TIME, ClientCredentials, Issued, OAuth2Issuer, TlsConfig
 
 from .carried_secret import CarriedSecret
+from .token_exchange import TokenExchange
 
 TIMEOUT = 10.0
 """Seconds for one token, repetitions included. The link serves no socket meanwhile, and a broker ends a
@@ -99,7 +85,8 @@ def _new_token(options: OAuth2Options, seconds: float) -> Issued:
     """Ask the issuer for so many seconds at most. Raises `CredentialsFailed`."""
     try:
         request = options.client_credentials().request()
-        return _ask(OAuth2Issuer(request.issuer_url), request, TlsConfig(trust=options.trust), seconds)
+        context = TlsConfig(trust=options.trust).make_context()
+        return TokenExchange(OAuth2Issuer(request.issuer_url), request, context).token(seconds)
     except OSError as error:
         raise CredentialsFailed(
             f"auth.oauth2Credentials {options.credentials!r}: {error.strerror}"
@@ -113,43 +100,3 @@ def discard_token(options: OAuth2Options, token: Secret) -> None:
     held = _held.get(options)
     if held is not None and held[0].text == token:
         del _held[options]
-
-
-def _ask(issuer: OAuth2Issuer, request: TokenRequest, tls: TlsConfig, seconds: float) -> Issued:
-    """Raises `CredentialsFailed`, and `InvalidConfiguration` for a file of TLS that cannot be used."""
-    began = time.monotonic()
-    deadline = began + seconds
-    reason = None
-    steps, told = issuer.steps(request), None
-    with issuer.http.Client(verify=tls.make_context()) as client:
-        while (left := deadline - time.monotonic()) > 0:
-            try:
-                step = steps.send(told)
-            except StopIteration as end:
-                issued: Issued = end.value
-                return issued
-            if isinstance(step, Pause):
-                reason, told = step.reason, None
-                time.sleep(min(step.seconds, left))
-            else:
-                told = _send(issuer, client, step, min(deadline, time.monotonic() + REQUEST_TIME))
-    raise issuer.too_late(time.monotonic() - began, reason)
-
-
-def _send(
-    issuer: OAuth2Issuer, client: Any, request: HttpRequest, deadline: float
-) -> IssuerAnswer | HttpFailure:
-    """Send one request. `deadline`: of `time.monotonic()`; an answer that is not whole then has failed."""
-    timeout = max(0.001, deadline - time.monotonic())
-    content = b""
-    try:
-        with client.stream(
-            request.method, request.url, data=request.form, headers=HEADERS, timeout=timeout
-        ) as response:
-            for part in response.iter_raw():
-                content += part if len(content) <= MAX_ANSWER else b""
-                if time.monotonic() > deadline:
-                    return HttpFailure(f"{request.url}: the answer was not whole in time", may_pass=True)
-            return IssuerAnswer(response.status_code, content)
-    except issuer.failures as error:
-        return issuer.failure_of(request.url, error)

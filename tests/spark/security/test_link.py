@@ -12,6 +12,7 @@ import pytest
 
 from pulsar_sansio import (
     EARLIEST,
+    Address,
     AuthenticationError,
     CertificateAuthorityUnknown,
     CertificateNameMismatch,
@@ -20,6 +21,7 @@ from pulsar_sansio import (
     InvalidConfiguration,
     OutgoingMessage,
 )
+from pulsar_spark import link as link_module
 from pulsar_spark.errors import LinkTimeout
 from pulsar_spark.link import Link, open_link
 from pulsar_spark.security.access import Access
@@ -120,6 +122,47 @@ def test_a_host_that_no_resolver_takes_is_tried_until_the_timeout(host: str) -> 
     with pytest.raises(LinkTimeout):
         link.partitions(TOPIC, timeout=0.2)
     link.close()
+
+
+NO_ANSWER, REFUSED = TimeoutError, ConnectionRefusedError
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "shares"),
+    [
+        ([NO_ANSWER, NO_ANSWER, NO_ANSWER], [2.0, 2.0, 2.0]),
+        ([REFUSED, NO_ANSWER, REFUSED], [2.0, 3.0, 3.0]),
+        ([NO_ANSWER, None], [2.0, 2.0]),
+    ],
+)
+def test_the_addresses_of_a_host_share_the_time(
+    outcomes: list[type[OSError] | None], shares: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An address that swallows packets uses up its own share; one that answers at once leaves more."""
+    now, given = 100.0, []
+    socks: list[socket.socket] = []
+
+    def create_connection(target: tuple[str, int], timeout: float) -> socket.socket:
+        nonlocal now
+        given.append((target, timeout))
+        outcome = outcomes[len(given) - 1]
+        now += timeout if outcome is NO_ANSWER else 0.0
+        if outcome is not None:
+            raise outcome
+        socks.append(socket.socket())
+        return socks[0]
+
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (f"10.0.0.{n}", 6650)) for n in (1, 2, 3)]
+    monkeypatch.setattr("pulsar_spark.link.socket.getaddrinfo", lambda *_, **__: found)
+    monkeypatch.setattr("pulsar_spark.link.socket.create_connection", create_connection)
+    monkeypatch.setattr("pulsar_spark.link.time.monotonic", lambda: now)
+    if outcomes[-1] is None:
+        with link_module.connected(Address("broker", 6650), 106.0) as connected:
+            assert connected is socks[0]
+    else:
+        with pytest.raises(outcomes[-1]):
+            link_module.connected(Address("broker", 6650), 106.0)
+    assert given == [((f"10.0.0.{n}", 6650), share) for n, share in enumerate(shares, 1)]
 
 
 def test_a_file_that_cannot_be_used_is_named() -> None:

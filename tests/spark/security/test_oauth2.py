@@ -2,7 +2,10 @@
 
 import gzip
 import json
+import socket
+import threading
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from pulsar_spark.security import oauth2
 from pulsar_spark.security.access import Access
 from pulsar_spark.security.carried_secret import CarriedSecret
 from pulsar_spark.security.oauth2 import OAuth2Options, fetch_token
+from tests.patience import PATIENCE
 from tests.trio.security.issuer import LocalIssuer
 
 SECRET = "canary-secret"
@@ -133,6 +137,56 @@ def test_the_time_for_a_token_is_limited(issuer: LocalIssuer, monkeypatch: pytes
     assert "127.0.0.1:1" in failure(nothing)
     issuer.pause = 2.0
     assert "within 0." in failure(by_id(issuer))
+
+
+class Dripping:
+    """A server that never finishes: it sends a beginning, and then single bytes until the client leaves."""
+
+    def __init__(self, beginning: bytes) -> None:
+        self._beginning = beginning
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._left = threading.Event()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with self._listener, self._listener.accept()[0] as peer, suppress(OSError):
+            peer.sendall(self._beginning)
+            peer.settimeout(0.02)
+            while True:
+                with suppress(TimeoutError):
+                    if not peer.recv(10_000):
+                        break
+                peer.sendall(b"a")
+        self._left.set()
+
+    def was_left(self) -> bool:
+        """Wait for the end of the client's side."""
+        return self._left.wait(PATIENCE)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "beginning"),
+    [
+        ("http", b"HTTP/1.1 200 OK\r\nX: "),
+        ("http", b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n"),
+        ("https", b"\x16\x03\x03\x40\x00"),
+    ],
+    ids=["head", "body", "handshake"],
+)
+def test_an_issuer_that_sends_single_bytes_holds_nothing_up(
+    scheme: str, beginning: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time is one for the whole exchange, and the connection ends with it."""
+    monkeypatch.setattr(oauth2, "TIMEOUT", 0.3)
+    issuer = Dripping(beginning)
+    options = OAuth2Options(
+        issuer=f"{scheme}://127.0.0.1:{issuer.port}",
+        client_id="worker",
+        client_secret=CarriedSecret(SECRET),
+    )
+    assert "within 0.3 s" in failure(options)
+    assert issuer.was_left()
 
 
 @pytest.mark.parametrize(

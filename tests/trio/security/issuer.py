@@ -41,7 +41,7 @@ class LocalIssuer:
     async def serve(self, stream: trio.SocketStream) -> None:
         """Answer the requests of one connection, until the client ends it."""
         async with stream:
-            with suppress(trio.BrokenResourceError):  # the client was cancelled
+            with suppress(trio.BrokenResourceError, h11.RemoteProtocolError):  # the client was cancelled
                 await self._answer_all(stream)
 
     async def _answer_all(self, stream: trio.SocketStream) -> None:
