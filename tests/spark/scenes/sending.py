@@ -77,6 +77,10 @@ class Sender:
         assert entry_id is not None
         return ledger_id, entry_id
 
+    def connections(self) -> Sequence[int]:
+        """The numbers of the connections; a new connection has a new one."""
+        return self._link.client.links
+
     def close(self) -> None:
         self._link.close()
 

@@ -33,7 +33,7 @@ from tests.security.secure_pulsar import PASSWORD, token_of
 from tests.spark.scenes.brokers import OurBroker
 from tests.spark.scenes.sending import Sender
 from tests.spark.security.issuing import issue_tokens
-from tests.spark.security.secure_broker import SecureBroker
+from tests.spark.security.secure_broker import SHORT_LIVED, SecureBroker
 from tests.trio.security.issuer import LocalIssuer
 
 TOPIC = "persistent://public/default/tls"
@@ -254,19 +254,28 @@ def test_a_token_that_the_broker_refuses_is_not_shown_again(
 def test_tokens_that_expire_while_messages_flow(
     secure_broker: SecureBroker, authority: Authority, issuer: LocalIssuer
 ) -> None:
-    """Tokens live for a second. The broker asks for new ones on the connection, and stores each message."""
-    issue_tokens(issuer, "worker", "issuer's secret", lifetime=1)
-    asked = len(issuer.forms)
+    """The broker asks for new ones on the connection, time after time, and stores each message."""
+    tokens = [f"{SHORT_LIVED}{number}" for number in range(3)]
+    issuer.tokens()
+    issuer.answers["/token"] = lambda form: (
+        200,
+        {"access_token": tokens.pop(0) if tokens else token_of("worker")},
+    )
     oauth2 = OAuth2Options(
         issuer=issuer.url, client_id="flow", client_secret=CarriedSecret("issuer's secret")
     )
     access = Access(method="oauth2", oauth2=oauth2, trust=str(authority.file))
     topic = "persistent://public/default/expiring"
     sender = Sender(secure_broker.url, topic, access)
-    sent: list[bytes | OutgoingMessage] = []
-    while len(issuer.forms) < asked + 3:
+    sent: list[bytes | OutgoingMessage] = [b"first"]
+    sender.send(sent)
+    connections = sender.connections()
+    while tokens:
         sent.append(b"%d" % len(sent))
         sender.send(sent[-1:])
+    sent.append(b"last")
+    sender.send(sent[-1:])
+    assert sender.connections() == connections
     sender.close()
     link = Link(secure_broker.url, access)
     assert values(link, len(sent), topic) == sent
