@@ -49,3 +49,17 @@ def test_a_file_that_is_added_to_a_folder_shows(tmp_path: Path) -> None:
     before = file_stamps([tmp_path])
     (tmp_path / "added").touch()
     assert file_stamps([tmp_path]) != before
+
+
+def test_a_file_of_a_folder_that_is_written_in_place_shows(tmp_path: Path) -> None:
+    """The folder may have a link to it, as `c_rehash` makes one."""
+    folder, file = tmp_path / "folder", tmp_path / "file"
+    folder.mkdir()
+    file.write_text("text")
+    os.utime(file, ns=(0, 0))
+    (folder / "5a1c.0").symlink_to(file)
+    (folder / "0b2d.0").write_text("another")
+    before = file_stamps([folder])
+    assert file_stamps([folder]) == before
+    touched(file)
+    assert file_stamps([folder]) != before
