@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import trio
 
 from pulsar_trio import Client, TlsConfig, Token, open_client
+from tests.cluster.dialled import Dialled
 from tests.cluster.real_cluster import NAMESPACE, SESSION_TIMEOUT, RealCluster
 from tests.cluster.relay import Relay, SniRelay
 from tests.cluster.workload import OpenClient, Outcome, Workload
@@ -96,7 +97,7 @@ def _options(cluster: RealCluster) -> dict[str, Any]:
 
 
 class Way(NamedTuple):
-    """A way to the cluster for clients. `taken`: True when their connections came that way."""
+    """A way to the cluster for clients. `taken`: True when all of their connections came that way."""
 
     open_client: OpenClient
     taken: Callable[[], bool]
@@ -149,14 +150,24 @@ async def through_the_relay(cluster: RealCluster, nursery: trio.Nursery) -> Way:
         server = cluster.authority.server("localhost").make_context()
     ports = [each.tls_port if cluster.secure else each.port for each in cluster.brokers]
     relay = await nursery.start(Relay([f"localhost:{port}" for port in ports], server, client).run)
-    return Way(partial(_client, relay.url, _options(cluster)), lambda: min(relay.tied, relay.lookups) > 0)
+    dialled = Dialled()
+
+    def taken() -> bool:
+        return dialled.only(relay.url) and min(relay.tied, relay.lookups) > 0
+
+    return Way(partial(_client, relay.url, _options(cluster)), taken)
 
 
 async def by_server_name(cluster: RealCluster, nursery: trio.Nursery) -> Way:
     relay = await nursery.start(SniRelay({each.name: each.tls_port for each in cluster.brokers}).run)
     names = ",".join(f"{each.name}:{each.tls_port}" for each in cluster.brokers)
     options = {**_options(cluster), "sni_proxy": relay.url, "listener_name": "outside"}
-    return Way(partial(_client, f"pulsar+ssl://{names}", options), lambda: all(relay.routed.values()))
+    dialled = Dialled()
+
+    def taken() -> bool:
+        return dialled.only(relay.url) and all(relay.routed.values())
+
+    return Way(partial(_client, f"pulsar+ssl://{names}", options), taken)
 
 
 # --- the table -----------------------------------------------------------------------------------------
