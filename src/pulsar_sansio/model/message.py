@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol
 
 from .encryption_context import EncryptionContext
-from .errors import LocalProtocolError
+from .errors import LocalProtocolError, SchemaDecodingError
 from .message_id import MessageId
 from .times import datetime_of
 from .unknown_names import unknown_names
@@ -252,6 +252,8 @@ class Message(Generic[T]):
         try:
             return self._value
         except AttributeError:
+            if self.entry.undecrypted:
+                raise SchemaDecodingError("the payload is still encrypted: see encryption_context") from None
             value: T = decoder.value_of(self)
             self._value = value
             return value

@@ -9,12 +9,14 @@ import pulsar
 import pytest
 import trio
 
+from pulsar_sansio.schemas import STRING
 from pulsar_trio import (
     BatchingPolicy,
     Client,
     CryptoError,
     EncryptionKeyInfo,
     OutgoingMessage,
+    SchemaDecodingError,
     Secret,
     open_client,
 )
@@ -141,6 +143,26 @@ async def test_without_the_private_key_a_message_waits_for_one(
     assert "encryption key 'k': the data key was wrapped for another key pair" in record.getMessage()
     async with client.subscribe(topic, "sub", crypto_key_reader=rsa.private) as consumer:
         assert values(await receive_and_acknowledge(consumer, 1)) == [b"secret"]
+
+
+async def test_a_schema_decodes_what_was_decrypted_and_nothing_else(
+    client: Client, topic: str, rsa: KeyFiles
+) -> None:
+    schema: Any = STRING
+    async with (
+        client.subscribe(topic, "sub", schema=schema, crypto_key_reader=rsa.private) as consumer,
+        client.subscribe(topic, "raw", schema=schema, crypto_failure_action="consume") as raw,
+        client.create_producer(
+            topic, schema=schema, encryption_keys=("k",), crypto_key_reader=rsa.public
+        ) as producer,
+    ):
+        await producer.send("secret")
+        [message] = await receive_and_acknowledge(consumer, 1)
+        value: object = message.value
+        assert value == "secret"
+        [encrypted] = await receive(raw, 1)
+        with pytest.raises(SchemaDecodingError, match="still encrypted"):
+            _ = encrypted.value
 
 
 async def test_discarded_messages_are_gone(client: Client, topic: str, rsa: KeyFiles) -> None:
