@@ -180,8 +180,8 @@ class Stage:
     def reader(self, topic: str, start: MessageId, **spec: Any) -> "PlayedConsumer":
         return self._subscribed(self.client.open_reader(self.now, ReaderSpec(topic, start, **spec)))
 
-    def table_view(self, topic: str) -> "PlayedTableView":
-        handle = self.client.open_table_view(self.now, TableViewSpec(topic))
+    def table_view(self, topic: str, **spec: Any) -> "PlayedTableView":
+        handle = self.client.open_table_view(self.now, TableViewSpec(topic, **spec))
         told = self.until(
             lambda: (
                 self._take_output(outputs.TableViewReady, view=handle)
@@ -355,7 +355,7 @@ class PlayedTableView:
         self.stage = stage
         self.handle = handle
 
-    def __getitem__(self, key: str) -> bytes:
+    def __getitem__(self, key: str) -> Any:
         return self.stage.client.table(self.handle)[key]
 
     def close(self) -> None:

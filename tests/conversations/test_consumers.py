@@ -12,6 +12,7 @@ from pulsar_sansio.model.config import (
 )
 from pulsar_sansio.model.errors import ConsumerBusy, TopicTerminated
 from pulsar_sansio.model.message_id import EARLIEST, LATEST
+from pulsar_sansio.schemas import STRING
 from tests.conversations.scenarios import CONSUMER, SHARED, Scenario, both, collector, play
 from tests.conversations.stage import PlayedConsumer, PlayedProducer, Stage
 
@@ -366,12 +367,12 @@ def compaction(stage: Stage, topic: str) -> None:
 
 @scenario
 def table_view(stage: Stage, topic: str) -> None:
-    producer = stage.producer(topic, batching=None)
+    producer = stage.producer(topic, batching=None, schema=STRING)
     producer.send(OutgoingMessage(b"1", key="a"))
     producer.send(OutgoingMessage(b"2", key="b"))
-    view = stage.table_view(topic)
+    view = stage.table_view(topic, schema=STRING)
     producer.send(OutgoingMessage(b"3", key="a"))
-    stage.until(lambda: view["a"] == b"3")
+    stage.until(lambda: view["a"] == "3")
     stage.sleep(0.3)
     view.close()
     producer.close()

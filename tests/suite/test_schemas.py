@@ -1,9 +1,12 @@
 """Values in place of bytes: producers, consumers, readers and table views with a schema."""
 
+import re
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
+from pulsar_sansio import TopicName
 from pulsar_sansio.schemas import (
     INT32,
     STRING,
@@ -17,12 +20,15 @@ from pulsar_sansio.schemas import (
 from pulsar_trio import (
     BatchingPolicy,
     Client,
+    ConsumerInterceptor,
     DeadLetterPolicy,
     IncompatibleSchema,
     InvalidMessage,
+    Message,
     OutgoingMessage,
     SchemaDecodingError,
 )
+from tests.suite.brokers import BrokerUnderTest
 
 
 @dataclass
@@ -190,3 +196,48 @@ async def test_a_table_of_values(client: Client, topic: str) -> None:
         assert view["a"] is view["a"]
         with pytest.raises(SchemaDecodingError):
             assert view["bad"]
+
+
+async def test_values_over_partitions_and_a_pattern(
+    broker: BrokerUnderTest, client: Client, topic: str
+) -> None:
+    """Partitions of a topic share its definitions; each topic of a pattern has its own."""
+    await broker.create_partitioned_topic(f"{topic}-a", 3)
+    orders = AvroSchema(Order)
+    async with client.create_producer(f"{topic}-a", schema=AvroSchema(Old), batching=None) as producer:
+        for number in range(6):
+            await producer.send(Old(f"a{number}"))
+    async with client.create_producer(f"{topic}-b", schema=orders) as producer_of_new:
+        await producer_of_new.send(Order("b", amount=7))
+    pattern = re.compile(re.escape(topic) + "-[ab]")
+    async with client.subscribe(pattern, "s", schema=orders, initial_position="earliest") as consumer:
+        messages = [await consumer.receive() for _ in range(7)]
+        values = sorted(message.value.id for message in messages if message.value)
+        assert values == [*(f"a{number}" for number in range(6)), "b"]
+        for message in messages:
+            consumer.acknowledge(message)
+        await consumer.flush()
+
+
+class Seen(ConsumerInterceptor):
+    def __init__(self) -> None:
+        self.values: list[object] = []
+
+    def before_consume(self, topic: TopicName, message: Message[Any]) -> Message[Any]:
+        self.values.append(message.value)
+        return message
+
+
+async def test_interceptors_and_chunks_have_values(client: Client, topic: str) -> None:
+    seen = Seen()
+    schema = AvroSchema(Order)
+    large = Order("x" * 100_000)
+    async with (
+        client.create_producer(
+            topic, schema=schema, batching=None, chunking=True, chunk_max_message_size=30_000
+        ) as producer,
+        client.subscribe(topic, "s", schema=schema, interceptors=(seen,)) as consumer,
+    ):
+        await producer.send(large)
+        assert (await consumer.receive()).value == large
+        assert seen.values == [large]
