@@ -126,7 +126,7 @@ class World:
     def __init__(self) -> None:
         self.provider = Provider()
         identity: ClientIdentity = self.provider  # type: ignore[assignment]
-        self.driver = Driver(ClientConfig("pulsar://broker"), 1, identity)
+        self.driver = Driver(ClientConfig("pulsar://broker"), 1, identity, None)
         self.machine = Machine()
         self.driver.machine = self.machine  # type: ignore[assignment]
         self.driver._news = NoNews()  # type: ignore[assignment]
