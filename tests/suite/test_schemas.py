@@ -1,10 +1,13 @@
 """Values in place of bytes: producers, consumers, readers and table views with a schema."""
 
 import re
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+import trio
+import trio.testing
 
 from pulsar_sansio import TopicName
 from pulsar_sansio.schemas import (
@@ -26,6 +29,7 @@ from pulsar_trio import (
     InvalidMessage,
     Message,
     OutgoingMessage,
+    Producer,
     SchemaDecodingError,
 )
 from tests.suite.brokers import BrokerUnderTest
@@ -64,6 +68,8 @@ async def test_values_are_sent_and_received(client: Client, topic: str) -> None:
             Order("o5"),
         ]
         assert (messages[0].key, messages[0].data) == ("k", b'{"id":"o1","note":null,"amount":7}')
+        with pytest.raises(InvalidMessage, match="give no keywords with it"):
+            await producer.send(OutgoingMessage(b"{}"), key="k")
         with pytest.raises(InvalidMessage, match="schema JSON"):
             await producer.send("text")  # type: ignore[arg-type]
 
@@ -111,8 +117,13 @@ async def test_the_key_of_a_separated_pair_is_the_key_of_the_message(client: Cli
             await producer.send(KeyValue("k", Order("o1")), key="other")
 
 
-async def test_bytes_are_checked_against_the_definition_of_the_topic(client: Client, topic: str) -> None:
+@pytest.mark.parametrize("partitions", [0, 3])
+async def test_bytes_are_checked_against_the_definition_of_the_topic(
+    broker: BrokerUnderTest, client: Client, topic: str, partitions: int
+) -> None:
     """CLIENT-10"""
+    if partitions:
+        await broker.create_partitioned_topic(topic, partitions)
     orders = AvroSchema(Order)
     async with client.subscribe(topic, "s", schema=orders) as consumer:
         async with client.create_producer(topic, schema=AutoPublish()) as producer:
@@ -182,6 +193,11 @@ async def test_values_over_several_topics(client: Client, topic: str) -> None:
         await consumer.flush()
 
 
+async def _change_twice(producer: Producer[Order]) -> None:
+    await trio.testing.wait_all_tasks_blocked()
+    await producer.send_many([OutgoingMessage(b'{"id":"o3"}', key="a"), OutgoingMessage(None, key="b")])
+
+
 async def test_a_table_of_values(client: Client, topic: str) -> None:
     async with (
         client.create_producer(topic, schema=Order) as producer,
@@ -190,10 +206,15 @@ async def test_a_table_of_values(client: Client, topic: str) -> None:
         await producer.send(Order("o1"), key="a")
         await producer.send(OutgoingMessage(b"{", key="bad"))
         await producer.send(Order("o2"), key="gone")
+        await producer.send(Order("o2"), key="b")
         await producer.send(None, key="gone")
         await view.refresh()
-        assert (sorted(view), view["a"]) == (["a", "bad"], Order("o1"))
+        assert (sorted(view), view["a"]) == (["a", "b", "bad"], Order("o1"))
         assert view["a"] is view["a"]
+        async with aclosing(view.changes()) as changes:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_change_twice, producer)
+                assert [await anext(changes) for _ in range(2)] == [("a", Order("o3")), ("b", None)]
         with pytest.raises(SchemaDecodingError):
             assert view["bad"]
 
