@@ -199,7 +199,7 @@ def test_wrong_headers(headers: Any, text: str) -> None:
 
 @pytest.mark.parametrize("value", [CANARY, Secret(CANARY)])
 def test_a_header_is_a_secret(value: str | Secret) -> None:
-    """It is in no text and in no pickle, that of the client's options included."""
+    """No text and no pickle has the value, nor has a pickle of the client's options."""
     given = {"X-Key": value}
     failover = ControlledFailover("https://control", headers=given)
     given["X-Key"] = "another"
