@@ -49,7 +49,7 @@ class TlsSocket:
     The `TlsSocket` owns `raw` from now on. Raises `TlsFailure` and `OSError`; the socket is then closed.
     """
 
-    __slots__ = ("_ended", "_peer", "_server_name", "_socket", "has_more")
+    __slots__ = ("_ended", "_failed", "_peer", "_server_name", "_socket", "has_more")
 
     def __init__(
         self, raw: socket.socket, context: ssl.SSLContext, peer: str, server_name: str | None
@@ -68,6 +68,8 @@ class TlsSocket:
             raw.close()
             raise _failure(error, peer, server_name) from error
         self._ended = False
+        self._failed: ssl.SSLError | None = None
+        """The error that came behind bytes which were read."""
         self.has_more = False
         """True when `recv_into` has something to give that `wait_readable` does not show."""
 
@@ -109,6 +111,8 @@ class TlsSocket:
         """
         size, room = 0, len(buffer)
         self.has_more = False
+        if self._failed is not None:
+            raise _failure(self._failed, self._peer, "") from self._failed
         while not self._ended and size < room:
             try:
                 count = self._socket.recv_into(buffer[size:])
@@ -119,7 +123,8 @@ class TlsSocket:
             except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
                 count = 0
             except ssl.SSLError as error:
-                if size:  # the bytes before it count; the next call raises it again
+                if size:  # the bytes before it count; OpenSSL would tell of an end at the next call
+                    self._failed = error
                     self.has_more = True
                     return size
                 raise _failure(error, self._peer, "") from error

@@ -86,6 +86,28 @@ def test_a_write_copies_no_more_than_it_writes(pair: Pair) -> None:
         assert peak < 2 * MAX_WRITE
 
 
+def test_the_end_of_a_connection_comes_after_its_last_bytes(pair: Pair) -> None:
+    client, server = pair
+    server.send(b"last")
+    server.shutdown(socket.SHUT_WR)
+    buffer = memoryview(bytearray(100))
+    assert client.recv_into(buffer) == 4
+    assert client.has_more, "the end, which the system does not show any more"
+    assert [client.recv_into(buffer), client.recv_into(buffer)] == [0, 0]
+    assert not client.has_more
+
+
+def test_garbage_after_the_handshake_is_an_error_after_the_bytes_before_it(pair: Pair) -> None:
+    client, server = pair
+    server.send(b"good")
+    os.write(server.fileno(), b"\xff" * 100)
+    buffer = memoryview(bytearray(100))
+    assert client.recv_into(buffer) == 4
+    assert client.has_more
+    with pytest.raises(TlsFailure, match=r"^TLS with server failed: "):
+        client.recv_into(buffer)
+
+
 # --- handshakes that fail ---------------------------------------------------------------------------
 
 
