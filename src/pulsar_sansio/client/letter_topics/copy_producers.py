@@ -40,5 +40,6 @@ class CopyProducers:
 
     def close(self) -> None:
         """Close the producers; the outcome of copies under way is not reported."""
-        for producer in self._producers.values():
+        producers, self._producers = self._producers, {}
+        for producer in producers.values():
             producer.close()
