@@ -49,8 +49,10 @@ def counter_restarts_with_the_connection(patches: Patches) -> None:
 def the_brokers_last_id_ignored(patches: Patches) -> None:
     """A producer that takes over a name begins with id 0, and deduplication drops its messages."""
 
-    def attached(original: Any, self: Any, connection: Any, name: str, identifier: int, last: int) -> None:
-        original(self, connection, name, identifier, -1)
+    def attached(
+        original: Any, self: Any, connection: Any, name: str, identifier: int, last: int, version: bytes
+    ) -> None:
+        original(self, connection, name, identifier, -1, version)
 
     patches.around(Admission, "attached", attached)
 

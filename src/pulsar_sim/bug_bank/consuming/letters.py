@@ -81,8 +81,8 @@ def producers_of_dead_letters_have_one_name(patches: Patches) -> None:
     """All consumers of a subscription give their producers of dead letters the same name: only the first one
     gets a producer."""
 
-    def producer(original: Any, self: Any, topic: Any, name: Any, initial: Any) -> Any:
-        return original(self, topic, "letters" if name is not None else None, initial)
+    def producer(original: Any, self: Any, topic: Any, name: Any, *others: Any) -> Any:
+        return original(self, topic, "letters" if name is not None else None, *others)
 
     patches.around(LetterTopics, "_producer", producer)
 
