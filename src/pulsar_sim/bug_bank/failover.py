@@ -3,9 +3,12 @@
 from typing import Any
 
 from pulsar_sansio.client.client import Client
+from pulsar_sansio.client.consuming.consumer import Consumer
 from pulsar_sansio.client.failover.auto_switch import AutoSwitch
 from pulsar_sansio.client.failover.controlled_switch import ControlledSwitch
+from pulsar_sansio.client.failover.probe import Probe
 from pulsar_sansio.model.errors import ConnectionLost
+from pulsar_sansio.model.service_url import ServiceUrl
 
 from .planted_bug import Patches, bug
 from .preconditions import failover as needs
@@ -63,6 +66,55 @@ def links_survive_a_change(patches: Patches) -> None:
         self._services.addresses.set_service_url(service_url)
 
     patches.around(Client, "_use_service_url", use_service_url)
+
+
+@bug("own", caught_by=("INV-F3",), needs=[needs.silence])
+def links_without_a_handle_survive_a_change(patches: Patches) -> None:
+    """A change ends the links of producers and consumers, and leaves those of lookups open."""
+
+    def use_service_url(original: Any, self: Any, service_url: Any) -> None:
+        self._services.addresses.set_service_url(service_url)
+        cause = ConnectionLost("the cluster is another one")
+        self._services.lookup.fail_waiting(cause)
+        for link in list(self._links.open.values()):
+            if link.producers or link.consumers:
+                link.close(cause)
+
+    patches.around(Client, "_use_service_url", use_service_url)
+
+
+@bug("own", caught_by=("INV-F6",), needs=[needs.changes])
+def another_cluster_is_used_without_a_probe(patches: Patches) -> None:
+    """The client leaves a cluster that is away for the next one, whether that one is there or not."""
+
+    def try_next(original: Any, self: Any, reason: str) -> None:
+        self._use(next(self._others), reason)
+
+    patches.around(AutoSwitch, "_try_next", try_next)
+
+
+@bug("own", caught_by=("INV-F6",), needs=[needs.secondary_away])
+def a_failed_probe_of_another_cluster_leads_there(patches: Patches) -> None:
+    """The client waits for the probe of the next cluster, and does not look at its outcome."""
+
+    def try_next(original: Any, self: Any, reason: str) -> None:
+        url = next(self._others)
+        self._probe = Probe(self._services, url, lambda error: self._use(url, reason))
+
+    patches.around(AutoSwitch, "_try_next", try_next)
+
+
+@bug("own", caught_by=("INV-N5",), needs=[needs.returns_to_what_it_left])
+def messages_of_another_cluster_are_dropped(patches: Patches) -> None:
+    """A consumer drops each message from a cluster which is not that of the first service URL."""
+
+    def on_message(original: Any, self: Any, connection: Any, command: Any) -> None:
+        services = connection._services
+        if services.addresses.service_url == ServiceUrl.parse(services.config.service_url):
+            original(self, connection, command)
+
+    patches.around(Consumer, "on_message", on_message)
+    patches.replace(Consumer, "on_uniform_messages", lambda *_: False)
 
 
 @bug("own", caught_by=("INV-F5",), needs=[needs.wrong_names])

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from pulsar_sansio.client.connecting.lookup_queue import LookupQueue
 from pulsar_sansio.client.lookup.http_answer import HttpAnswer
 from pulsar_sansio.client.lookup.http_exchange import HttpExchange
 from pulsar_sansio.client.lookup.http_lookup import HttpLookup
@@ -19,6 +20,17 @@ from .preconditions import http_lookups as needs
 def the_scheme_of_the_service_url_is_ignored(patches: Patches) -> None:
     """A client with an HTTP service URL asks over the binary protocol."""
     patches.replace(Lookup, "_means", property(lambda self: self._binary))
+
+
+@bug("own", caught_by=("INV-N16",), needs=[needs.crowd])
+def requests_do_not_wait_for_their_turn(patches: Patches) -> None:
+    """A client has as many requests over HTTP at a time as its applications ask."""
+
+    def begin(original: Any, self: HttpLookup, services: Any) -> None:
+        original(self, services)
+        self._queue = LookupQueue(1_000)
+
+    patches.around(HttpLookup, "__init__", begin)
 
 
 @bug("own", caught_by=("INV-N5", "INV-N11", "INV-N1"), needs=[needs.refusals])

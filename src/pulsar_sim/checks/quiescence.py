@@ -53,7 +53,7 @@ def drained(world: "Surroundings") -> bool:
         for subscription in topic.subscriptions.values():
             if subscription.name != AUDIT and not subscription.everything_acknowledged():
                 return False
-    if not all(app.done for app in world.apps.transient):
+    if not all(app.done for app in world.apps.transient) or not all(app.done for app in world.apps.asking):
         return False
     if not (world.administrator.done and all_attached(world) and all_told_of_end(world)):
         return False
@@ -310,7 +310,8 @@ def _is_busy(world: "Surroundings", node: ClientNode) -> bool:
 def _is_left_untold(world: "Surroundings") -> bool:
     """True when a cluster may still hold something of a handle that went to another one and could not say so:
     its topic has migrated, or the cluster was away when the client changed."""
-    return world.profile.failover is not None or bool(world.administrator.migrated)
+    roaming = world.roaming
+    return (roaming is not None and roaming.changes > 0) or bool(world.administrator.migrated)
 
 
 def check_no_clients(world: "Surroundings") -> None:

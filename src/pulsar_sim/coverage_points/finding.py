@@ -10,6 +10,8 @@ from pulsar_sansio.client.lookup.http_exchange import HttpExchange
 from pulsar_sansio.client.lookup.http_lookup import HttpLookup
 from pulsar_sansio.model.errors import NotSupported, RemoteProtocolError
 
+from ..engine.profile import FAR_LEDGERS
+from ..model.roaming_account import RoamingAccount
 from .coverage_point import coverage_point
 
 
@@ -42,6 +44,18 @@ def changed_with_messages_pending(client: Any, _url: Any) -> object:
     """A client changed to another cluster while a producer had unconfirmed messages."""
     windows = [getattr(each, "_window", None) for each in client._handles.producers.values()]
     return any(window is not None and window.messages for window in windows)
+
+
+@coverage_point(RoamingAccount, "receives")
+def received_in_the_secondary(_account: Any, position: Any, _payload: Any) -> object:
+    """A client received a message from the cluster to which it had changed."""
+    return position[0] >= FAR_LEDGERS
+
+
+@coverage_point(AutoSwitch, "_used_probed")
+def secondary_lost(switch: Any, error: Any) -> object:
+    """A probe of the cluster to which a client had changed failed."""
+    return error is not None and switch._used != switch._primary
 
 
 @coverage_point(AutoSwitch, "_primary_probed")

@@ -29,6 +29,9 @@ CHUNK_PATIENCE = 100.0
 AUDIT = "audit"
 """The subscription without a consumer until the end: it keeps the whole log for the final audit."""
 
+PRIMARY, SECONDARY = 0, 1
+"""The clusters of a client with a failover."""
+
 PROBE_TIMEOUT = 1.0
 """Seconds that a client with a failover waits for a connection."""
 
@@ -370,13 +373,14 @@ class CredentialsPlan:
 
 @dataclass(slots=True)
 class OutagePlan:
-    """Every broker of the primary cluster is away for one client, `length` nanoseconds long."""
+    """Every broker of one cluster is away for one client, `length` nanoseconds long."""
 
     after: int
     """Nanoseconds from the start of the applications."""
     length: int
     silent: bool = False
     """Nothing is refused or reset: bytes and attempts to connect are lost."""
+    cluster: int = field(default=PRIMARY, repr=False)
 
 
 @dataclass(slots=True)
@@ -405,11 +409,24 @@ class FailoverPlan:
     """Nanoseconds between steps of the application, at most."""
     control: ControlPlan | None = None
     """The service that the client asks; None for a client that probes."""
+    send_gap: int = 0
+    """Nanoseconds between two messages on average, at least: some are left to be sent after a change."""
+    last_visit: bool = False
+    """After healing, the client is sent once more to a secondary cluster with messages for it."""
 
     @property
     def slowest_change(self) -> float:
         """Seconds from the return of the primary cluster until the client uses it again, at most."""
         return self.failover_delay + self.switch_back_delay + 4 * (self.check_interval + PROBE_TIMEOUT)
+
+    def is_alone(self, outage: OutagePlan, length: int) -> bool:
+        """True when the other cluster is there for the first `length` nanoseconds of an outage."""
+        return all(
+            other.cluster == outage.cluster
+            or other.after >= outage.after + length
+            or other.after + other.length <= outage.after
+            for other in self.outages
+        )
 
     def longest_stay(self, hosts: int) -> int:
         """Nanoseconds that the client stays in a cluster that is away, at most: one check may have begun
@@ -441,6 +458,8 @@ class WebPlan:
     """Requests whose answer has no use, per thousand."""
     cut_permille: int = 0
     """Requests whose answer ends in the middle, per thousand."""
+    crowd: int = 0
+    """Questions that one application asks at once, again and again."""
 
 
 @dataclass(slots=True)
@@ -550,6 +569,10 @@ class Profile:
             slowest += self.operation_timeout + self.credentials.refresh_interval
         if self.failover is not None:
             slowest += self.failover.slowest_change
+            if self.failover.last_visit:
+                slowest += (
+                    self.failover.slowest_change + self.failover.longest_stay(self.named_hosts) / SECOND
+                )
         if any(plan.chunk_size for plan in self.producers):
             slowest += self.chunk_patience
         if self.partitioned:

@@ -39,7 +39,7 @@ from .features.producers import (
     draw_partitions,
 )
 from .features.table_views import draw_tables, draw_tables_of_partitions
-from .features.web import draw_web
+from .features.web import draw_crowd, draw_web
 from .producers import draw_producers, usual_batch
 from .rare_worlds import draw_special
 
@@ -106,6 +106,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
         draw_failover(streams.stream("failover"), profile)
         draw_control(streams.stream("controlled failover"), profile)
     draw_web(streams.stream("lookups over HTTP"), profile, faults)
+    draw_crowd(streams.stream("crowd of lookups"), profile)
     return profile
 
 

@@ -5,6 +5,7 @@ Owns their lists. The clients that they use, and the phases that tell them what 
 
 from typing import TYPE_CHECKING, Any
 
+from ..apps.asking_app import AskingApp
 from ..apps.client_process import User
 from ..apps.consumer_app import ConsumerApp
 from ..apps.multi_topics_app import MultiTopicsApp
@@ -36,6 +37,8 @@ class Applications:
         self.multi_topics_seekers: list[MultiTopicsSeeker] = []
         self.roaming: list[RoamingApp] = []
         """At most one application, whose client changes between clusters."""
+        self.asking: list[AskingApp] = []
+        """At most one application, which asks much at once."""
 
     def start(self, world: "World") -> None:
         """Make and start the applications of the world's profile. The world has its clients already."""
@@ -63,6 +66,8 @@ class Applications:
         ]
         if isinstance(host := world.hosts[-1], RoamingProcess):
             self.roaming = [RoamingApp(world, host)]
+        if profile.web is not None and profile.web.crowd:
+            self.asking = [AskingApp(world, world.hosts[0], profile.web.crowd)]
         for user in self.users:
             user.start()
 
@@ -91,4 +96,4 @@ class Applications:
     @property
     def users(self) -> list[User]:
         """All applications that use a client."""
-        return [*self.lasting, *self.transient]
+        return [*self.lasting, *self.transient, *self.asking]

@@ -140,7 +140,9 @@ class World:
         self.cluster = Cluster(self)
         for index in range(len(self.profile.nonpersistent_apps)):
             self.cluster.own(nonpersistent_topic(index))
-        self.clusters = [self.cluster, FarCluster(self)] if self.profile.migrations else [self.cluster]
+        self.clusters: list[Cluster] = [self.cluster]
+        if self.profile.migrations:
+            self.clusters.append(FarCluster(self))
         if self.profile.failover is not None:
             self.clusters.append(SecondaryCluster(self))
         self.hosts: list[ClientProcess] = []
@@ -176,9 +178,10 @@ class World:
         """Start the web service that names a cluster, if the world has one."""
         plan = self.profile.failover
         if plan is not None and plan.control is not None:
-            assert isinstance(self.roaming, ControlledWatch)
+            watch = self.roaming
+            assert isinstance(watch, ControlledWatch)
             urls = self._service_url(), address(SECONDARY_BROKER)
-            ControlService(self, plan.control, urls, self.roaming.tells).start()
+            ControlService(self, plan.control, urls, watch.tells, lambda: watch.home).start()
 
     def _client_config(self) -> ClientConfig:
         """Return the configuration of all clients."""

@@ -8,6 +8,7 @@ from pulsar_sansio.client.lookup.http_exchange import HttpExchange
 from pulsar_sansio.client.lookup.lookup import Lookup
 from pulsar_sansio.model.service_url import Address
 from pulsar_sim import Outcome, World
+from pulsar_sim.bug_bank import BANK
 from pulsar_sim.engine.clock import MILLISECOND, SECOND
 from pulsar_sim.engine.profile import BrokerPlan, PartitionedPlan, Profile, WebPlan
 from pulsar_sim.engine.web.web_server import WebServer
@@ -71,6 +72,16 @@ def test_bad_answers_turn_to_right_ones(fate: str, permille: str) -> None:
     plan: dict[str, Any] = {permille: 700}
     world, _ = passed(profile_of(**plan), seed=3)
     assert world.faults[f"http_{fate}"]
+
+
+def test_most_of_a_crowd_of_questions_waits_for_its_turn() -> None:
+    """INV-N16: a client asks sixteen questions at a time."""
+    world, transcript = passed(profile_of(crowd=40))
+    (app,) = world.apps.asking
+    assert app.done
+    assert "GET /admin/v2/namespaces/public/empty-39/topics?mode=PERSISTENT" in transcript
+    with BANK["requests-do-not-wait-for-their-turn"].planted():
+        assert "has 17 requests over HTTP" in broken(profile_of(crowd=40))
 
 
 def broken(profile: Profile) -> str:

@@ -66,8 +66,7 @@ class ControlledWatch(RoamingWatch):
         cluster = self._cluster_named(url)
         if cluster == self.used:
             raise ViolationError("INV-F5", f"the client changes to {url}, which it uses already")
-        self.changes += 1
-        self._uses(cluster, now)
+        self._changes_to(cluster, now)
 
-    def _cluster_named(self, url: str) -> int:
-        return self._cluster_of(ServiceUrl.parse(url).addresses[0].host)
+    def _cluster_named(self, url: str) -> int | None:
+        return self.cluster_of(ServiceUrl.parse(url).addresses[0].host)

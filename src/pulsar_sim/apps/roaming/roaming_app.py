@@ -17,9 +17,11 @@ from pulsar_sansio.client.outputs import (
 from pulsar_sansio.model.config import ConsumerSpec, InitialPosition, ProducerSpec, SubscriptionType
 from pulsar_sansio.model.errors import ClosedError
 
+from ...engine.clock import MILLISECOND
 from ...engine.failures import ViolationError
+from ...engine.nodes.client_node import ClientNode
 from ...engine.nodes.cluster import ROAMING_TOPIC, Cluster
-from ...engine.profile import OutagePlan
+from ...engine.profile import PRIMARY, SECONDARY, OutagePlan
 from ...model.positions.single_topic_position import TransientSubscription
 from ...model.records.consumer_record import ConsumerRecord
 from ...model.records.topic_record import TopicRecord
@@ -37,6 +39,9 @@ MOST_SENT = 300
 """Messages that the application sends, at most."""
 
 MOST_PENDING = 10
+
+REST = 50 * MILLISECOND
+"""Nanoseconds between two looks at the clusters when everything seems to be done."""
 
 
 class RoamingProducer:
@@ -85,6 +90,8 @@ class RoamingApp(SteppingApp[ConsumerRecord]):
         self._producers = 0
         self._began = world.clock.now
         self._over = world.clock.now + host.plan.over
+        self._last_outage = OutagePlan(0, 0)
+        """The primary cluster is away for a visit to the secondary one after healing."""
         for outage in host.plan.outages:
             world.clock.after(outage.after, self._outage, outage)
 
@@ -94,7 +101,12 @@ class RoamingApp(SteppingApp[ConsumerRecord]):
 
     @property
     def done(self) -> bool:
-        """True when all is confirmed, the client is in its primary cluster, and has read that log."""
+        """True when all is confirmed, the client is in its primary cluster, and has read what it has to."""
+        return self._watch.home == PRIMARY and self._is_settled and self._leaves_nothing
+
+    @property
+    def _is_settled(self) -> bool:
+        """True when all is confirmed, and the client has read the log of the cluster where it has to be."""
         producer = self._producer
         return (
             self.state == "open"
@@ -103,44 +115,69 @@ class RoamingApp(SteppingApp[ConsumerRecord]):
             and producer is not None
             and producer.ready
             and not producer.pending
-            and self._is_read()
+            and self._is_read(self._watch.home)
         )
+
+    @property
+    def _leaves_nothing(self) -> bool:
+        """True when no message waits in the secondary cluster, in a world in which the client goes there."""
+        return not self._plan.last_visit or self._is_read(SECONDARY)
 
     def check_rest(self, *clusters: Cluster) -> None:
         """INV-F4 at rest: each cluster has what it confirmed, and the open producer has lost nothing."""
+        self._watch.check_rest(self.world.clock.now)
         if self._producer is not None:
             self._producer.check()
         for cluster in clusters:
             self.account.check_log(cluster.far, cluster.durable(ROAMING_TOPIC))
         self.account.check_duplicates([cluster.durable(ROAMING_TOPIC) for cluster in clusters])
 
-    def _is_read(self) -> bool:
-        """True when every message of the primary cluster is received and acknowledged there."""
-        cluster = self.world.cluster
-        broker = cluster.serving(ROAMING_TOPIC)
-        if broker is None or not self.account.is_read(cluster.durable(ROAMING_TOPIC)):
+    def _is_read(self, cluster: int) -> bool:
+        """True when every message of a cluster is received and acknowledged there."""
+        clusters = self.world.clusters
+        found = clusters[0] if cluster == PRIMARY else clusters[-1]
+        broker = found.serving(ROAMING_TOPIC)
+        entries = found.durable(ROAMING_TOPIC)
+        if broker is None or not self.account.is_read(entries):
             return False
-        stats = broker.topic_administration.stats(ROAMING_TOPIC, BACKLOGS)
-        return not stats["subscriptions"]["roaming"]["backlog"]
+        subscriptions = broker.topic_administration.stats(ROAMING_TOPIC, BACKLOGS)["subscriptions"]
+        return "roaming" not in subscriptions or not subscriptions["roaming"]["backlog"]
 
     # --- outages --------------------------------------------------------------------------------------------
 
     def _outage(self, outage: OutagePlan) -> None:
-        node = self.host.node
-        if not self._watch.outages.begins(outage):
+        if self.world.healed:
             return
-        assert isinstance(node, RoamingNode)
-        self.world.count_fault("cluster_away")
-        self.world.trace.add(self.world.clock.now, node.name, f"the primary cluster is away: {outage}")
-        clock = self.world.clock
+        self.world.count_fault("cluster_away" if outage.cluster == PRIMARY else "secondary_away")
+        clock, stay = self.world.clock, self._plan.longest_stay(self.world.profile.named_hosts)
+        self._take_away(outage)
         clock.after(outage.length, self._watch.outages.ends, outage)
-        clock.after(self._plan.longest_stay(self.world.profile.named_hosts), self._check_left, outage, node)
-        node.cut(outage.silent)
+        if self._plan.is_alone(outage, stay):
+            clock.after(stay, self._check_left, outage, self.host.node)
 
-    def _check_left(self, outage: OutagePlan, node: RoamingNode) -> None:
+    def _take_away(self, outage: OutagePlan) -> None:
+        node = self.host.node
+        assert isinstance(node, RoamingNode)
+        which = "primary" if outage.cluster == PRIMARY else "secondary"
+        self.world.trace.add(self.world.clock.now, node.name, f"the {which} cluster is away: {outage}")
+        self._watch.outages.begins(outage)
+        node.cut(outage)
+
+    def _check_left(self, outage: OutagePlan, node: ClientNode) -> None:
         """INV-F2, for a client that nothing else disturbs."""
         calm = not self.world.profile.faults and node is self.host.node and self.host.closing is None
         self._watch.check_left(outage, calm)
+
+    def _visit(self) -> None:
+        """After healing, send the client to a secondary cluster with messages for it, and back."""
+        watch = self._watch
+        if self._is_settled and watch.home == SECONDARY:
+            watch.home = PRIMARY
+            watch.outages.ends(self._last_outage)
+        elif self._is_settled and not self._leaves_nothing:
+            watch.home = SECONDARY
+            if self._plan.control is None:
+                self._take_away(self._last_outage)
 
     # --- one consumer and one producer ----------------------------------------------------------------------
 
@@ -189,11 +226,17 @@ class RoamingApp(SteppingApp[ConsumerRecord]):
         elif producer.ready and not self.world.healed and self._may_send(producer):
             self._send(producer)
         self.host.node.pump()
-        if self.state == "open" and not (self.world.healed and self.done):
+        if self.world.healed:
+            self._visit()
+        if not (self.world.healed and self.done):
             self._later()
+        elif self._plan.last_visit:  # the secondary cluster may still write what it took before the change
+            self.world.clock.after(REST, self._step, self._turn)
 
     def _may_send(self, producer: RoamingProducer) -> bool:
-        return len(producer.pending) < MOST_PENDING and len(self.account.sent) < MOST_SENT
+        sent = len(self.account.sent)
+        is_time = sent * self._plan.send_gap <= self.world.clock.now - self._began
+        return is_time and len(producer.pending) < MOST_PENDING and sent < MOST_SENT
 
     def _send(self, producer: RoamingProducer) -> None:
         world = self.world

@@ -11,7 +11,7 @@ from ...engine.network import GARBAGE, Attempt, Wire
 from ...engine.nodes.client_node import ClientNode
 from ...engine.nodes.cluster import address
 from ...engine.nodes.secondary_cluster import SECONDARY_BROKER
-from ...engine.profile import PROBE_TIMEOUT, FailoverPlan
+from ...engine.profile import PROBE_TIMEOUT, FailoverPlan, OutagePlan
 from ...engine.web.control_service import URL as CONTROL_URL
 from ..client_process import ClientProcess
 from .controlled_watch import ControlledWatch
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 class RoamingNode(ClientNode):
-    """The client machine: the watch sees each link, and an outage takes the primary cluster away."""
+    """The client machine: the watch sees each link, and an outage takes a cluster away."""
 
     watch: RoamingWatch
 
-    def cut(self, silent: bool) -> None:
-        """Take the primary cluster away: end the links that lead there."""
+    def cut(self, outage: OutagePlan) -> None:
+        """Take a cluster away: end the links that lead there."""
         for wire in list(self.wires.values()):
-            if self.watch.is_primary(wire.broker.name):
-                if silent:
+            if self.watch.cluster_of(wire.broker.name) == outage.cluster:
+                if outage.silent:
                     wire.half_open(to_broker=True, to_client=True)
                 else:
                     wire.reset()
@@ -51,8 +51,8 @@ class RoamingNode(ClientNode):
     def _connect(self, output: Connect) -> None:
         host = output.address.host
         self.watch.connects(output.link, host)
-        outage = self.watch.outages.current
-        if outage is None or not self.watch.is_primary(host):
+        outage = self.watch.outages.of(self.watch.cluster_of(host))
+        if outage is None:
             super()._connect(output)
             return
         self._count_attempt()
@@ -66,10 +66,10 @@ class RoamingNode(ClientNode):
 
     def link_connected(self, link: int, wire: Wire) -> None:
         """An attempt from before an outage ends within it."""
-        outage = self.watch.outages.current
+        outage = self.watch.outages.of(self.watch.cluster_of(wire.broker.name))
         super().link_connected(link, wire)
-        if outage is not None and self.watch.is_primary(wire.broker.name):
-            self.cut(outage.silent)
+        if outage is not None:
+            self.cut(outage)
 
     def _disconnect(self, output: Disconnect) -> None:
         super()._disconnect(output)
@@ -78,6 +78,7 @@ class RoamingNode(ClientNode):
     def _notice(self, output: Output) -> None:
         if isinstance(output, ServiceUrlSwitched):
             self.watch.switched(output.new, self.world.clock.now)
+            self.world.clock.after(1, self.watch.check_left_links)
         super()._notice(output)
 
 

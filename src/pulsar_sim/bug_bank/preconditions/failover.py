@@ -1,6 +1,6 @@
 """Preconditions on the client that changes between two clusters."""
 
-from ...engine.profile import Profile
+from ...engine.profile import PRIMARY, SECONDARY, Profile
 
 
 def changes(profile: Profile) -> bool:
@@ -9,7 +9,27 @@ def changes(profile: Profile) -> bool:
     if plan is None:
         return False
     longest_stay = plan.longest_stay(profile.named_hosts)
-    return any(outage.length >= longest_stay for outage in plan.outages)
+    return any(
+        outage.cluster == PRIMARY and outage.length >= longest_stay and plan.is_alone(outage, longest_stay)
+        for outage in plan.outages
+    )
+
+
+def silence(profile: Profile) -> bool:
+    """The client leaves the primary cluster when nothing has reset its links there."""
+    plan = profile.failover
+    return changes(profile) and plan is not None and all(each.silent for each in plan.outages)
+
+
+def secondary_away(profile: Profile) -> bool:
+    """The client leaves the primary cluster, and the secondary one is away, too."""
+    plan = profile.failover
+    return changes(profile) and plan is not None and any(each.cluster == SECONDARY for each in plan.outages)
+
+
+def returns_to_what_it_left(profile: Profile) -> bool:
+    """The client leaves the primary cluster, and visits the secondary one until it has read all of it."""
+    return changes(profile) and profile.failover is not None and profile.failover.last_visit
 
 
 def calm(profile: Profile) -> bool:

@@ -8,6 +8,11 @@ def web(profile: Profile) -> bool:
     return profile.web is not None
 
 
+def crowd(profile: Profile) -> bool:
+    """An application asks more at once than a client may."""
+    return profile.web is not None and bool(profile.web.crowd)
+
+
 def refusals(profile: Profile) -> bool:
     """Web servers refuse requests for now."""
     return profile.web is not None and bool(profile.web.failing_permille)

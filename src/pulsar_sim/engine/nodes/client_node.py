@@ -313,9 +313,11 @@ class ClientNode:
             raise ViolationError("INV-N6", f"{self.name} opens {len(recent)} connections within a second")
 
     def _most_attachments(self) -> int:
-        """The number of producers and consumers of one topic that the client may have."""
+        """The number of producers and consumers of one topic, and of questions, that the client may have."""
         world = self.world
-        return len([user for user in world.apps.users if user.host.node is self]) * len(world.topics.names)
+        crowd = 0 if world.profile.web is None else world.profile.web.crowd
+        users = [user for user in world.apps.users if user.host.node is self]
+        return len(users) * len(world.topics.names) + crowd
 
     def _transmit(self, link: int) -> None:
         wire = self.wires.get(link)

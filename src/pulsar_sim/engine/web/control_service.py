@@ -35,7 +35,8 @@ EMPTIED, IDENTITY, CUT = "empty", "identity", "cut"
 
 
 class ControlService(HttpListener):
-    """The service. `urls`: of the primary and the secondary cluster.
+    """The service. `urls`: of the primary and the secondary cluster. `home`: returns the index of the cluster
+    that the service names after healing.
 
     `tells(wire, url, size)` is called with each answer that names a cluster: the number of its wire, the
     service URL, and the bytes of the answer.
@@ -47,11 +48,13 @@ class ControlService(HttpListener):
         plan: "ControlPlan",
         urls: tuple[str, str],
         tells: Callable[[int, str, int], None],
+        home: Callable[[], int],
     ) -> None:
         super().__init__(world, HOST)
         self._plan = plan
         self._urls = urls
         self._tells = tells
+        self._home = home
         self._named = 0
 
     def start(self) -> None:
@@ -84,7 +87,7 @@ class ControlService(HttpListener):
         if link not in self._links:
             return
         world = self.world
-        url = self._urls[0 if world.healed else self._named]
+        url = self._urls[self._home() if world.healed else self._named]
         answer = self._made(fate, url)
         world.trace.add(world.clock.now, self.name, f"wire {link} answers {fate}: {answer.body!r}")
         size = self._answer(link, answer, cut=fate is CUT)
