@@ -109,6 +109,25 @@ def test_a_refused_key_is_not_asked_for_again_at_once() -> None:
     assert payloads(s) == [b"three"]
 
 
+def test_a_slow_refusal_of_each_key_holds_up_no_entry_for_ever() -> None:
+    """The last key is refused when the refusal of the first would have been forgotten."""
+    s = decrypting()
+    for entry in (0, 1):
+        s.deliver(entry, Sealer("b", "c").entry(b"secret"))
+    s.deliver(2, entry_bytes(b"plain"))
+    for key in "bc":
+        [wanted] = asked(s)
+        assert wanted.key == key
+        s.pass_time(FAILURE_TIME)
+        refuse(s, wanted)
+    assert asked(s) == []
+    assert payloads(s) == [b"plain"]
+    s.pass_time(FAILURE_TIME)
+    s.deliver(3, Sealer("b").entry(b"secret"))
+    provide(s, *asked(s))
+    assert payloads(s) == [b"secret"]
+
+
 def test_one_data_key_that_cannot_be_unwrapped_says_nothing_of_others() -> None:
     s = decrypting()
     sealer = Sealer("b")

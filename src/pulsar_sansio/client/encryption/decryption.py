@@ -6,7 +6,7 @@ while, so that a backlog of entries of another recipient does not ask for every 
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -46,7 +46,17 @@ class _Failure(NamedTuple):
 class Decryption:
     """The keys of one consumer with a key reader. `on_answer`: called when a key or a refusal has come."""
 
-    __slots__ = ("_context", "_failures", "_keys", "_reader", "_request", "_services", "awaited", "on_answer")
+    __slots__ = (
+        "_context",
+        "_failures",
+        "_keys",
+        "_reader",
+        "_request",
+        "_services",
+        "_waits_since",
+        "awaited",
+        "on_answer",
+    )
 
     def __init__(self, services: Services, reader: object, on_answer: Callable[[], None]) -> None:
         self._services = services
@@ -56,6 +66,8 @@ class Decryption:
         """Data keys by their wrapped form."""
         self._failures: OrderedDict[Hashable, _Failure] = OrderedDict()
         self._request: int | None = None
+        self._waits_since: int | None = None
+        """The moment from which the first waiting entry has waited; None while none waits."""
         self.awaited: str | None = None
         """The name of the key that the consumer has asked for; else None."""
         self.on_answer = on_answer
@@ -68,12 +80,16 @@ class Decryption:
         except CryptoError:
             return False
         self._forget_old()
-        if any(key.value in self._keys for key in keys):
+        is_known = any(key.value in self._keys for key in keys)
+        untried = [] if is_known else [key for key in keys if self._failure(key) is None]
+        if not untried:
+            self._wait_is_over(keys)
             return False
-        untried = [key for key in keys if self._failure(key) is None]
-        if untried and self._request is None:
+        if self._waits_since is None:
+            self._waits_since = self._context.now
+        if self._request is None:
             self._ask(untried[0])
-        return bool(untried)
+        return True
 
     def decrypt(self, metadata: MessageMetadata, payload: bytes) -> bytes:
         """Return the plaintext of an entry that does not wait. Raises `CryptoError`, which says why each key
@@ -99,6 +115,7 @@ class Decryption:
         if self._request is not None:
             self._services.keys.cancel(self._request)
             self._request = self.awaited = None
+        self._waits_since = None
         self._keys.clear()
         self._failures.clear()
 
@@ -126,6 +143,16 @@ class Decryption:
                     self._keys.popitem(last=False)
         self.on_answer()
 
+    def _wait_is_over(self, keys: Sequence[EncryptionKey]) -> None:
+        """Remember the failures of an entry from now on, so that entries behind it ask for none of them."""
+        if self._waits_since is None:
+            return
+        self._waits_since = None
+        for key in keys:
+            for what in ((key.key, key.value), _refusal(key)):
+                if what in self._failures:
+                    self._note_failure(what, self._failures[what].error)
+
     def _note_failure(self, what: Hashable, error: CryptoError) -> None:
         self._failures[what] = _Failure(self._context.now + FAILURE_TIME, error)
         self._failures.move_to_end(what)
@@ -136,10 +163,13 @@ class Decryption:
         return self._failures.get((key.key, key.value)) or self._failures.get(_refusal(key))
 
     def _forget_old(self) -> None:
+        """Forget what was kept for long enough. No failure expires while an entry waits: a slow key reader
+        would otherwise be asked for the entry's keys in turn, for ever."""
         now = self._context.now
         while self._keys and next(iter(self._keys.values())).used + DATA_KEY_TIME <= now:
             self._keys.popitem(last=False)
-        while self._failures and next(iter(self._failures.values())).until <= now:
+        expired = now if self._waits_since is None else self._waits_since
+        while self._failures and next(iter(self._failures.values())).until <= expired:
             self._failures.popitem(last=False)
 
 
