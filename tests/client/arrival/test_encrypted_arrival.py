@@ -11,9 +11,11 @@ from pulsar_sansio.client.delivery.permits import MAX_ENTRIES_BEYOND_GRANT
 from pulsar_sansio.client.outputs import Deliverable, Disconnect, EncryptionKeyWanted
 from pulsar_sansio.model.config import SubscriptionType
 from pulsar_sansio.model.encryption import ConsumerCryptoFailureAction
+from pulsar_sansio.model.message_id import LATEST
 from pulsar_sansio.wire import MessageCommand, proto
 from tests.client.broker_script import ConsumerScript, batch_bytes, entry_bytes
 from tests.client.encryption.decrypting import Sealer, asked, decrypting, payloads, provide, refuse
+from tests.client.positions.seeking_script import seek, sought, success
 
 
 def test_later_entries_wait_behind_the_one_whose_key_is_wanted() -> None:
@@ -115,6 +117,36 @@ def test_what_was_sent_before_a_redelivery_of_everything_is_outdated() -> None:
     provide(s, wanted)
     assert payloads(s) == []
     assert s.client.arrival_counters(s.consumer).outdated == 1
+
+
+@pytest.mark.parametrize("kind", [SubscriptionType.SHARED, SubscriptionType.KEY_SHARED])
+def test_what_waits_is_dropped_when_everything_is_requested_without_an_epoch(kind: SubscriptionType) -> None:
+    """The broker may redeliver the entries to another consumer."""
+    s = decrypting(subscription_type=kind, receiver_queue_size=8)
+    sealer = Sealer()
+    s.deliver(0, sealer.batch(b"0", b"1"))
+    s.deliver(1, entry_bytes(b"2"))
+    [wanted] = asked(s)
+    s.redeliver()
+    assert s.machine.permits.at_broker + s.machine.permits.unreported == 8
+    assert s.client.arrival_counters(s.consumer).outdated == 3
+    provide(s, wanted)
+    assert payloads(s) == []
+    s.deliver(1, entry_bytes(b"2"), redelivery_count=1)
+    assert payloads(s) == [b"2"]
+
+
+def test_what_waits_during_a_seek_is_not_delivered_after_it() -> None:
+    """Some brokers close no consumer, and others close it after the answer (SEEK-06)."""
+    s = decrypting(receiver_queue_size=8)
+    s.deliver(0, Sealer().entry(b"before"))
+    [wanted] = asked(s)
+    s.frames()
+    seek(s, LATEST)
+    success(s, sought(s).request_id)
+    provide(s, wanted)
+    assert payloads(s) == []
+    assert s.machine.permits.at_broker + s.machine.permits.unreported == 8
 
 
 def test_a_consumer_without_a_queue_waits_for_the_key_of_its_one_message() -> None:

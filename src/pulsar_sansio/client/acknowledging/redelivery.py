@@ -112,6 +112,7 @@ class Redelivery:
         "negative",
         "on_acknowledged",
         "on_acknowledged_through",
+        "on_all_requested",
         "on_negative",
         "on_timeout",
     )
@@ -151,6 +152,8 @@ class Redelivery:
         self.on_negative: Callable[[Sequence[EntryPosition]], None] = ignore
         self.on_timeout: Callable[[Sequence[EntryPosition]], None] = ignore
         """Both are called, each for its reason, with entries that are going to be requested again."""
+        self.on_all_requested: Callable[[], None] | None = None
+        """Called once the redelivery of everything was requested, before the queue is dropped."""
         self.on_acknowledged: Callable[[EntryPosition], None] | None = None
         self.on_acknowledged_through: Callable[[EntryPosition], None] | None = None
         """Called with acknowledged entries; dead-letter copies request entries too, and must know."""
@@ -311,6 +314,8 @@ class Redelivery:
             self.epoch += 1
         self._request_all(connection)
         # Permits follow the request, so that they only bring messages of the new epoch.
+        if self.on_all_requested is not None:
+            self.on_all_requested()
         self._queue.clear()
 
     def active_changed(self, active: bool) -> None:

@@ -261,6 +261,13 @@ class Arrival:
             return
         self._batch(position, metadata, stamp, batch, redelivery_count, size, bits, cost)
 
+    def drop(self, command: MessageCommand) -> None:
+        """Count an entry as outdated in place of `receive`, and return its permits."""
+        cost = _probable_cost(command.payload, command.ack_set)
+        self.counters.outdated += cost
+        self._permits.at_broker -= cost
+        self._permits.give_back(cost)
+
     def _is_for_the_application(
         self, position: EntryPosition, metadata: MessageMetadata, cost: int, outdated: bool
     ) -> bool:

@@ -69,6 +69,14 @@ class EncryptedArrival:
         self._waiting.clear()
         self._bytes_beyond = 0
 
+    def drop(self) -> None:
+        """Drop the waiting entries and return their permits, while the connection stays: the broker
+        redelivers them unasked, or the subscription was moved."""
+        waiting, self._waiting = self._waiting, deque()
+        self._bytes_beyond = 0
+        for command, _, _ in waiting:
+            self._arrival.drop(command)
+
     def _charge(self, size: int) -> None:
         """Count one more waiting entry. Raises `PermitsExceeded`: each entry uses at least one permit."""
         beyond = len(self._waiting) + 1 - self._permits.queue_size

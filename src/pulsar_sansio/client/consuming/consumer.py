@@ -186,6 +186,8 @@ class Consumer:
             self.acknowledge_cumulative = intercepted.acknowledge_cumulative
             redelivery.on_negative = interception.negatively_acknowledged
             redelivery.on_timeout = interception.timed_out
+        if self._encrypted is not None:
+            redelivery.on_all_requested = self._encrypted.drop
         if self._letters is not None:
             self._queue.on_taken_back = self._letters.tries.taken_back
             redelivery.on_acknowledged = self._letters.acknowledged
@@ -481,6 +483,8 @@ class Consumer:
     def on_moved(self) -> None:
         """Forget everything that precedes a seek: the subscription was moved (SEEK-06)."""
         self._acknowledgements.drop()
+        if self._encrypted is not None:
+            self._encrypted.drop()
         self._chunks.clear()
         if self._letters is not None:
             self._letters.drop()
