@@ -58,6 +58,8 @@ class BrokerMisbehaviour:
         duplicate."""
         self._messages_not_allowed: set[tuple[int, int, int]] = set()
         """Messages with a refused chunk, by wire, producer and sequence id."""
+        self.late: set[tuple[int, int]] = set()
+        """Answers that are under way late, as (wire, request id)."""
         self._unanswered: int = T.LOOKUP
         """The type of frame that is lost when a request is not answered."""
         self.active = False
@@ -314,6 +316,7 @@ class BrokerMisbehaviour:
 
     def _answer_late(self, wire: Wire, kind: int, command: Any) -> bytes:
         delay = self._stream.spread(100 * MILLISECOND, 15 * SECOND)
+        self.late.add((wire.number, command.request_id))
         self._world.clock.after(delay, self._write_late, wire, kind, command)
         return b""
 
@@ -329,6 +332,7 @@ class BrokerMisbehaviour:
         return b""
 
     def _write_late(self, wire: Wire, kind: int, command: Any) -> None:
+        self.late.discard((wire.number, command.request_id))
         if wire.broker_open:
             self._write(wire, kind, command)
 
