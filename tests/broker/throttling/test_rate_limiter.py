@@ -110,6 +110,20 @@ def test_one_that_left_does_not_go_on() -> None:
     assert gone == ["b"]
 
 
+def test_the_last_one_that_leaves_leaves_no_timer() -> None:
+    """A large message may leave a debt of days, and the topic may be deleted meanwhile."""
+    clock = context()
+    limiter = RateLimiter(clock, MessageRate(size=1))
+    gone: list[int] = []
+    limiter.take(1, 10**6)
+    limiter.wait("a", lambda: None)
+    limiter.leave("a")
+    assert clock.deadlines.next() is None
+    limiter.wait("b", lambda: gone.append(clock.now))
+    advance(clock, 10**6 * SECOND)
+    assert gone == [10**6 * SECOND]
+
+
 def test_all_go_on_when_the_rate_no_longer_holds() -> None:
     clock = context()
     limiter = RateLimiter(clock, MessageRate(messages=1, period=3600))

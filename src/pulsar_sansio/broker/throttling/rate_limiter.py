@@ -66,6 +66,8 @@ class RateLimiter:
     def leave(self, waiting: Hashable) -> None:
         """Wait no longer, and do not go on."""
         self._waiting.pop(waiting, None)
+        if not self._waiting:
+            self._timer.clear()
 
     def close(self) -> None:
         """The rate does not hold any more: all that wait go on."""
