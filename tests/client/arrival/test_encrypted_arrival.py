@@ -137,7 +137,7 @@ def test_what_waits_is_dropped_when_everything_is_requested_without_an_epoch(kin
 
 
 def test_what_waits_during_a_seek_is_not_delivered_after_it() -> None:
-    """Some brokers close no consumer, and others close it after the answer (SEEK-06)."""
+    """Some brokers close no consumer, and others close it after the answer."""
     s = decrypting(receiver_queue_size=8)
     s.deliver(0, Sealer().entry(b"before"))
     [wanted] = asked(s)

@@ -128,6 +128,35 @@ def test_a_slow_refusal_of_each_key_holds_up_no_entry_for_ever() -> None:
     assert payloads(s) == [b"secret"]
 
 
+def test_chunks_behind_one_that_could_not_be_decrypted_stay_unacknowledged() -> None:
+    """The key comes between the chunks of a message. All chunks are redelivered together."""
+    s = decrypting(acknowledgement_timeout=30.0, subscription_type=SHARED)
+    sealer = Sealer("b")
+
+    def deliver(chunk: int) -> None:
+        fields = {"uuid": "u", "chunk_id": chunk, "num_chunks_from_msg": 3, "total_chunk_msg_size": 3}
+        s.deliver(chunk, sealer.entry(b"%d" % chunk, **fields))
+
+    deliver(0)
+    refuse(s, *asked(s))
+    s.pass_time(FAILURE_TIME)
+    deliver(1)
+    provide(s, *asked(s))
+    deliver(2)
+    s.frames()
+    s.pass_time(40 * SECOND)
+    requested = [
+        each.entryId
+        for name, command in s.frames()
+        if name == "REDELIVER_UNACKNOWLEDGED_MESSAGES"
+        for each in command.message_ids
+    ]
+    assert sorted(requested) == [0, 1, 2]
+    for chunk in range(3):
+        deliver(chunk)
+    assert payloads(s) == [b"012"]
+
+
 def test_one_data_key_that_cannot_be_unwrapped_says_nothing_of_others() -> None:
     s = decrypting()
     sealer = Sealer("b")
@@ -172,6 +201,28 @@ def test_what_producers_write_fills_no_memory() -> None:
         for wanted in asked(s):
             refuse(s, wanted)
     assert (len(decryption._keys), len(decryption._failures)) == (MAX_DATA_KEYS, MAX_FAILURES)
+
+
+def test_few_messages_with_a_chunk_that_stayed_unacknowledged_are_remembered() -> None:
+    """Names of messages come from any producer. Of three messages only the first is an ordinary orphan."""
+    s = decrypting(max_pending_chunked_messages=2)
+    sealer = Sealer("b")
+
+    def deliver(uuid: str, chunk: int) -> None:
+        fields = {"uuid": uuid, "chunk_id": chunk, "num_chunks_from_msg": 2, "total_chunk_msg_size": 2}
+        s.deliver(0, sealer.entry(b"0", **fields))
+
+    for uuid in "xyz":
+        deliver(uuid, 0)
+        for wanted in asked(s):
+            refuse(s, wanted)
+    s.pass_time(FAILURE_TIME)
+    for uuid in "xyz":
+        deliver(uuid, 1)
+        for wanted in asked(s):
+            provide(s, wanted)
+    counters = s.client.arrival_counters(s.consumer)
+    assert (counters.undecryptable, counters.chunk_orphans) == (5, 1)
 
 
 # --- what cannot be decrypted ---

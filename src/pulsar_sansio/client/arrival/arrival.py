@@ -326,7 +326,13 @@ class Arrival:
         if discards:
             self._discard(position, cost, _Validation.DecryptionError, counted=0)
             return
-        counters.note_unreadable(position)
+        if metadata.num_messages_in_batch is None and (metadata.num_chunks_from_msg or 0) > 1:
+            self._chunks.keep_back(metadata)
+        self._keep_back(position, redelivery_count, cost)
+
+    def _keep_back(self, position: EntryPosition, redelivery_count: int, cost: int) -> None:
+        """Leave an entry unacknowledged that is not delivered."""
+        self.counters.note_unreadable(position)
         self._pass(position)
         self._redelivery.not_delivered(position, redelivery_count)
         # Without its permits, every redelivery of the entry would bring the consumer nearer to a standstill.
@@ -377,6 +383,10 @@ class Arrival:
     ) -> None:
         """A message in chunks costs one permit: the permits of all chunks but the last are returned at
         once."""
+        if self._chunks.is_kept_back(metadata):
+            self.counters.undecryptable += 1
+            self._keep_back(position, redelivery_count, 1)
+            return
         start = self.start
         if start is not None and start.first_chunk is None and self._is_before_start(position):
             # The last chunk of a delivered message arrives without the chunks before it.

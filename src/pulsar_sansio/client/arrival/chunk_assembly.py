@@ -55,6 +55,7 @@ class ChunkAssembly:
         "_done_with",
         "_expiry",
         "_incomplete",
+        "_kept_back",
         "_max_pending",
         "_slot",
         "max_message_size",
@@ -75,6 +76,9 @@ class ChunkAssembly:
         self._expiry = nanoseconds_of(spec.incomplete_chunked_message_timeout)
         self._incomplete: OrderedDict[_Uuid, _Incomplete] = OrderedDict()
         """Incomplete messages; the oldest is first."""
+        self._kept_back: dict[_Uuid, None] = {}
+        """Messages of which a chunk stays unacknowledged because it could not be decrypted; as many as may be
+        incomplete."""
         self._slot = context.deadlines.slot(self._expire)
 
     def take(self, position: EntryPosition, metadata: MessageMetadata, payload: bytes) -> Complete | None:
@@ -116,6 +120,20 @@ class ChunkAssembly:
             self._done_with(message.others.keys() - message.positions.keys())
         return Complete(list(message.positions), b"".join(message.payloads))
 
+    def keep_back(self, metadata: MessageMetadata) -> None:
+        """Record that a chunk could not be decrypted and stays unacknowledged (CRYPTO-05)."""
+        self._kept_back[metadata.producer_name, metadata.uuid or ""] = None
+        if len(self._kept_back) > self._max_pending:
+            del self._kept_back[next(iter(self._kept_back))]
+
+    def is_kept_back(self, metadata: MessageMetadata) -> bool:
+        """Tell whether a chunk has to stay unacknowledged because an earlier one does. Its acknowledgement
+        would lose the message, whose key may have come meanwhile. A first chunk begins the message anew."""
+        uuid = (metadata.producer_name, metadata.uuid or "")
+        if not metadata.chunk_id:
+            self._kept_back.pop(uuid, None)
+        return uuid in self._kept_back
+
     @property
     def waiting(self) -> bool:
         """True when the next chunk may complete a message. Broken messages do not count."""
@@ -124,6 +142,7 @@ class ChunkAssembly:
     def clear(self) -> None:
         """Forget all chunks: the broker redelivers everything unacknowledged."""
         self._incomplete.clear()
+        self._kept_back.clear()
         self._slot.clear()
 
     def clear_behind(self, position: EntryPosition) -> None:
