@@ -10,6 +10,7 @@ from pulsar_sansio.model.topic_name import TopicName
 from pulsar_sansio.wire import encode_message, proto
 from tests.client.broker_script import entry_bytes
 from tests.client.schemas.schema_script import NEW, TOPIC, Order, SchemaScript, payload, version
+from tests.client.topics_script import full, ready
 
 
 class TwoConsumers(SchemaScript):
@@ -73,6 +74,16 @@ def test_definitions_are_forgotten_with_the_last_consumer_of_their_topic() -> No
         s.client.close(s.now, consumer)
         (close,) = s.expect("CLOSE_CONSUMER")
         s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
+    assert versions._topics == {}
+
+
+def test_a_consumer_leaves_the_definitions_to_those_of_its_partitions() -> None:
+    """The consumers of the partitions are the users of the topic, once it turns out to have partitions."""
+    world = ready("a", {"a": 2}, schema=NEW)
+    versions = world.script.client._services.schemas
+    assert versions._topics[full("a")].users == 2
+    world.script.client.close(world.script.now, world.handle)
+    world.answer()
     assert versions._topics == {}
 
 

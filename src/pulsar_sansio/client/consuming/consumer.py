@@ -210,7 +210,6 @@ class Consumer:
         self.check_batch_receive = requests.check_batch_receive
         self.batch_receive = requests.batch_receive
         self.count_for = requests.count_for
-        self.hand_over = requests.hand_over
         self.set_processing = requests.set_processing
         self.pause = requests.pause
         self.resume = requests.resume
@@ -305,6 +304,12 @@ class Consumer:
         self._acknowledgements.grouping.flush()
         self._stop(self._closed())
         self.attachment.close(once_answered)
+
+    def hand_over(self) -> list[int]:
+        """See `ConsumerRequests.hand_over`. The definitions are left to the consumers of the partitions."""
+        if self._sources is not None:
+            self._sources.end()
+        return self._requests.hand_over()
 
     @property
     def is_closing(self) -> bool:
