@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.client.outputs import ConsumerFailed, Deliverable
-from pulsar_sansio.model.config import ConsumerSpec
+from pulsar_sansio.client.outputs import ConsumerFailed, Deliverable, RequestDone
+from pulsar_sansio.model.config import BatchReceivePolicy, ConsumerSpec
 from pulsar_sansio.model.errors import (
     IncompatibleSchema,
     InvalidConfiguration,
@@ -186,6 +186,61 @@ def test_a_queue_of_size_0_asks_for_no_message_while_one_is_held() -> None:
     s.expect()
     s.answer(0)
     assert s.receive().value == Order("o1", 1)
+
+
+def test_a_queue_of_size_0_asks_for_no_second_message_when_it_is_resumed() -> None:
+    """FLOW-13: the message that is held is the one that the application waits for."""
+    s = SchemaScript(receiver_queue_size=0)
+    assert s.receive() is None
+    s.expect("FLOW")
+    s.order(1, 0)
+    s.questions = s.expect("GET_SCHEMA")
+    s.client.pause(s.now, s.consumer)
+    s.client.resume(s.now, s.consumer)
+    s.expect()
+    s.answer(0)
+    assert s.receive().value == Order("o1", 1)
+
+
+@pytest.mark.parametrize("dropped", ["connection", "message"])
+def test_a_queue_of_size_0_asks_again_when_the_held_message_is_gone(dropped: str) -> None:
+    """The application still waits for a message and was told of none."""
+    s = SchemaScript(receiver_queue_size=0)
+    assert s.receive() is None
+    s.order(1, 0)
+    s.frames()
+    if dropped == "connection":
+        s.reconnect()
+    else:
+        s.machine.queue.remove([(1, 1)])
+    (flow,) = s.expect("FLOW")
+    assert flow.message_permits == 1
+
+
+def test_messages_behind_a_held_one_that_is_dropped_are_deliverable() -> None:
+    """The application may have acknowledged the held message by an earlier delivery of it."""
+    s = SchemaScript()
+    s.order(1, 0)
+    s.order(2, None)
+    s.asked()
+    assert s.outputs() == []
+    s.machine.queue.remove([(1, 1)])
+    assert s.outputs() == [Deliverable(s.consumer)]
+    assert s.values() == [Order("o2", 7)]
+
+
+def test_a_batch_that_was_dropped_before_it_was_taken_leaves_the_next_request_its_turn() -> None:
+    s = SchemaScript(batch_receive=BatchReceivePolicy(max_messages=1, timeout=0.0))
+    s.client.batch_receive(s.now, s.consumer)
+    s.order(1, None)
+    s.outputs()
+    s.machine.queue.remove([(1, 1)])
+    s.order(2, 0)
+    s.asked()
+    assert s.take() == []
+    request = s.client.batch_receive(s.now, s.consumer)
+    s.answer(0)
+    assert RequestDone(request, None) in s.outputs()
 
 
 def test_held_messages_that_are_requested_again_are_dropped() -> None:

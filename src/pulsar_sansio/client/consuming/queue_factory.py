@@ -31,16 +31,16 @@ def receiving(
     spec = services.spec
     kinds: list[type[ReceiverQueue]] = []
     options: dict[str, Any] = {}
-    if sources is not None:  # the first kind, so that the others do not know of held messages
+    permits = _permits(spec)
+    if isinstance(permits, ZeroQueuePermits):
+        kinds.append(ZeroQueue)
+    if sources is not None:  # before all kinds that do not know of held messages
         kinds.append(SchemaQueue)
         options["sources"] = sources
     if timeout is not None:
         kinds.append(TrackedQueue)
         options["timeout"] = timeout
-    permits = _permits(spec)
-    if isinstance(permits, ZeroQueuePermits):
-        kinds.append(ZeroQueue)
-    elif isinstance(permits, ScaledPermits):
+    if isinstance(permits, ScaledPermits):
         kinds.append(ScaledQueue)
         options["memory"] = services.client.received_memory
     if batch_receive is not None:

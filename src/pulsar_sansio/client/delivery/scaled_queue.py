@@ -91,7 +91,7 @@ class ScaledQueue(MeteredQueue):
 
     def _found_empty(self) -> None:
         permits = self.permits
-        if permits.was_full and self._memory.usage < STAY_AT:
+        if permits.was_full and not self.undelivered and self._memory.usage < STAY_AT:
             permits.was_full = False
             permits.grow()
 

@@ -15,7 +15,7 @@ from ...model.message_id import EntryPosition
 from ...wire import MessageMetadata
 from ..schemas.decoding_sources import DecodingSources
 from .permits import Permits
-from .received_entries import Item, Messages, ReceivedBatch, ReceivedSingles, size_of
+from .received_entries import Item, ReceivedBatch, ReceivedSingles, size_of
 from .receiver_queue import ReceiverQueue
 
 
@@ -69,41 +69,33 @@ class SchemaQueue(ReceiverQueue):
                     self.add(message)
         self._held.extend(held)
 
-    # --- delivering ------------------------------------------------------------------------------
-
-    def want(self) -> None:
-        if not self._held:
-            super().want()
-
-    def receive(self) -> Message[Any] | None:
-        if self._held and not self.available:
-            self._check_open()
-            return None
-        return super().receive()
-
-    def take(self, limit: int) -> Messages:
-        if self._held and not self.available:
-            self._check_open()
-            return Messages([])
-        return super().take(limit)
-
     # --- held messages are in the queue -----------------------------------------------------------
 
     def clear(self) -> None:
-        self._take_in()
+        held = self._take_in()
         super().clear()
+        if held:
+            self.want()
 
     def _drop(self, positions: Container[EntryPosition], index: int | None) -> int:
-        """Messages that stay are held again when they are added again."""
-        self._take_in()
-        return super()._drop(positions, index)
+        """Messages that stay are held again when they are added again, unless all that they waited for is
+        gone: then the application is told of them."""
+        held = self._take_in()
+        dropped = super()._drop(positions, index)
+        self._sources.released()
+        if held:
+            self.want()
+        return dropped
 
-    def _take_in(self) -> None:
-        """Put held items behind the others."""
+    def _take_in(self) -> bool:
+        """Put held items behind the others. Return True when there are any: the application may still wait
+        for them, and was told of none."""
+        held = bool(self._held)
         self._waiting += sum(map(size_of, self._held))
         self._items.extend(self._held)
         self._held.clear()
         self._singles = None
+        return held
 
     def _not_begun(self) -> Iterable[Item]:
         return chain(self._items, self._held)

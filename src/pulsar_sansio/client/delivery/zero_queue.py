@@ -58,7 +58,7 @@ class ZeroQueue(ReceiverQueue):
         self._demand = permits
 
     def want(self) -> None:
-        if not self.available:
+        if not self.undelivered:
             self._demand.want()
 
     # --- arriving: it fulfils the wish ---
@@ -80,11 +80,11 @@ class ZeroQueue(ReceiverQueue):
     def receive(self) -> Message | None:
         message = super().receive()
         if message is None:
-            self._demand.want()
+            self.want()
         return message
 
     def take(self, limit: int) -> Messages:
         messages = super().take(limit)
         if not messages:
-            self._demand.want()
+            self.want()
         return messages
