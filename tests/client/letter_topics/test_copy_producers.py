@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import pytest
-
 from pulsar_sansio.model.config import DeadLetterPolicy, SubscriptionType
+from pulsar_sansio.model.errors import ServerError
 from pulsar_sansio.model.schema import Schema
 from pulsar_sansio.schemas import JsonSchema
 from pulsar_sansio.wire import proto
-from tests.client.schemas.schema_script import NEW, OLD, Old, SchemaScript
+from tests.client.schemas.schema_script import NEW, OLD, TOPIC, Old, SchemaScript, version
 
 JSON = JsonSchema(Old)
 
@@ -36,11 +35,50 @@ def test_the_definition_is_that_of_the_original_where_it_is_known() -> None:
     assert (schema.type, schema.schema_data) == (proto.Schema.Avro, OLD.info.data)
 
 
-@pytest.mark.parametrize("number", [None, 1], ids=["no version", "unknown version"])
-def test_without_a_known_definition_the_copy_has_none(number: int | None) -> None:
+def test_a_message_without_a_version_has_a_copy_without_a_definition() -> None:
     s = script(NEW)
-    s.order(1, number, redelivery_count=2)
+    s.order(1, None, redelivery_count=2)
     assert opened(s) == [None]
+
+
+def test_a_definition_that_is_not_known_is_asked_for_before_the_copy() -> None:
+    """The message may have been delivered to another consumer until now."""
+    s = script(NEW)
+    s.order(1, 0, redelivery_count=2)
+    assert s.asked() == [(TOPIC, version(0))]
+    s.answer(0)
+    (schema,) = opened(s)
+    assert schema is not None
+    assert schema.schema_data == OLD.info.data
+
+
+def test_a_definition_that_the_broker_does_not_have_leaves_the_bytes() -> None:
+    s = script(NEW)
+    s.order(1, 0, redelivery_count=2)
+    s.asked()
+    s.refuse(ServerError.TopicNotFound)
+    assert opened(s) == [None]
+
+
+def test_a_connection_that_is_lost_meanwhile_leaves_the_message_to_its_redelivery() -> None:
+    s = script(NEW)
+    s.order(1, 0, redelivery_count=2)
+    s.reconnect()
+    s.frames()
+    s.order(1, 0, redelivery_count=2)
+    assert s.asked() == [(TOPIC, version(0))]
+    s.answer(0)
+    (schema,) = opened(s)
+    assert schema is not None
+
+
+def test_a_consumer_that_is_closed_meanwhile_opens_no_producer() -> None:
+    s = script(NEW)
+    s.order(1, 0, redelivery_count=2)
+    s.asked()
+    s.close()
+    s.answer(0)
+    assert opened(s) == []
 
 
 def test_a_schema_that_needs_no_definition_is_registered_itself() -> None:

@@ -148,7 +148,9 @@ class Consumer:
         self.permits, self._queue = permits, queue
         self._acknowledgements = acknowledgements = Acknowledgements(services, queue, timeout)
         self._letters = (
-            None if spec.letters is None else LetterTopics(services, spec.letters, permits, acknowledgements)
+            None
+            if spec.letters is None
+            else LetterTopics(services, spec.letters, permits, acknowledgements, self._sources)
         )
         self._chunks = ChunkAssembly(services, acknowledgements.acknowledge_entries)
         letters = self._letters

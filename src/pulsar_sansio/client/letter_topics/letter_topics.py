@@ -31,7 +31,7 @@ from ...model.config import (
 )
 from ...model.config.checks import duration, properties_of_message
 from ...model.config.topics import names_of
-from ...model.errors import ClosedError, InvalidConfiguration, PulsarError
+from ...model.errors import ClosedError, ConnectionLost, InvalidConfiguration, PulsarError
 from ...model.message import Message
 from ...model.message_id import EntryPosition, MessageId
 from ...model.schema import Schema, SchemaInfo
@@ -43,6 +43,7 @@ from ..delivery.permits import Permits
 from ..delivery.received_entries import ReceivedBatch, ReceivedSingles, messages_of
 from ..delivery.receiver_queue import ReceiverQueue
 from ..outputs import LetterFailed, LetterSent, RequestDone, RequestFailed
+from ..schemas.decoding_sources import DecodingSources
 from .copy_producer import MAX_IN_FLIGHT
 from .copy_producers import CopyProducers
 from .delivery_counts import DeliveryCounts
@@ -191,6 +192,7 @@ class LetterTopics:
         "_permits",
         "_requests",
         "_services",
+        "_sources",
         "_slot",
         "_subscription",
         "_topic",
@@ -204,6 +206,7 @@ class LetterTopics:
         policy: DeadLetterPolicy,
         permits: Permits,
         acknowledgements: Acknowledgements,
+        sources: DecodingSources | None,
     ) -> None:
         context, client, spec = services.context, services.client, services.spec
         self._topic = services.topic
@@ -213,6 +216,7 @@ class LetterTopics:
         self._emit = services.emit
         self._permits = permits
         self._acknowledgements = acknowledgements
+        self._sources = sources
         self._context = context
         self._failed = NegativeAcknowledgements(spec)
         """Entries to request again."""
@@ -280,9 +284,30 @@ class LetterTopics:
         new = [message for message in messages if message.batch_index not in pending.left]
         pending.left.update(message.batch_index for message in new)
         for message in new:
+            post = partial(self._post, pending, message, publish_time)
+            version, definition = message.schema_version, self._definition_of(message)
+            if self._sources is None or not version or definition is not None:
+                post(definition)
+            else:
+                self._sources.define(version, post, partial(self._not_defined, post, pending, message))
+
+    def _post(
+        self, pending: PendingCopy, message: Message, publish_time: int, definition: SchemaInfo | None
+    ) -> None:
+        """Send the copy of a dead letter, unless its entry was forgotten meanwhile."""
+        if self._pending_copies.get(message.entry.position) is pending:
             settled = partial(self._copied, pending, message)
-            definition = self._definition_of(message)
             self._dead.post(definition, partial(self._dead_letter, message), publish_time, settled)
+
+    def _not_defined(
+        self, post: Callable[[None], None], pending: PendingCopy, message: Message, error: PulsarError
+    ) -> None:
+        """Copy the bytes alone when the broker does not have the definition; try again after a lost
+        connection."""
+        if isinstance(error, ConnectionLost):
+            self._copied(pending, message, error)
+        else:
+            post(None)
 
     @property
     def waiting(self) -> int:

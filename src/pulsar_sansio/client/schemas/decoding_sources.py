@@ -59,6 +59,14 @@ class DecodingSources:
             return None
         return self._keep(version, WriterDecoder(self._schema, info))
 
+    def define(
+        self, version: bytes, known: Callable[[SchemaInfo], None], failed: Callable[[PulsarError], None]
+    ) -> None:
+        """Ask for a definition that is not known, for a message that is not delivered. One of the callbacks
+        is called, once, also after the consumer has ended."""
+        assert self._connection is not None
+        self._services.schemas.ask(self._versions, version, self._connection, known, failed)
+
     def attach(self, connection: Connection) -> None:
         self._connection = connection
 
