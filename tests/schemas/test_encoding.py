@@ -1,5 +1,6 @@
 """`encoder_of`: payload and key of a value."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -55,7 +56,17 @@ class Broken(Schema[str]):
         return "<schema of my own>"
 
 
-def test_an_exception_of_an_own_schema_is_the_cause_of_ours() -> None:
-    with pytest.raises(InvalidMessage, match="<schema of my own> cannot encode a int") as refused:
-        encoder_of(Broken())(7)
+@pytest.mark.parametrize(
+    ("make", "value"),
+    [
+        (Broken, 7),
+        (lambda: KeyValueSchema(STRING, Broken()), KeyValue("k", 7)),
+        (lambda: KeyValueSchema(Broken(), STRING), KeyValue(7, "v")),
+    ],
+)
+def test_an_exception_of_an_own_schema_is_the_cause_of_ours(
+    make: Callable[[], Schema[Any]], value: Any
+) -> None:
+    with pytest.raises(InvalidMessage, match=r"<schema of my own>.* cannot encode a") as refused:
+        encoder_of(make())(value)
     assert isinstance(refused.value.__cause__, AttributeError)

@@ -25,17 +25,27 @@ def encoder_of(schema: Schema[Any]) -> Encoder:
             return encode(value), None
         except InvalidMessage:
             raise
-        except Exception as error:  # the code of an application's own schema
-            raise InvalidMessage(f"{schema!r:.100} cannot encode a {type(value).__name__}") from error
+        except Exception as error:
+            raise _cannot_encode(schema, value) from error
 
     return encoded
+
+
+def _cannot_encode(schema: Schema[Any], value: Any) -> InvalidMessage:
+    """Return the error for an exception in the code of an application's own schema."""
+    return InvalidMessage(f"{schema!r:.100} cannot encode a {type(value).__name__}")
 
 
 def _separated(schema: KeyValueSchema[Any, Any]) -> Encoder:
     def encoded(value: Any) -> tuple[bytes | None, bytes | None]:
         if value is None:
             raise InvalidMessage("schema KEY_VALUE: a KeyValue, whose value may be None, not None")
-        payload = schema.encode(value)
-        return None if value[1] is None else payload, schema.encode_key(value)
+        try:
+            payload = schema.encode(value)
+            return None if value[1] is None else payload, schema.encode_key(value)
+        except InvalidMessage:
+            raise
+        except Exception as error:
+            raise _cannot_encode(schema, value) from error
 
     return encoded

@@ -14,6 +14,7 @@ from pulsar_sansio.model.errors import (
     SchemaDecodingError,
     ServerError,
 )
+from pulsar_sansio.model.schema import Schema, SchemaInfo
 from pulsar_sansio.schemas import BYTES, INT32, STRING, AutoConsume, AutoPublish, JsonSchema
 from pulsar_sansio.wire import encode_command, proto, unpack_payload
 from tests.client.script import WALL, Command, Script, frame_error, frame_producer_success
@@ -209,6 +210,21 @@ def test_a_definition_that_nothing_reads_fails_the_producer() -> None:
     producer.definition(schema=proto.Schema(name="", schema_data=b"{", type=proto.Schema.Avro))
     failed = producer.script.expect_one(ProducerFailed)
     assert isinstance(failed.error, SchemaDecodingError)
+
+
+class NeverAdopts(AutoPublish):
+    """A schema of an application's own whose code has an error."""
+
+    def adopted(self, topic: SchemaInfo | None) -> Schema[bytes]:
+        raise KeyError("topic")
+
+
+def test_an_exception_of_an_own_schema_fails_the_producer() -> None:
+    producer = TypedProducer(NeverAdopts())
+    producer.definition(error_code=ServerError.TopicNotFound, error_message="no schema")
+    failed = producer.script.expect_one(ProducerFailed)
+    assert isinstance(failed.error, SchemaDecodingError)
+    assert isinstance(failed.error.__cause__, KeyError)
 
 
 def test_the_answer_to_a_closed_producer_opens_nothing() -> None:

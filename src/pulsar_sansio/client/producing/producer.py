@@ -294,6 +294,11 @@ class Producer:
             except SchemaDecodingError as error:
                 self.attachment.give_up(error)
                 return
+            except Exception as cause:  # the code of an application's own schema
+                error = SchemaDecodingError(f"{schema!r:.100} cannot adopt the definition of {self.topic}")
+                error.__cause__ = cause
+                self.attachment.give_up(error)
+                return
             proceed()
 
         def not_known(error: PulsarError) -> None:
