@@ -295,9 +295,9 @@ class Producer:
                 self.attachment.give_up(error)
                 return
             except Exception as cause:  # the code of an application's own schema
-                error = SchemaDecodingError(f"{schema!r:.100} cannot adopt the definition of {self.topic}")
-                error.__cause__ = cause
-                self.attachment.give_up(error)
+                wrong = SchemaDecodingError(f"{schema!r:.100} cannot adopt the definition of {self.topic}")
+                wrong.__cause__ = cause
+                self.attachment.give_up(wrong)
                 return
             proceed()
 
