@@ -59,6 +59,6 @@ class TypedProducer(Producer[T_contra]):
         return outgoing(self._driver, payload, fields)
 
     def _on_output(self, output: Any) -> None:
-        if type(output) is outputs.ProducerReady:  # only now an adopted schema is known
+        if isinstance(output, outputs.ProducerReady | outputs.Attached):  # it may have adopted a schema
             self._encode = self._machine.encoder(self._handle)
         super()._on_output(output)
