@@ -25,8 +25,9 @@ class KeyFiles:
         try:
             with Path(file).open("rb") as source:
                 content = source.read(MAX_KEY_FILE + 1)
-        except OSError as error:
-            raise CryptoError(f"encryption.keyFiles {file!r}: {error.strerror}") from error
+        except (OSError, ValueError) as error:  # ValueError: a name with a NUL
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise CryptoError(f"encryption.keyFiles {file!r}: {reason}") from error
         if len(content) > MAX_KEY_FILE:
             raise CryptoError(f"encryption.keyFiles {file!r}: more than {MAX_KEY_FILE} bytes")
         return EncryptionKeyInfo(Secret(content))

@@ -39,11 +39,15 @@ def test_a_question_is_asked_with_all_that_a_key_reader_needs(
 
 
 def test_an_error_names_the_key_shortly(requests: KeyRequests) -> None:
-    """Rule ERR-12."""
+    """The error keeps the cause of the key reader's (rule ERR-12)."""
     answers: list[KeyAnswer] = []
     request = requests.ask("reader", "k" * 1000, {}, private=True, then=answers.append)
-    requests.answered(request, CryptoError("no such file"))
+    error = CryptoError("no such file")
+    error.__cause__ = cause = FileNotFoundError()
+    requests.answered(request, error)
     assert str(answers[0]) == f"encryption key '{'k' * 99}: no such file"
+    assert isinstance(answers[0], CryptoError)
+    assert answers[0].__cause__ is cause
 
 
 def test_a_cancelled_question_has_no_answer(requests: KeyRequests, context: Context[Output]) -> None:

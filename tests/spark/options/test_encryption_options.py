@@ -60,3 +60,5 @@ def test_a_file_is_read_each_time_and_its_name_is_told(tmp_path: Path) -> None:
     file.write_bytes(bytes(MAX_KEY_FILE + 1))
     with pytest.raises(CryptoError, match="more than 65536 bytes"):
         KeyFiles(every=str(file)).read("k")
+    with pytest.raises(CryptoError, match="null byte"):
+        KeyFiles(every="a\0b").read("k")

@@ -76,7 +76,9 @@ class KeyRequests:
             return
         pending.deadline.clear()
         if isinstance(answer, CryptoError):
-            answer = CryptoError(f"encryption key {pending.key!r:.100}: {answer}")
+            named = CryptoError(f"encryption key {pending.key!r:.100}: {answer}")
+            named.__cause__ = answer.__cause__
+            answer = named
         pending.then(answer)
 
     def _not_in_time(self, request: int) -> None:
