@@ -36,10 +36,11 @@ class AskingApp:
         return not self._pending
 
     def start(self) -> None:
-        """Ask in a while, and again when all is answered."""
-        self._world.clock.after(
-            self._stream.spread(10 * MILLISECOND, SECOND), self._ask, self.host.incarnation
-        )
+        """Ask in a while, and again a second or more after all is answered."""
+        self._ask_after(self._stream.spread(10 * MILLISECOND, SECOND))
+
+    def _ask_after(self, wait: int) -> None:
+        self._world.clock.after(wait, self._ask, self.host.incarnation)
 
     def lose(self) -> None:
         """The client process is lost, with its questions."""
@@ -51,7 +52,7 @@ class AskingApp:
         if isinstance(output, RequestDone) and output.result != []:
             raise ViolationError("INV-N16", f"a namespace without topics has {output.result}")
         if not self._pending:
-            self.start()
+            self._ask_after(SECOND + self._stream.below(SECOND))
 
     def _ask(self, incarnation: int) -> None:
         host, world = self.host, self._world
