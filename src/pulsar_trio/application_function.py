@@ -30,24 +30,26 @@ class Threads:
 
 
 class ApplicationFunction:
-    """A function without arguments. One that is not async runs in a thread."""
+    """A function of the application. One that is not async runs in a thread."""
 
-    def __init__(self, function: Callable[[], object]) -> None:
+    def __init__(self, function: Callable[..., object]) -> None:
         self._function = function
         self._threads = Threads()
 
-    async def call(self) -> object:
+    async def call(self, *arguments: object) -> object:
         """Return the result. Any exception of the function is raised unchanged."""
         function = self._function
         if iscoroutinefunction(function):
-            return await function()
-        [found] = await self._threads.run(lambda: [function()])  # trio takes no bare coroutine of a thread
+            return await function(*arguments)
+        [found] = await self._threads.run(
+            lambda: [function(*arguments)]
+        )  # trio takes no bare coroutine of a thread
         return await found if isawaitable(found) else found
 
 
-def described(error: Exception) -> str:
+def described(error: Exception, source: str = "the provider") -> str:
     """Return the text of an exception of the application where it cannot hold a secret, else its type."""
     of_the_system = isinstance(error, OSError) and error.errno is not None  # no library's error of HTTP
     if of_the_system or isinstance(error, (CredentialsFailed, InvalidConfiguration)):
         return str(error)
-    return f"the provider raised {type(error).__name__}"
+    return f"{source} raised {type(error).__name__}"

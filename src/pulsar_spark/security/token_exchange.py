@@ -78,9 +78,7 @@ class TokenExchange:
                     return issued
                 late = time.monotonic() >= self._deadline
                 if isinstance(step, Pause):
-                    if (
-                        self._reason is None or not late
-                    ):  # else this time is the reason, and the last one says more
+                    if self._reason is None or not late:  # a late step only says that the time is over
                         self._reason = step.reason
                     told = None
                     self._over.wait(step.seconds)

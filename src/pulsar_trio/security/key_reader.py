@@ -2,14 +2,12 @@
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
-from inspect import isawaitable, iscoroutinefunction
 from pathlib import Path
 from typing import TypeAlias
 
 from pulsar_sansio import CryptoError, EncryptionKeyInfo, InvalidConfiguration, Secret
 
-from ..application_function import Threads
+from ..application_function import ApplicationFunction, described
 
 KeyText: TypeAlias = EncryptionKeyInfo | Secret | bytes | str
 """A key in PEM, by itself or with the metadata of a public key."""
@@ -43,29 +41,25 @@ class KeyReader:
                 f"not {type(source).__name__}"
             )
         self._source = source
-        self._threads = Threads()
+        self._function = ApplicationFunction(source if callable(source) else self._from_file)
 
     async def read(self, key: str, metadata: Mapping[str, str]) -> EncryptionKeyInfo:
         """Return the key of that name. Raises `CryptoError`."""
         try:
-            return _info(await self._found(key, metadata))
+            return _info(await self._function.call(key, metadata))
         except CryptoError:
             raise
         except Exception as error:
-            raise CryptoError(_described(error)) from error
+            raise CryptoError(described(error, "the key reader")) from error
 
-    async def _found(self, key: str, metadata: Mapping[str, str]) -> object:
-        source = self._source
-        if isinstance(source, Mapping):
-            if key not in source:
+    def _from_file(self, key: str, metadata: Mapping[str, str]) -> bytes:
+        file = self._source
+        if isinstance(file, Mapping):
+            if key not in file:
                 raise CryptoError("the key reader has no file of that name")
-            source = source[key]
-        if isinstance(source, os.PathLike):
-            return await self._threads.run(partial(_read, Path(source)))
-        if iscoroutinefunction(source):
-            return await source(key, metadata)
-        [found] = await self._threads.run(lambda: [source(key, metadata)])  # perhaps an awaitable
-        return await found if isawaitable(found) else found
+            file = file[key]
+        assert isinstance(file, os.PathLike)
+        return _read(Path(file))
 
     def __repr__(self) -> str:
         source = self._source
@@ -86,10 +80,3 @@ def _info(found: object) -> EncryptionKeyInfo:
     if isinstance(found, str | bytes | Secret):
         return EncryptionKeyInfo(Secret(found))
     raise CryptoError(f"the key reader returned {type(found).__name__}, and no key")
-
-
-def _described(error: Exception) -> str:
-    """Return an error's text where it cannot hold a key, else its type; the `__cause__` has the rest."""
-    if isinstance(error, OSError) and error.errno is not None:
-        return str(error)
-    return f"the key reader raised {type(error).__name__}"

@@ -234,7 +234,6 @@ _NOT_KEPT: dict[str, Any] = {
     "replicatorDispatchRate": {},
     "latency_stats_sample_rate": {},
     "deleted": False,
-    "encryption_required": False,
     "subscription_auth_mode": "None",
     "offload_threshold": -1,
     "offload_threshold_in_seconds": -1,
