@@ -7,6 +7,7 @@ information, whose length of 8 zero bytes the MAC includes (`IESParameterSpec(nu
 """
 
 import hmac
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..model.errors import CryptoError
@@ -23,12 +24,14 @@ _MAC_SIZE = 20
 _NO_SHARED_INFORMATION = bytes(8)
 
 
-def ecies_wrap(public_key: "EllipticCurvePublicKey", data_key: bytes) -> bytes:
-    """Wrap a data key for the holder of the private key."""
-    from cryptography.hazmat.primitives.asymmetric.ec import ECDH, generate_private_key
+def ecies_wrap(
+    public_key: "EllipticCurvePublicKey", data_key: bytes, entropy: Callable[[int], bytes]
+) -> bytes:
+    """Wrap a data key for the holder of the private key. `entropy(size)` returns random bytes."""
+    from cryptography.hazmat.primitives.asymmetric.ec import ECDH
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-    once = generate_private_key(public_key.curve)
+    once = _new_private_key(public_key.curve, entropy)
     point = once.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
     mac_key, mask = _derived(point, once.exchange(ECDH(), public_key), len(data_key))
     masked = _xor(data_key, mask)
@@ -51,6 +54,19 @@ def ecies_unwrap(private_key: "EllipticCurvePrivateKey", wrapped: bytes) -> byte
     if not hmac.compare_digest(mac, _mac(mac_key, masked)):
         raise CryptoError("the data key was wrapped for another key pair")
     return _xor(masked, mask)
+
+
+def _new_private_key(curve: "EllipticCurve", entropy: Callable[[int], bytes]) -> "EllipticCurvePrivateKey":
+    """Make a key pair. A number that is zero, or not below the order of the curve, is drawn again."""
+    from cryptography.hazmat.primitives.asymmetric.ec import derive_private_key
+
+    size = (curve.key_size + 7) // 8
+    while True:
+        number = int.from_bytes(entropy(size)) >> 8 * size - curve.key_size
+        try:
+            return derive_private_key(number, curve)
+        except ValueError:
+            continue
 
 
 def _point_size(curve: "EllipticCurve") -> int:

@@ -38,7 +38,7 @@ class EntryCipher:
         """Make a data key for the recipients, each named with its public key. Raises `CryptoError`, which
         names the key that cannot be used."""
         data_key = DataKey.new(entropy)
-        return cls(data_key, [_wrapped(name, info, data_key) for name, info in recipients], entropy)
+        return cls(data_key, [_wrapped(name, info, data_key, entropy) for name, info in recipients], entropy)
 
     def encrypt(self, metadata: MessageMetadata, payload: bytes) -> bytes:
         """Return the payload encrypted, and set what `metadata` says of it."""
@@ -47,9 +47,11 @@ class EntryCipher:
         return self._data_key.encrypt(nonce, payload)
 
 
-def _wrapped(name: str, info: EncryptionKeyInfo, data_key: DataKey) -> EncryptionKey:
+def _wrapped(
+    name: str, info: EncryptionKeyInfo, data_key: DataKey, entropy: Callable[[int], bytes]
+) -> EncryptionKey:
     try:
-        wrapped = wrap_data_key(info.key.reveal(), data_key)
+        wrapped = wrap_data_key(info.key.reveal(), data_key, entropy)
     except CryptoError as error:
         raise CryptoError(f"encryption key {name!r}: {error}") from None
     return EncryptionKey(name, wrapped, tuple(info.metadata.items()))

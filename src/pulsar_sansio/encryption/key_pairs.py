@@ -5,6 +5,7 @@ wraps with ECIES. Keys are PEM text: a public key as SubjectPublicKeyInfo, a pri
 older form of its type, without a password.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..model.errors import CryptoError
@@ -23,13 +24,16 @@ MAX_WRAPPED_SIZE = 4096
 """Bytes of a wrapped data key that is worth an attempt: an RSA key of 16384 bits wraps to 2048."""
 
 
-def wrap_data_key(public_key: bytes, data_key: DataKey) -> bytes:
-    """Wrap a data key for the holder of the private key. Raises `CryptoError`."""
+def wrap_data_key(public_key: bytes, data_key: DataKey, entropy: Callable[[int], bytes]) -> bytes:
+    """Wrap a data key for the holder of the private key. Raises `CryptoError`.
+
+    `entropy(size)` returns random bytes. The padding of RSA takes its own from the library.
+    """
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
     from_pem = _public_key(public_key)
     if not isinstance(from_pem, RSAPublicKey):
-        return ecies_wrap(from_pem, data_key.reveal())
+        return ecies_wrap(from_pem, data_key.reveal(), entropy)
     try:
         return from_pem.encrypt(data_key.reveal(), _oaep())
     except ValueError:

@@ -1,5 +1,6 @@
 """`Decryption`: a consumer asks for private keys, keeps data keys, and carries out its failure action."""
 
+import os
 import pickle
 import sys
 from collections.abc import Callable
@@ -192,7 +193,7 @@ def test_what_producers_write_fills_no_memory() -> None:
     assert decryption is not None
     public = key_pair("p256", ord("b"))[0]
     for number in range(MAX_DATA_KEYS + 10):
-        wrapped = wrap_data_key(public, DataKey(number.to_bytes(32)))
+        wrapped = wrap_data_key(public, DataKey(number.to_bytes(32)), os.urandom)
         s.deliver(0, entry_bytes(b"x" * 16, encryption_keys=[EncryptionKey("b", wrapped)]))
         for wanted in asked(s):
             provide(s, wanted)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.client.client import Client
-from pulsar_sansio.client.encryption.entry_encryption import RENEWAL
+from pulsar_sansio.client.connecting.services import DATA_KEY_RENEWAL
 from pulsar_sansio.client.outputs import (
     Connect,
     EncryptionKeysFailed,
@@ -156,7 +156,7 @@ def test_each_partition_encrypts_with_a_data_key_of_its_own() -> None:
         send(script, producer, b"x")
         wrapped.append(metadata_of(script.sent(link, Command.SEND)).encryption_keys[0].value)
     assert wrapped[0] != wrapped[1]
-    script.advance(RENEWAL / SECOND)
+    script.advance(DATA_KEY_RENEWAL / SECOND)
     assert len(wanted(script)) == 2
 
 
@@ -263,7 +263,7 @@ def test_after_four_hours_a_new_data_key_encrypts() -> None:
     script, producer, link = ready(spec_of())
     send(script, producer, b"old")
     old = script.sent(link, Command.SEND)
-    script.advance(RENEWAL / SECOND - 1)
+    script.advance(DATA_KEY_RENEWAL / SECOND - 1)
     assert script.said() == []
     script.advance(2)
     [asked] = wanted(script)
@@ -281,7 +281,7 @@ def test_after_four_hours_a_new_data_key_encrypts() -> None:
 def test_a_failed_renewal_is_told_and_repeated_and_the_last_data_key_stays() -> None:
     """Rule PROD-05."""
     script, producer, link = ready(spec_of("a", "b"))
-    script.advance(RENEWAL / SECOND)
+    script.advance(DATA_KEY_RENEWAL / SECOND)
     first, _ = wanted(script)
     refuse(script, first)
     [told] = [notice for notice in script.notices if isinstance(notice, EncryptionKeysFailed)]
@@ -298,7 +298,7 @@ def test_a_failed_renewal_is_told_and_repeated_and_the_last_data_key_stays() -> 
     assert script.notices[-1].retry_in > 1.5 * told.retry_in  # type: ignore[union-attr]
     script.advance(1)
     provide(script, *wanted(script))
-    script.advance(RENEWAL / SECOND)
+    script.advance(DATA_KEY_RENEWAL / SECOND)
     refuse(script, wanted(script)[0])
     assert script.notices[-1].retry_in < 1.5 * told.retry_in  # type: ignore[union-attr]
 
@@ -327,7 +327,7 @@ def test_with_send_messages_go_in_clear_until_the_keys_are_there() -> None:
 
 def test_with_send_a_producer_that_has_encrypted_goes_on_encrypting() -> None:
     script, producer, link = ready(spec_of(crypto_failure_action=SEND_ACTION))
-    script.advance(RENEWAL / SECOND)
+    script.advance(DATA_KEY_RENEWAL / SECOND)
     [asked] = wanted(script)
     refuse(script, asked)
     send(script, producer, b"secret")

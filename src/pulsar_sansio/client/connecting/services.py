@@ -26,16 +26,21 @@ if TYPE_CHECKING:
 
 ClientContext: TypeAlias = Context[Output]
 
+DATA_KEY_RENEWAL = 4 * 3600 * 1_000_000_000
+"""Nanoseconds between two data keys of one producer, as in the Java client."""
+
 
 @dataclass(slots=True)
 class Durations:
-    """The durations of a `ClientConfig` in integer nanoseconds, converted once when the root takes it."""
+    """The durations of a `ClientConfig` in integer nanoseconds, converted once when the root takes it.
+    One more is a constant."""
 
     operation_timeout: int
     keepalive_interval: int
     connect_timeout: int
     initial_backoff: int
     max_backoff: int
+    data_key_renewal: int = DATA_KEY_RENEWAL
 
     @classmethod
     def of(cls, config: ClientConfig) -> "Durations":

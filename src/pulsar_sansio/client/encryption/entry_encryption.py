@@ -22,9 +22,6 @@ from ..connecting.services import Services
 from ..outputs import EncryptionKeysFailed
 from .key_requests import KeyAnswer
 
-RENEWAL = 4 * 3600 * 1_000_000_000
-"""Nanoseconds between two data keys, as in the Java client."""
-
 
 class EntryEncryption:
     """The encryption of one producer with `encryption_keys`."""
@@ -113,7 +110,7 @@ class EntryEncryption:
             return
         self._infos.clear()
         self._backoff.reset()
-        self._timer.set(self._context.now + RENEWAL)
+        self._timer.set(self._context.now + self._services.durations.data_key_renewal)
         self._open()
 
     def _open(self) -> None:
