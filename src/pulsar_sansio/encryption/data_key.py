@@ -26,15 +26,17 @@ _KEY_SIZES = (16, 24, 32)
 class DataKey:
     """One AES key. Raises `CryptoError` for bytes that are no such key."""
 
-    __slots__ = ("_cipher", "_key")
+    __slots__ = ("_cipher", "_invalid_tag", "_key")
 
     def __init__(self, key: bytes) -> None:
+        from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         if len(key) not in _KEY_SIZES:
             raise CryptoError(f"a data key has 16, 24 or 32 bytes, and not {len(key)}")
         self._key = key
         self._cipher = AESGCM(key)
+        self._invalid_tag = InvalidTag
 
     @classmethod
     def new(cls, entropy: Callable[[int], bytes]) -> "DataKey":
@@ -52,13 +54,11 @@ class DataKey:
     def decrypt(self, nonce: bytes, payload: bytes) -> bytes:
         """Return the plaintext. Raises `CryptoError` for a payload that this key did not encrypt, or that was
         changed afterwards."""
-        from cryptography.exceptions import InvalidTag
-
         if len(nonce) != NONCE_SIZE:
             raise CryptoError(f"the nonce has {len(nonce)} bytes, and not {NONCE_SIZE}")
         try:
             return self._cipher.decrypt(nonce, payload, None)
-        except InvalidTag:
+        except self._invalid_tag:
             pass
         raise CryptoError("the payload was changed, or encrypted with another data key")
 

@@ -63,7 +63,11 @@ def wrapped_keys(metadata: MessageMetadata) -> Sequence[EncryptionKey]:
     keys = metadata.encryption_keys
     if len(keys) > MAX_RECIPIENTS:
         raise CryptoError(f"the entry has {len(keys)} encryption keys, allowed are {MAX_RECIPIENTS}")
-    texts = sum(len(key.key) + sum(len(name) + len(value) for name, value in key.metadata) for key in keys)
+    texts = 0
+    for key in keys:
+        texts += len(key.key)
+        for name, value in key.metadata:
+            texts += len(name) + len(value)
     if texts > MAX_KEY_TEXT:
         raise CryptoError(
             f"names and metadata of the entry's encryption keys have {texts} characters, "

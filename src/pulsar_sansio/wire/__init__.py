@@ -60,6 +60,7 @@ from .messages.metadata import (
 )
 from .messages.metadata_decoder import MetadataDecoder
 from .messages.payload_frame import (
+    OpenedPayload,
     UnpackedPayload,
     has_checksum,
     open_payload,
@@ -94,6 +95,7 @@ __all__ = [
     "MessageCommand",
     "MessageMetadata",
     "MetadataDecoder",
+    "OpenedPayload",
     "PositionAck",
     "Property",
     "Send",

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pulsar_sansio.model.encryption_context import EncryptionKey
 from pulsar_sansio.model.errors import FrameError
 from pulsar_sansio.wire import MessageMetadata, MetadataDecoder, encode_message_metadata
 from pulsar_sansio.wire.messages import metadata_decoder
@@ -17,6 +18,10 @@ TIME = 1_700_000_000_000
 def encoded(name: str = "p-1", sequence_id: int = 5, publish_time: int = TIME, **fields: Any) -> bytes:
     return encode_message_metadata(MessageMetadata(name, sequence_id, publish_time, **fields))
 
+
+KEY = EncryptionKey("k", b"w" * 256, (("version", "1"),))
+LONG_KEY = KEY._replace(value=b"w" * 2000)
+NONCE = b"n" * 12
 
 FIELDS: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -30,6 +35,27 @@ FIELDS: dict[str, dict[str, Any]] = {
     "a chunk": {"uuid": "u", "num_chunks_from_msg": 2, "chunk_id": 0, "total_chunk_msg_size": 9},
     "null": {"null_value": True},
     "an event time": {"event_time": TIME},
+    "encrypted": {"encryption_keys": [KEY], "encryption_param": NONCE, "schema_version": bytes(8)},
+    "encrypted for two": {"encryption_keys": [KEY, KEY._replace(key="l")], "encryption_param": NONCE},
+    "encrypted, a batch": {"num_messages_in_batch": 9, "encryption_keys": [KEY], "encryption_param": NONCE},
+    "encrypted, a short key": {"encryption_keys": [EncryptionKey("k", b"w", ())], "encryption_param": NONCE},
+    "encrypted, a long key": {
+        "encryption_keys": [LONG_KEY],
+        "encryption_param": NONCE,
+    },
+    "encrypted, a huge key": {"encryption_keys": [KEY._replace(value=b"w" * 20_000)]},
+    "encrypted, an algorithm": {
+        "encryption_keys": [KEY],
+        "encryption_algo": "AES",
+        "encryption_param": NONCE,
+    },
+    "encrypted, another nonce": {"encryption_keys": [KEY], "encryption_param": b"n" * 11},
+    "encrypted without a nonce": {"encryption_keys": [KEY], "schema_version": bytes(8)},
+    "encrypted, properties": {
+        "properties": [("a", "1")],
+        "encryption_keys": [KEY],
+        "encryption_param": NONCE,
+    },
 }
 
 
@@ -49,7 +75,14 @@ def test_it_gives_what_the_table_gives_the_first_time_and_the_next(
 def test_any_bytes_give_what_the_table_gives(noise: bytes, cut: int) -> None:
     decoder = MetadataDecoder()
     decoder.decode(encoded())
-    for data in (noise, encoded()[:cut] + noise, encoded(properties=[("a", "b")])[:cut]):
+    encrypted = encoded(encryption_keys=[EncryptionKey("k", b"w" * 9, ())], encryption_param=NONCE)
+    plain = encoded()
+    for data in (
+        noise,
+        plain[:cut] + noise,
+        encoded(properties=[("a", "b")])[:cut],
+        encrypted[: len(plain) + cut] + noise,
+    ):
         try:
             expected: object = MessageMetadata.decode(data)
         except FrameError:
@@ -69,13 +102,35 @@ def test_a_list_in_a_value_is_never_shared() -> None:
     assert first.properties is not second.properties
 
 
+@pytest.mark.parametrize("behind", ["a key", "a nonce"])
+def test_fields_of_encryption_that_stand_apart_are_merged_as_the_table_does(behind: str) -> None:
+    data = encoded(encryption_keys=[KEY], encryption_param=NONCE)
+    further: dict[str, Any] = (
+        {"encryption_keys": [KEY._replace(key="l")]} if behind == "a key" else {"encryption_param": b"m" * 12}
+    )
+    data += encoded(**further)[len(encoded()) :]
+    decoder = MetadataDecoder()
+    assert decoder.decode(data) == decoder.decode(data) == MessageMetadata.decode(data)
+
+
+def test_a_long_encryption_key_is_not_remembered() -> None:
+    """A broker may send as many as it likes, of five megabytes each."""
+    decoder = MetadataDecoder()
+    for size, kept in ((1500, 0), (256, 1)):
+        key = KEY._replace(value=b"w" * size)
+        decoder.decode(encoded(encryption_keys=[key], encryption_param=NONCE))
+        assert len(decoder.encryption_keys) == kept
+
+
 def test_two_decoders_share_nothing() -> None:
     one, other = MetadataDecoder(), MetadataDecoder()
     one.decode(encoded(num_messages_in_batch=3))
+    one.decode(encoded(encryption_keys=[KEY], encryption_param=NONCE))
     assert one.names
     assert one.times
     assert one.tails
-    assert [other.names, other.times, other.tails] == [{}, {}, {}]
+    assert one.encryption_keys
+    assert [other.names, other.times, other.tails, other.encryption_keys] == [{}, {}, {}, {}]
 
 
 def test_long_tails_are_not_remembered_and_the_caches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,7 @@ from ...wire import (
     MessageCommand,
     MessageMetadata,
     MetadataDecoder,
+    OpenedPayload,
     RawBatch,
     UniformMessages,
     decompress,
@@ -201,15 +202,27 @@ class Arrival:
 
         Raises `PermitsExceeded` when the broker has sent far too much.
         """
+        try:
+            opened = open_payload(command.payload, decoder)
+        except (ChecksumMismatch, FrameError):
+            self.discard_unreadable(command)
+            return
+        self.receive_opened(command, opened, epoch, max_message_size)
+
+    def discard_unreadable(self, command: MessageCommand) -> None:
+        """Take one MESSAGE whose payload `open_payload` refuses. Raises like `receive`."""
+        cost = _probable_cost(command.payload, command.ack_set)
+        self._permits.charge(cost, len(command.payload))
+        position = (command.ledger_id, command.entry_id)
+        self._discard(position, cost, _Validation.ChecksumMismatch, counted=1)
+
+    def receive_opened(
+        self, command: MessageCommand, opened: OpenedPayload, epoch: int, max_message_size: int
+    ) -> None:
+        """Take one MESSAGE whose payload is open, as `receive` does."""
         _, ledger_id, entry_id, _, _, redelivery_count, bits, sent_in_epoch, stored, _, _ = command
         position = (ledger_id, entry_id)
-        try:
-            stamp, _, metadata, start = open_payload(stored, decoder)
-        except (ChecksumMismatch, FrameError):
-            cost = _probable_cost(stored, bits)
-            self._permits.charge(cost, len(stored))
-            self._discard(position, cost, _Validation.ChecksumMismatch, counted=1)
-            return
+        stamp, _, metadata, start = opened
         self.bytes_arrived += len(stored) - start
         size = metadata.num_messages_in_batch
         cost = 1 if size is None else size if bits is None and size > 0 else _cost(size, bits)
@@ -237,9 +250,9 @@ class Arrival:
         raw_batches = self._keeps_raw_batches and bits is None and not self._filtering
         if metadata.compression:
             inflates = metadata.uncompressed_size > INFLATION * len(stored)
-            opened = Compressed if raw_batches and inflates else decompress
+            unpack = Compressed if raw_batches and inflates else decompress
             try:
-                payload = opened(
+                payload = unpack(
                     metadata.compression, stored[start:], metadata.uncompressed_size, max_message_size
                 )
             except UncompressedSizeCorrupted:

@@ -8,7 +8,14 @@ not been looked at otherwise: they use up permits when their turn comes.
 from collections import deque
 
 from ...model.errors import ChecksumMismatch, FrameError
-from ...wire import MessageCommand, MetadataDecoder, UniformMessages, open_payload
+from ...wire import (
+    MessageCommand,
+    MessageMetadata,
+    MetadataDecoder,
+    OpenedPayload,
+    UniformMessages,
+    open_payload,
+)
 from ..delivery.permits import (
     MAX_BYTES_BEYOND_GRANT,
     MAX_ENTRIES_BEYOND_GRANT,
@@ -43,9 +50,11 @@ class EncryptedArrival:
     ) -> None:
         """Take one MESSAGE as `Arrival.receive` does, now or when its key has come. Raises `PermitsExceeded`
         when the broker has sent far more than its permits allow."""
-        if not self._waiting and not self._has_to_wait(command, decoder):
-            self._arrival.receive(command, epoch, max_message_size, decoder)
-            return
+        if not self._waiting:
+            opened = _opened(command, decoder)
+            if opened is None or not self._has_to_wait(opened[2]):
+                self._receive(command, opened, epoch, max_message_size)
+                return
         self._charge(len(command.payload))
         self._waiting.append((command, max_message_size, decoder))
 
@@ -58,10 +67,11 @@ class EncryptedArrival:
         waiting = self._waiting
         while waiting:
             command, max_message_size, decoder = waiting[0]
-            if self._has_to_wait(command, decoder):
+            opened = _opened(command, decoder)
+            if opened is not None and self._has_to_wait(opened[2]):
                 return
             waiting.popleft()
-            self._arrival.receive(command, epoch, max_message_size, decoder)
+            self._receive(command, opened, epoch, max_message_size)
         self._bytes_beyond = 0
 
     def clear(self) -> None:
@@ -89,9 +99,21 @@ class EncryptedArrival:
                 f"encryption key {self._decryption.awaited!r:.100}, for a queue of {self._permits.queue_size}"
             )
 
-    def _has_to_wait(self, command: MessageCommand, decoder: MetadataDecoder) -> bool:
-        try:
-            metadata = open_payload(command.payload, decoder)[2]
-        except (ChecksumMismatch, FrameError):
-            return False
+    def _has_to_wait(self, metadata: MessageMetadata) -> bool:
         return bool(metadata.encryption_keys) and self._decryption.is_waiting_for(metadata)
+
+    def _receive(
+        self, command: MessageCommand, opened: OpenedPayload | None, epoch: int, max_message_size: int
+    ) -> None:
+        if opened is None:
+            self._arrival.discard_unreadable(command)
+        else:
+            self._arrival.receive_opened(command, opened, epoch, max_message_size)
+
+
+def _opened(command: MessageCommand, decoder: MetadataDecoder) -> OpenedPayload | None:
+    """Return the payload with its headers; None where they are damaged."""
+    try:
+        return open_payload(command.payload, decoder)
+    except (ChecksumMismatch, FrameError):
+        return None

@@ -80,8 +80,11 @@ class Decryption:
         except CryptoError:
             return False
         self._forget_old()
-        is_known = any(key.value in self._keys for key in keys)
-        untried = [] if is_known else [key for key in keys if self._failure(key) is None]
+        for key in keys:
+            if key.value in self._keys:
+                self._wait_is_over(keys)
+                return False
+        untried = [key for key in keys if self._failure(key) is None]
         if not untried:
             self._wait_is_over(keys)
             return False
@@ -97,7 +100,6 @@ class Decryption:
         reasons = []
         for key in wrapped_keys(metadata):
             known = self._keys.get(key.value)
-            failure = self._failure(key)
             if known is not None:
                 self._keys[key.value] = _Known(known.data_key, self._context.now)
                 self._keys.move_to_end(key.value)
@@ -105,7 +107,7 @@ class Decryption:
                     return known.data_key.decrypt(metadata.encryption_param or b"", payload)
                 except CryptoError as error:
                     reasons.append(f"encryption key {key.key!r:.100}: {error}")
-            elif failure is not None:
+            elif (failure := self._failure(key)) is not None:
                 reasons.append(str(failure.error))
         more = f" (and {len(reasons) - MAX_REASONS} more)" if len(reasons) > MAX_REASONS else ""
         raise CryptoError("; ".join(reasons[:MAX_REASONS]) + more)

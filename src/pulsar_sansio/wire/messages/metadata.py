@@ -84,7 +84,8 @@ _ENCRYPTION_KEY = Layout(
 )
 
 
-def _read_encryption_key(data: bytes) -> EncryptionKey:
+def read_encryption_key(data: bytes) -> EncryptionKey:
+    """Raises `FrameError` when `data` is malformed or lacks a required field."""
     values, _ = _ENCRYPTION_KEY.decode(data, 0, len(data))
     return EncryptionKey(values["key"], values["value"], tuple(values.get("metadata", ())))
 
@@ -93,7 +94,7 @@ def _write_encryption_key(key: EncryptionKey) -> bytes:
     return _ENCRYPTION_KEY.encode({"key": key.key, "value": key.value, "metadata": key.metadata})
 
 
-_ENCRYPTION_KEYS = message_kind(_read_encryption_key, _write_encryption_key)
+_ENCRYPTION_KEYS = message_kind(read_encryption_key, _write_encryption_key)
 
 # --- the records -----------------------------------------------------------------------------------
 

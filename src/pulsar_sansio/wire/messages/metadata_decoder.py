@@ -2,21 +2,28 @@
 
 Every client writes producer_name, sequence_id and publish_time first, in this order
 (`uniform.metadata_front`). The fields behind them are, for most messages, the same few bytes again and again.
-So three decode caches turn these bytes into values. The decoder by table, `MessageMetadata.decode_range`,
-takes all other metadata.
+So decode caches turn these bytes into values. The decoder by table, `MessageMetadata.decode_range`, takes all
+other metadata. Of an encrypted entry only the nonce changes, which stands between bytes that repeat.
 """
 
 from typing import Any
 
+from ...model.encryption_context import EncryptionKey
 from ...model.errors import FrameError
 from ..fields import decode_text
 from ..uniform.decode_cache import DecodeCache, remember
 from ..uniform.metadata_front import PUBLISH_TIME_SIZE, read_name, read_time
 from ..varint import read_varint
-from .metadata import MessageMetadata, Property, short_pair
+from .metadata import MessageMetadata, Property, read_encryption_key, short_pair
 
 LONGEST_TAIL = 24
 """Bytes behind publish_time up to which remembering them is worth it: no keys, no properties."""
+
+LONGEST_ENCRYPTION_KEY = 1024
+"""Bytes up to which an encryption key is remembered: an RSA key of 4096 bits, with its name and metadata."""
+
+_KEY_TAG, _NONCE_TAG = 0x6A, b"\x7a\x0c"
+"""The tag of encryption_keys; that of encryption_param with the length of a nonce."""
 
 Fields = tuple[tuple[str, Any], ...]
 """Names and values of fields."""
@@ -27,12 +34,13 @@ _new = object.__new__
 class MetadataDecoder:
     """Decodes metadata; one connection owns it, or one pass over stored entries."""
 
-    __slots__ = ("names", "tails", "times")
+    __slots__ = ("encryption_keys", "names", "tails", "times")
 
     def __init__(self) -> None:
         self.names: DecodeCache[bytes, str] = {}
         self.times: DecodeCache[bytes, int] = {}
         self.tails: DecodeCache[bytes, Fields] = {}
+        self.encryption_keys: DecodeCache[bytes, EncryptionKey] = {}
 
     def decode(self, data: bytes) -> MessageMetadata:
         """Raises `FrameError` when `data` is malformed or lacks a required field."""
@@ -74,6 +82,8 @@ class MetadataDecoder:
             if not behind:
                 return MessageMetadata.decode_range(data, start, end)
             tail_start = behind
+        if tail_start < end and data[tail_start] == _KEY_TAG:
+            tail_start = self._take_encryption(data, tail_start, end, metadata)
         tail = data[tail_start:end]
         fields = self.tails.get(tail)
         if fields is None:
@@ -101,6 +111,38 @@ class MetadataDecoder:
         if time is not None:
             remember(self.times, field, time)
         return time
+
+    def _take_encryption(self, data: bytes, start: int, end: int, metadata: MessageMetadata) -> int:
+        """Read the encryption keys one behind the other, and the nonce behind them, as producers write them.
+
+        Gives the position behind; `start` for other bytes, of which nothing is read.
+        """
+        position = start
+        keys = []
+        while position + 2 < end and data[position] == _KEY_TAG:
+            size = data[position + 1]
+            position += 2
+            if size > 0x7F:
+                if data[position] > 0x7F:
+                    return start
+                size = size & 0x7F | data[position] << 7
+                position += 1
+            key = data[position : position + size]
+            position += size
+            keys.append(self.encryption_keys.get(key) or self._learn_encryption_key(key))
+        nonce = position + len(_NONCE_TAG)
+        behind = nonce + data[nonce - 1] if nonce <= end else end + 1
+        if behind > end or data[position:nonce] != _NONCE_TAG or _KEY_TAG in data[behind:end]:
+            return start
+        metadata.encryption_keys = keys
+        metadata.encryption_param = data[nonce:behind]
+        return behind
+
+    def _learn_encryption_key(self, data: bytes) -> EncryptionKey:
+        key = read_encryption_key(data)
+        if len(data) <= LONGEST_ENCRYPTION_KEY:
+            remember(self.encryption_keys, data, key)
+        return key
 
     def _learn_tail(self, tail: bytes) -> Fields:
         values, unknown = MessageMetadata._layout.decode_part(tail, 0, len(tail))

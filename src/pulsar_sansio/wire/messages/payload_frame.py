@@ -64,9 +64,11 @@ def unpack_payload(data: bytes) -> UnpackedPayload:
     return _new_tuple(UnpackedPayload, (broker_entry_metadata, checksum_ok, metadata, data[start:]))
 
 
-def open_payload(
-    data: bytes, decoder: MetadataDecoder
-) -> tuple[proto.BrokerEntryMetadata | None, bool | None, MessageMetadata, int]:
+OpenedPayload = tuple[proto.BrokerEntryMetadata | None, bool | None, MessageMetadata, int]
+"""The fields of an `UnpackedPayload`, with the payload's position in place of the payload."""
+
+
+def open_payload(data: bytes, decoder: MetadataDecoder) -> OpenedPayload:
     """Unpack a payload as `unpack_payload` does, but give the payload's position instead of a copy.
 
     A megabyte of fresh memory costs more than all that a consumer does with it.
