@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from ..model.errors import InvalidConfiguration
 from .definitions import AvroDefinition, DefinitionError, definition_shape
-from .models import ModelField, fields_of, is_model, make
+from .models import ModelField, constructor, fields_of, is_model
 from .shapes.containers import array_shape, map_shape, union_shape
 from .shapes.leaves import BY_TYPE, NULL
 from .shapes.shape import ABSENT, Convert, Form, Shape, WrongValueError, full_name, same, wrong
@@ -238,16 +238,14 @@ def _record_shape(form: Form, model: type, avro: Any, fields: list[tuple[ModelFi
     )
 
 
-def _make(model: type, arguments: dict[str, Any]) -> Any:
-    try:
-        return make(model, arguments)
-    except Exception as error:
-        # Application code runs here: `__post_init__` and validators raise what they like.
-        raise WrongValueError(f"{model.__name__} refuses its fields: {type(error).__name__}") from error
+def _refused(model: type, error: Exception) -> WrongValueError:
+    """Return the error for a constructor, whose `__post_init__` and validators raise what they like."""
+    return WrongValueError(f"{model.__name__} refuses its fields: {type(error).__name__}")
 
 
 def _avro_decoder(model: type, fields: list[tuple[ModelField, Shape]]) -> Convert:
     converters = [(field.name, shape.decode) for field, shape in fields if shape.decode is not None]
+    construct = constructor(model)
     with_default = [field.name for field, _ in fields if field.make_default is not None]
 
     def decode(plain: Any) -> Any:
@@ -261,24 +259,22 @@ def _avro_decoder(model: type, fields: list[tuple[ModelField, Shape]]) -> Conver
                     plain[name] = convert(plain[name])
         except WrongValueError as error:
             raise error.within(f".{name}") from error.__cause__
-        return _make(model, plain)
+        try:
+            return construct(plain)
+        except Exception as error:
+            raise _refused(model, error) from error
 
     return decode
 
 
 def _json_decoder(model: type, fields: list[tuple[ModelField, Shape]]) -> Convert:
     # An absent field is null to the Java client, which omits fields without a value.
-    converters = [
-        (
-            field.json_name,
-            field.name,
-            shape.decode or shape.encode,
-            field.make_default is not None,
-            shape.fits(None),
-        )
-        for field, shape in fields
-    ]
+    converters = [(field.json_name, field.name, shape.decode or shape.encode) for field, shape in fields]
+    without_default = [(field.name, shape) for field, shape in fields if field.make_default is None]
+    nullable = {name for name, shape in without_default if shape.fits(None)}
+    required = {name for name, shape in without_default if not shape.fits(None)}
     words = f"an object with the fields of {model.__name__}"
+    construct = constructor(model)
 
     def decode(plain: Any) -> Any:
         if not isinstance(plain, dict):
@@ -286,15 +282,18 @@ def _json_decoder(model: type, fields: list[tuple[ModelField, Shape]]) -> Conver
         arguments = {}
         name = ""
         try:
-            for plain_name, name, convert, has_default, may_be_none in converters:
+            for plain_name, name, convert in converters:
                 if plain_name in plain:
                     arguments[name] = convert(plain[plain_name])
-                elif not has_default:
-                    if not may_be_none:
-                        raise WrongValueError("the field is missing")
+                elif name in nullable:
                     arguments[name] = None
+                elif name in required:
+                    raise WrongValueError("the field is missing")
         except WrongValueError as error:
             raise error.within(f".{name}") from error.__cause__
-        return _make(model, arguments)
+        try:
+            return construct(arguments)
+        except Exception as error:
+            raise _refused(model, error) from error
 
     return decode

@@ -90,7 +90,7 @@ def _codec(model: Any, shape: Shape) -> tuple[Callable[[Any], bytes], Callable[[
     assert convert is not None, "every shape of JSON checks what it decodes"
 
     def write(value: Any) -> bytes:
-        return json.dumps(shape.encode(value), separators=(",", ":"), ensure_ascii=False).encode()
+        return _JSON_ENCODER.encode(shape.encode(value)).encode()
 
     return write, lambda data: convert(load_json(data))
 
@@ -121,10 +121,16 @@ def _with_their_own(
 def load_json(data: bytes) -> Any:
     """Return the value of JSON text. Raises `WrongValueError`, and `RecursionError` for too deep nesting."""
     try:
-        return json.loads(str(data, "utf-8"), parse_constant=_no_constant)
+        return _JSON_DECODER.decode(str(data, "utf-8"))
     except (ValueError, UnicodeDecodeError) as error:
         raise WrongValueError(f"the payload is no JSON: {error}"[:200]) from None
 
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
+
+
+_JSON_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False)
+"""Writes plain data, which a conversion has made, and in which nothing holds itself."""
+
+_JSON_DECODER = json.JSONDecoder(parse_constant=_no_constant)

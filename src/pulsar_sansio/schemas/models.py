@@ -89,9 +89,10 @@ def _maker(default: Any, factory: Any, missing: object = dataclasses.MISSING) ->
     return None if factory is missing else factory
 
 
-def make(model: type, arguments: dict[str, Any]) -> Any:
-    """Return an instance with the arguments by the fields' names. Whatever a validator raises comes out."""
+def constructor(model: type) -> Callable[[dict[str, Any]], Any]:
+    """Return a function that makes an instance of arguments by the fields' names. Whatever a validator raises
+    comes out."""
     if is_pydantic(model):
         validate: Any = getattr(model, "model_validate")  # noqa: B009
-        return validate(arguments, by_alias=False, by_name=True)
-    return model(**arguments)
+        return partial(validate, by_alias=False, by_name=True)
+    return lambda arguments: model(**arguments)

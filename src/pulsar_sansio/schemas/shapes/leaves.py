@@ -50,6 +50,8 @@ def _finite_number(value: Any) -> Any:
 
 
 def _float_of_json(value: Any) -> float:
+    if type(value) is float:
+        return value
     try:
         return float(_number(value))
     except OverflowError:
