@@ -22,9 +22,18 @@ BUILD_TIMEOUT = 900.0
 
 
 def java_command() -> list[str]:
-    """Return the command of the Java program. Raises `Unavailable`."""
+    """Return the command of the Java program for each credential. Raises `Unavailable`."""
+    return _java_source("Exchange.java")
+
+
+def java_typed_command() -> list[str]:
+    """Return the command of the Java program for typed messages. Raises `Unavailable`."""
+    return _java_source("Typed.java")
+
+
+def _java_source(name: str) -> list[str]:
     options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-    return [java(), *options, "-cp", f"{jars()}/*", str(HERE / "java" / "Exchange.java")]
+    return [java(), *options, "-cp", f"{jars()}/*", str(HERE / "java" / name)]
 
 
 def go_command() -> list[str]:

@@ -1,0 +1,1 @@
+"""Typed messages that clients in other languages write and read."""
