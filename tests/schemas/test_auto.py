@@ -1,9 +1,12 @@
 """`AutoConsume`: values of whichever schema the topic's producers have."""
 
 import json
+from base64 import b64decode, b64encode
+from itertools import permutations
 from typing import Any
 
 import pytest
+from google.protobuf import descriptor_pb2, type_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,6 +78,17 @@ def key_of(kind: str) -> SchemaInfo:
 def envelope(**changes: object) -> bytes:
     plain = json.loads(ProtobufNativeSchema(proto.Schema).info.data)
     return json.dumps({**plain, **changes}).encode()
+
+
+def test_the_files_of_a_definition_come_in_any_order() -> None:
+    """The clients in Java and Go write them in the order of their hash tables."""
+    given = json.loads(ProtobufNativeSchema(type_pb2.Type).info.data)
+    files = descriptor_pb2.FileDescriptorSet.FromString(b64decode(given["fileDescriptorSet"])).file
+    payload = type_pb2.Type(name="n").SerializeToString()
+    for order in permutations(files):
+        together = b64encode(descriptor_pb2.FileDescriptorSet(file=order).SerializeToString()).decode()
+        info = native(json.dumps(given | {"fileDescriptorSet": together}).encode())
+        assert AUTO.decoder(info)(payload).name == "n"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from base64 import b64decode
 
 import fastavro
 import pytest
-from google.protobuf import descriptor_pb2, struct_pb2
+from google.protobuf import descriptor_pb2, struct_pb2, type_pb2
 
 from pulsar_sansio.model.errors import InvalidConfiguration, InvalidMessage, SchemaDecodingError
 from pulsar_sansio.model.schema import SchemaType
@@ -42,13 +42,14 @@ def test_schemas_pickle_to_equal_ones() -> None:
 
 
 def test_the_native_definition_has_all_files_imported_ones_first() -> None:
-    info = ProtobufNativeSchema(struct_pb2.Struct).info
+    info = ProtobufNativeSchema(type_pb2.Type).info
     envelope = json.loads(info.data)
     assert info.type is SchemaType.PROTOBUF_NATIVE
-    assert envelope["rootMessageTypeName"] == "google.protobuf.Struct"
-    assert envelope["rootFileDescriptorName"] == "google/protobuf/struct.proto"
+    assert envelope["rootMessageTypeName"] == "google.protobuf.Type"
+    assert envelope["rootFileDescriptorName"] == "google/protobuf/type.proto"
     files = descriptor_pb2.FileDescriptorSet.FromString(b64decode(envelope["fileDescriptorSet"]))
-    assert [file.name for file in files.file] == ["google/protobuf/struct.proto"]
+    names = ("any", "source_context", "type")
+    assert [file.name for file in files.file] == [f"google/protobuf/{name}.proto" for name in names]
 
 
 def test_the_avro_definition_follows_the_fields() -> None:

@@ -7,6 +7,7 @@ message's fields, or the descriptors of the message's files (rule SCHEMA-10).
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable
+from graphlib import TopologicalSorter
 from typing import Any, Generic, TypeVar
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -117,7 +118,7 @@ def message_class_of(info: SchemaInfo) -> type[Message]:
         if len(together.file) > MAX_FILES:
             raise SchemaDecodingError(f"schema PROTOBUF_NATIVE: more than {MAX_FILES} files")
         pool = descriptor_pool.DescriptorPool()
-        for file in together.file:
+        for file in _in_order(together):
             pool.Add(file)
         found: type[Message] = message_factory.GetMessageClass(pool.FindMessageTypeByName(root))
     except (ValueError, KeyError, TypeError, DecodeError, RecursionError) as error:
@@ -125,6 +126,16 @@ def message_class_of(info: SchemaInfo) -> type[Message]:
             f"schema PROTOBUF_NATIVE: the definition is wrong: {type(error).__name__}"
         ) from None
     return found
+
+
+def _in_order(together: descriptor_pb2.FileDescriptorSet) -> list[descriptor_pb2.FileDescriptorProto]:
+    """Return the files, each behind those that it imports. The clients in Java and Go write them in any order.
+
+    Raises `ValueError` for files that import each other.
+    """
+    files = {file.name: file for file in together.file}
+    names = TopologicalSorter({name: file.dependency for name, file in files.items()}).static_order()
+    return [files[name] for name in names if name in files]
 
 
 # --- the definition as an Avro type -----------------------------------------------------------------------
