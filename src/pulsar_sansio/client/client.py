@@ -105,6 +105,7 @@ class Client:
         self._queries = queries = TopicQueries(services, handles)
         self.partitions = queries.partitions
         self.topics = queries.topics
+        self.definition = queries.definition
 
         self._bind_producing(ProducerCommands(services, handles))
         consumers = ConsumerCommands(services, handles)

@@ -1,10 +1,13 @@
-"""`TopicQueries`: partitions of a topic and topics of a namespace, asked until the broker answers."""
+"""`TopicQueries`: partitions, definitions and names of topics, asked until the broker answers."""
+
+from typing import Any
 
 import pytest
 
 from pulsar_sansio.client.outputs import RequestDone, RequestFailed, Retrying
 from pulsar_sansio.model.config import TopicDomain
 from pulsar_sansio.model.errors import AuthorizationError, ClosedError, InvalidTopicName, TimedOut
+from pulsar_sansio.model.schema import SchemaInfo, SchemaType
 from pulsar_sansio.wire import encode_command, proto
 from tests.client.script import Command, Script, frame_partitions, frame_partitions_failed
 
@@ -36,6 +39,61 @@ def test_topics_are_sorted_and_partitions_are_folded() -> None:
     names = [f"{prefix}b-partition-1", f"{prefix}b-partition-0", f"{prefix}a", "not a topic://x"]
     script.feed(link, listed(asked.request_id, *names))
     script.expect(RequestDone(request, [f"{prefix}a", f"{prefix}b"]))
+
+
+def asked_definition(script: Script, version: bytes | None = None) -> tuple[int, int, int]:
+    """Ask for a definition, up to the question; return the link, and the ids of query and question."""
+    request = script.client.definition(script.now, "demo-partition-1", version)
+    link = script.ready_link()
+    script.find_topic(link)
+    asked = script.sent(link, Command.GET_SCHEMA)
+    assert asked.topic == "persistent://public/default/demo-partition-1"
+    assert (asked.schema_version if asked.HasField("schema_version") else None) == version
+    return link, request, asked.request_id
+
+
+def defined(request_id: int, **fields: Any) -> bytes:
+    return encode_command(
+        Command.GET_SCHEMA_RESPONSE, proto.CommandGetSchemaResponse(request_id=request_id, **fields)
+    )
+
+
+@pytest.mark.parametrize("version", [None, b"\0\0\0\0\0\0\0\1"])
+def test_a_definition_is_asked_of_the_broker_of_its_topic(version: bytes | None) -> None:
+    """Rule SCHEMA-07."""
+    script = Script()
+    link, request, question = asked_definition(script, version)
+    schema = proto.Schema(name="s", type=proto.Schema.String, schema_data=b"")
+    script.feed(link, defined(question, schema=schema))
+    script.expect(RequestDone(request, SchemaInfo(SchemaType.STRING, "s")))
+
+
+def test_a_topic_without_the_definition_has_none() -> None:
+    script = Script()
+    link, request, question = asked_definition(script)
+    script.feed(link, defined(question, error_code=proto.TopicNotFound, error_message="no"))
+    script.expect(RequestDone(request, None))
+
+
+def test_a_refused_question_for_a_definition_fails() -> None:
+    script = Script()
+    link, request, question = asked_definition(script)
+    script.feed(link, defined(question, error_code=proto.AuthorizationError, error_message="no"))
+    failed = script.expect_one(RequestFailed)
+    assert failed.request == request
+    assert isinstance(failed.error, AuthorizationError)
+
+
+def test_a_cancelled_question_for_a_definition_has_no_outcome() -> None:
+    script = Script()
+    link, request, question = asked_definition(script)
+    script.client.abandon(script.now, request)
+    script.feed(link, defined(question, error_code=proto.TopicNotFound, error_message="no"))
+    assert script.said() == []
+    early = script.client.definition(script.now, "demo")
+    script.client.abandon(script.now, early)
+    script.find_topic(link)
+    script.sent(link)
 
 
 def test_a_failure_that_may_pass_is_asked_again_until_the_operation_timeout() -> None:

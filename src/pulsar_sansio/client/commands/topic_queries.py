@@ -5,13 +5,17 @@ from functools import partial
 from typing import Any
 
 from ...model.config import TopicDomain
-from ...model.errors import PulsarError
+from ...model.errors import PulsarError, TopicNotFound
+from ...model.schema import SchemaInfo
+from ...model.service_url import Address
 from ...model.topic_name import TopicName
+from ..connecting.connection import Connection
 from ..connecting.services import Services
 from ..lookup.questions import Query
 from ..lookup.retried_lookup import RetriedLookup
 from ..lookup.topic_list import TopicList, named_topics
 from ..outputs import RequestDone, RequestFailed
+from ..schemas.schema_question import SchemaQuestion
 from .open_handles import OpenHandles
 
 
@@ -46,6 +50,48 @@ class TopicQueries:
         self._context.now = now
         listed = TopicList(namespace, domain)
         return self._query(str(listed), partial(self._services.lookup.topics, listed), named_topics)
+
+    def definition(self, now: int, topic: str, version: bytes | None = None) -> int:
+        """Ask for a definition of a topic's schema: that of a version, or the latest one.
+
+        The `result` of `RequestDone` is a `SchemaInfo`, None where the topic has no such definition. The
+        broker of the topic is asked; the partitions of a topic have its definitions. Raises
+        `InvalidTopicName`, `ClosedError`.
+        """
+        self._handles.check_open()
+        name = TopicName.parse(topic)
+        self._context.now = now
+        return self._query(f"the schema of {name}", partial(self._ask_definition, name, version))
+
+    def _ask_definition(
+        self,
+        topic: TopicName,
+        version: bytes | None,
+        on_known: Callable[[SchemaInfo | None], None],
+        on_failed: Callable[[PulsarError], None],
+    ) -> Query:
+        query = Query(on_known, on_failed)
+
+        def found(logical: Address, physical: Address) -> None:
+            if not query.cancelled:
+                self._services.pool.get(logical, physical, connected, failed)
+
+        def connected(connection: Connection) -> None:
+            if not query.cancelled:
+                SchemaQuestion(self._services, connection, topic, version, known, failed)
+
+        def known(info: SchemaInfo | None) -> None:
+            if not query.cancelled:
+                on_known(info)
+
+        def failed(error: PulsarError) -> None:
+            if isinstance(error, TopicNotFound):
+                known(None)
+            elif not query.cancelled:
+                on_failed(error)
+
+        self._services.lookup.find(topic, found, failed)
+        return query
 
     def cancel(self, request: int) -> None:
         """End a query without an outcome; any other request is ignored."""
