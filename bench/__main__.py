@@ -15,6 +15,7 @@ Options, or environment:
   them the rows of TLS are left out.
 * `--rounds`/ROUNDS.
 * `--only`, a workload, or `tls` for the rows of TLS; it may be repeated.
+* `--form`, `bytes` or one of `bench.rows.FORMS`; it may be repeated. These rows have no TLS.
 * `--messages`/MESSAGES of 100 B in batches; the other rows take a fraction of it.
 
 The exit status is 0, or 1 with one line that says what failed. A row of one size that the broker cannot take
@@ -28,15 +29,16 @@ import os
 import sys
 import urllib.request
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
-from bench.certificates import certificates
+from bench.certificates import certificates, key_pair
+from bench.forms import forms_table
 from bench.jobs import RECEIVER_QUEUE_SIZES, WARM_QUEUES, Job, Measurement
 from bench.processes import ClientProcess, Failed, OurBroker
-from bench.rows import SIZES, SPECIAL, Row
+from bench.rows import FORMS, SIZES, SPECIAL, Row
 from bench.simulator import simulate
 from bench.tls import TLS_ROWS, TlsBench, TlsBroker, TlsLine, tls_table
 
@@ -57,10 +59,13 @@ CALLS = {
     "send_chunked": ("enqueue, receipt.wait of each", "send_async, callback of each"),
     "send_one": ("send, one after the other", "send, one after the other"),
 }
-"""The calls that each row times: ours, and the official client's."""
+"""The calls that each row times: ours, and the official client's. Received values are also looked at."""
 
 EVERY_SIZE = ("send", "send_many", "receive", "receive_many")
 """MeasuredBroker with every size, in batches and without."""
+
+WITH_FORMS = ("send", "receive")
+"""MeasuredBroker with every size and every form, in batches and without."""
 
 RECEIVING_ONCE = ("receive_asyncio", "receive_listener", "receive_cumulative", "receive_index")
 """MeasuredBroker with 100 B in batches only, from the topic of the others."""
@@ -82,10 +87,18 @@ class Bench:
     """One run: two clients' processes, one broker, and what was measured so far."""
 
     def __init__(
-        self, url: str, admin: str | None, ours: ClientProcess, official: ClientProcess, messages: int
+        self,
+        url: str,
+        admin: str | None,
+        ours: ClientProcess,
+        official: ClientProcess,
+        messages: int,
+        keys: str,
     ) -> None:
+        """`keys`: the folder of the key pair for encrypted rows."""
         self.url = url
         self.admin = admin
+        self.keys = keys
         self.messages = messages
         self.clients = {"ours": ours, "official": official}
         self.measured: dict[Row, dict[str, list[Measurement]]] = {}
@@ -96,9 +109,9 @@ class Bench:
     def round(self, number: int, rows: list[Row]) -> None:
         names = ["ours", "official"] if number % 2 else ["official", "ours"]
         everywhere = [row for row in rows if row not in SPECIAL]
-        for size, batched in sorted({(row.size, row.batched) for row in everywhere}, reverse=True):
-            here = [row for row in everywhere if (row.size, row.batched) == (size, batched)]
-            topic = f"bench-{self._run}-{number}-{size}-{'batched' if batched else 'unbatched'}"
+        for size, batched, form in sorted({(r.size, r.batched, r.form) for r in everywhere}, reverse=True):
+            here = [row for row in everywhere if (row.size, row.batched, row.form) == (size, batched, form)]
+            topic = f"bench-{self._run}-{number}-{size}-{'batched' if batched else 'unbatched'}-{form}"
             self._sending(f"{topic}-send", [row for row in here if row.workload.startswith("send")], names)
             self._receiving(
                 f"{topic}-receive", [row for row in here if row.workload.startswith("receive")], names
@@ -172,7 +185,17 @@ class Bench:
         if row.workload.startswith("load"):  # it has no half that could be left out
             warm = 0
         job = Job(
-            self.url, workload, topic, row.size, row.batched, messages, warm, subscription, subscriptions
+            self.url,
+            workload,
+            topic,
+            row.size,
+            row.batched,
+            messages,
+            warm,
+            subscription,
+            subscriptions,
+            form=row.form,
+            key_pair=self.keys if row.form == "encrypted" else "",
         )
         if workload == "load_large_table" and name == "official":
             # The official client's table view needs more of the stack the more there is, and dies of it.
@@ -213,11 +236,12 @@ class Line:
 
 
 def table(lines: list[Line]) -> str:
-    head = f"{'workload':<24}{'size':>9}{'ours/s':>12}{'official/s':>12}{'ratio':>8}"
-    head += f"{'ours µs':>10}{'official µs':>13}"
+    head = f"{'workload':<30}{'size':>9}{'ours/s':>12}{'official/s':>12}{'ratio':>8}"
+    head += f"{'ours µs':>10}{'official µs':>13}{'ratio':>8}"
     body = [
-        f"{each.workload:<24}{each.size:>9}{each.ours:>12,.0f}{each.official:>12,.0f}{each.ratio:>7.1f}×"
+        f"{each.workload:<30}{each.size:>9}{each.ours:>12,.0f}{each.official:>12,.0f}{each.ratio:>7.1f}×"
         f"{each.ours_cpu_us:>10.2f}{each.official_cpu_us:>13.2f}"
+        f"{each.official_cpu_us / each.ours_cpu_us:>7.1f}×"
         for each in lines
     ]
     calls = [f"  {name:<20}{ours:<37}{official}" for name, (ours, official) in CALLS.items()]
@@ -227,7 +251,8 @@ def table(lines: list[Line]) -> str:
             "-" * len(head),
             *body,
             "",
-            "messages per second by the clock; µs of processor time per message, all of the client's threads",
+            "messages per second by the clock; µs of processor time per message, of all threads;",
+            "both ratios are above 1 where ours is faster",
             f"  {'calls timed':<20}{'ours':<37}official",
             *calls,
             "  send_many stands beside the same measurement as send: the official client has no bulk call",
@@ -279,6 +304,9 @@ def main() -> int:
     parser.add_argument(
         "--only", choices=sorted([*CALLS, "tls"]), action="append", help="this workload; may be repeated"
     )
+    parser.add_argument(
+        "--form", choices=["bytes", *FORMS], action="append", help="this form; may be repeated"
+    )
     parser.add_argument("--size", type=int, choices=SIZES, action="append", help="this size; may be repeated")
     parser.add_argument("--simulator", type=float, default=15.0, help="seconds of the simulator's row")
     options = parser.parse_args()
@@ -286,18 +314,12 @@ def main() -> int:
         parser.error("at least one round and 1000 messages")
     if bool(options.tls_url) != bool(options.trust) or (options.tls_url and not options.url):
         parser.error("--tls-url and --trust go together, and with --url")
-    rows = [
-        Row(workload, size, batched)
-        for batched in (True, False)
-        for size in options.size or SIZES
-        for workload in EVERY_SIZE + (RECEIVING_ONCE if batched and size == 100 else ())
-        if workload in (options.only or CALLS)
-    ] + [row for row in SPECIAL if row.workload in (options.only or CALLS)]
+    rows = chosen(options.only or CALLS, options.size or SIZES, options.form or ["bytes", *FORMS])
     if options.url and not options.admin and any(row.workload == "send_partitioned" for row in rows):
         rows = [row for row in rows if row.workload != "send_partitioned"]
         print("send_partitioned is left out: it needs --admin", file=sys.stderr)
     tls_rows = [row for row in TLS_ROWS if row.size in (options.size or SIZES)]
-    if "tls" not in (options.only or ["tls"]):
+    if "tls" not in (options.only or ["tls"]) or "bytes" not in (options.form or ["bytes"]):
         tls_rows = []
     named = None
     if options.url:
@@ -317,29 +339,50 @@ def main() -> int:
         print(f"bench: {error}", file=sys.stderr)
         return 1
     REPORT.parent.mkdir(exist_ok=True)
-    records = [*map(asdict, lines), *(line.record() for line in tls_lines), *records]
+    records = [*map(asdict, lines.values()), *(line.record() for line in tls_lines), *records]
     REPORT.write_text(json.dumps(records, indent=1) + "\n")
     print(
         f"\n{options.url or 'our broker'}, {os.cpu_count()} processors, "
         f"{options.rounds} rounds, {options.messages:,} messages of 100 B\n"
     )
     if lines:
-        print(table(lines))
+        print(table([*lines.values()]))
+        if beside := forms_table(lines):
+            print(f"\n{beside}")
     if tls_lines:
         print(f"\n{tls_table(tls_lines)}")
     print(f"\nwritten to {REPORT}")
     return 0
 
 
+def chosen(workloads: Collection[str], sizes: Sequence[int], forms: Collection[str]) -> list[Row]:
+    """Return the rows of these workloads, sizes and forms. Rows of one size have it whatever `sizes` says."""
+    rows = [
+        Row(workload, size, batched)
+        for batched in (True, False)
+        for size in sizes
+        for workload in EVERY_SIZE + (RECEIVING_ONCE if batched and size == 100 else ())
+    ] + [*SPECIAL]
+    with_forms = [
+        Row(workload, size, batched, form)
+        for form in FORMS
+        for batched in (True, False)
+        for size in sizes
+        for workload in WITH_FORMS
+    ]
+    return [row for row in rows + with_forms if row.workload in workloads and (row.form or "bytes") in forms]
+
+
 def measure(
     named: MeasuredBroker | None, rounds: int, messages: int, rows: list[Row], tls_rows: list[Row]
-) -> tuple[list[Line], list[TlsLine]]:
+) -> tuple[dict[Row, Line], list[TlsLine]]:
     with (
         broker(named) as found,
+        key_pair() as keys,
         ClientProcess("bench.ours") as ours,
         ClientProcess("bench.official") as official,
     ):
-        bench = Bench(found.url, found.admin, ours, official, messages)
+        bench = Bench(found.url, found.admin, ours, official, messages, str(keys))
         tls_bench = TlsBench(found.tls, ours, official, messages) if found.tls else None
         for number in range(rounds + 1):
             what = f"round {number} of {rounds}" if number else "warming up"
@@ -354,7 +397,7 @@ def measure(
         tls_measured = tls_bench.measured if tls_bench is not None else {}
         if not bench.measured and not tls_measured:
             raise Failed("no row could be measured")
-        lines = [Line.of(row, bench.measured[row]) for row in rows if row in bench.measured]
+        lines = {row: Line.of(row, bench.measured[row]) for row in rows if row in bench.measured}
         return lines, [TlsLine.of(row, each) for row, each in tls_measured.items()]
 
 

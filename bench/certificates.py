@@ -1,4 +1,4 @@
-"""Certificates of an authority that exists for one run."""
+"""Certificates of an authority, and a key pair for encryption; each exists for one run."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +7,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import trustme
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from bench.jobs import PRIVATE_KEY, PUBLIC_KEY
+
+KEY_BITS = 2048
+"""Bits of the RSA key: what docs/encryption.md makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +39,17 @@ def certificates() -> Iterator[Certificates]:
             blob.write_to_path(files.certificate, append=True)
         issued.private_key_pem.write_to_path(files.key)
         yield files
+
+
+@contextmanager
+def key_pair() -> Iterator[Path]:
+    """Write an RSA key pair in PEM into a folder that is removed at the end."""
+    with TemporaryDirectory() as folder:
+        private = rsa.generate_private_key(65537, KEY_BITS)
+        (Path(folder) / PRIVATE_KEY).write_bytes(
+            private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        )
+        (Path(folder) / PUBLIC_KEY).write_bytes(
+            private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        )
+        yield Path(folder)

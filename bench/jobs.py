@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -51,6 +52,12 @@ JOB_TIMEOUT = 300.0
 CHUNKED_TIMEOUT = 50.0
 """Seconds for a job of `send_chunked`: the official client may wait for ever after its send timeout."""
 
+PUBLIC_KEY, PRIVATE_KEY = "public.pem", "private.pem"
+"""Files of a key pair, in `Job.key_pair`."""
+
+KEY_NAME = "bench"
+"""The name of the key pair, which stands in every encrypted message."""
+
 WARM_QUEUES = 2
 """Queues full of messages that are sent or received before the clock starts: what was fetched in advance must
 not be in a receiver's figure."""
@@ -75,6 +82,10 @@ class Job:
     subscriptions: tuple[str, ...] = ()
     trust: str = ""
     """The PEM file of the authorities that the client trusts; "" for a broker without TLS."""
+    form: str = ""
+    """One of `bench.rows.FORMS`; "" for bytes as they are."""
+    key_pair: str = ""
+    """The folder of the key pair for payloads that are encrypted; "" for others."""
 
     @property
     def receiver_queue_size(self) -> int:
@@ -93,6 +104,19 @@ class Job:
     @property
     def payload(self) -> bytes:
         return bytes(97 + i % 26 for i in range(self.size))
+
+    @property
+    def typed(self) -> bool:
+        """True where values of a schema are sent and looked at."""
+        return self.form in ("Avro", "JSON")
+
+    @property
+    def public_key(self) -> Path:
+        return Path(self.key_pair) / PUBLIC_KEY
+
+    @property
+    def private_key(self) -> Path:
+        return Path(self.key_pair) / PRIVATE_KEY
 
     @property
     def tables(self) -> int:

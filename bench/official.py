@@ -7,16 +7,19 @@ window blocks when it is full instead of failing.
 import asyncio
 import threading
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import pulsar
 import pulsar.asyncio
+from pulsar.schema import Array, AvroSchema, Boolean, BytesSchema, Double, JsonSchema, Long, Record, String
 
 from bench.jobs import (
     BATCH_BYTES,
     BATCH_DELAY,
     BATCH_MESSAGES,
     CUMULATIVE_EVERY,
+    KEY_NAME,
     KEY_SHARED_CONSUMERS,
     KEYS,
     MAX_PENDING_MESSAGES,
@@ -26,6 +29,29 @@ from bench.jobs import (
     Stopwatch,
     serve,
 )
+from bench.orders import order
+
+
+class Line(Record):  # type: ignore[misc]
+    """`bench.orders.Line` in the official client's types."""
+
+    article = String(required=True)
+    count = Long(required=True)
+    price = Double(required=True)
+
+
+class Order(Record):  # type: ignore[misc]
+    """`bench.orders.Order` in the official client's types."""
+
+    id = String(required=True)
+    customer = String(required=True)
+    express = Boolean(required=True)
+    total = Double(required=True)
+    note = String()
+    lines = Array(Line(), required=True)
+
+
+SCHEMAS = {"Avro": AvroSchema, "JSON": JsonSchema}
 
 
 def run(job: Job) -> Measurement:
@@ -62,7 +88,7 @@ def fill(client: Any, job: Job) -> Measurement:
     """Without callbacks: the fastest way it has, because this is not what is measured. For fill_keyed every
     batch is of one key."""
     producer = _producer(client, job)
-    payload = job.payload
+    payload = _payload(job)
     keys: Sequence[str | None] = [None] if job.workload == "fill" else job.keys
     stopwatch = Stopwatch()
     with stopwatch:
@@ -74,7 +100,7 @@ def fill(client: Any, job: Job) -> Measurement:
 
 def send(client: Any, job: Job) -> Measurement:
     producer = _producer(client, job)
-    payload = job.payload
+    payload = _payload(job)
     keys = KEYS if job.workload == "send_keyed" else ()
     _send(producer, payload, job.warm, keys)
     stopwatch = Stopwatch()
@@ -95,7 +121,12 @@ def send_one(client: Any, job: Job) -> Measurement:
     return stopwatch.measurement(job.messages)
 
 
-def _send(producer: Any, payload: bytes, messages: int, keys: Sequence[str] = ()) -> None:
+def _payload(job: Job) -> Any:
+    """Return what is sent: bytes, or a value of the schema."""
+    return Order(**asdict(order(job.size))) if job.typed else job.payload
+
+
+def _send(producer: Any, payload: Any, messages: int, keys: Sequence[str] = ()) -> None:
     if not messages:
         return
     confirmed = 0
@@ -128,12 +159,22 @@ def receive(client: Any, job: Job) -> Measurement:
         job.subscription,
         receiver_queue_size=job.receiver_queue_size,
         batch_index_ack_enabled=job.workload == "receive_index",
+        schema=_schema(job),
+        crypto_key_reader=_key_reader(job),
     )
     stopwatch = Stopwatch()
-    _receive(consumer, job.warm)
+    work = _receive_values if job.typed else _receive
+    work(consumer, job.warm)
     with stopwatch:
-        _receive(consumer, job.messages)
+        work(consumer, job.messages)
     return stopwatch.measurement(job.messages)
+
+
+def _receive_values(consumer: Any, messages: int) -> None:
+    for _ in range(messages):
+        message = consumer.receive()
+        assert message.value().express
+        consumer.acknowledge(message)
 
 
 def _receive(consumer: Any, messages: int) -> None:
@@ -286,7 +327,19 @@ def _producer(client: Any, job: Job) -> Any:
         if job.workload == "fill_keyed"
         else pulsar.BatchingType.Default,
         message_routing_mode=pulsar.PartitionsRoutingMode.RoundRobinDistribution,
+        schema=_schema(job),
+        encryption_key=KEY_NAME if job.key_pair else None,
+        crypto_key_reader=_key_reader(job),
     )
+
+
+def _schema(job: Job) -> Any:
+    """Return a schema of this job alone: it keeps the client that it was used with."""
+    return SCHEMAS[job.form](Order) if job.typed else BytesSchema()
+
+
+def _key_reader(job: Job) -> Any:
+    return pulsar.CryptoKeyReader(str(job.public_key), str(job.private_key)) if job.key_pair else None
 
 
 WORKLOADS = {

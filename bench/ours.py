@@ -1,6 +1,8 @@
 """Our client's side of every workload, in the calls its users write, with the official side's sizes."""
 
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Any, TypeVar
 
 import trio
 
@@ -9,6 +11,7 @@ from bench.jobs import (
     BATCH_DELAY,
     BATCH_MESSAGES,
     CUMULATIVE_EVERY,
+    KEY_NAME,
     KEY_SHARED_CONSUMERS,
     KEYS,
     MAX_PENDING_MESSAGES,
@@ -18,6 +21,8 @@ from bench.jobs import (
     Stopwatch,
     serve,
 )
+from bench.orders import Order, order
+from pulsar_sansio.schemas import AvroSchema, JsonSchema
 from pulsar_trio import (
     BatchingPolicy,
     Client,
@@ -29,6 +34,10 @@ from pulsar_trio import (
     TlsConfig,
     open_client,
 )
+
+T = TypeVar("T")
+
+SCHEMAS: dict[str, Any] = {"Avro": AvroSchema(Order), "JSON": JsonSchema(Order)}
 
 
 def run(job: Job) -> Measurement:
@@ -55,16 +64,19 @@ async def _send(client: Client, job: Job, stopwatch: Stopwatch) -> Measurement:
         max_pending_messages=MAX_PENDING_MESSAGES,
         send_timeout=job.send_timeout,
         chunking=job.workload == "send_chunked",
+        schema=_schema(job),
+        encryption_keys=(KEY_NAME,) if job.key_pair else (),
+        crypto_key_reader=job.public_key if job.key_pair else None,
     ) as producer:
         work = SENDING[job.workload]
-        payload = job.payload
+        payload = order(job.size) if job.typed else job.payload
         await work(producer, payload, job.warm)
         with stopwatch:
             await work(producer, payload, job.messages)
     return stopwatch.measurement(job.messages)
 
 
-async def send(producer: Producer, payload: bytes, messages: int) -> None:
+async def send(producer: Producer[T], payload: T, messages: int) -> None:
     receipts = [await producer.enqueue(payload) for _ in range(messages)]
     for receipt in receipts:
         await receipt.wait()
@@ -90,7 +102,7 @@ async def send_one(producer: Producer, payload: bytes, messages: int) -> None:
         await producer.send(payload)
 
 
-SENDING = {
+SENDING: dict[str, Callable[[Any, Any, int], Awaitable[None]]] = {
     "send": send,
     "send_many": send_many,
     "send_keyed": send_keyed,
@@ -100,22 +112,43 @@ SENDING = {
 }
 
 
-def _subscribe(client: Client, job: Job) -> AbstractAsyncContextManager[ExclusiveConsumer]:
-    return client.subscribe(
+def _subscribe(client: Client, job: Job) -> AbstractAsyncContextManager[ExclusiveConsumer[Any]]:
+    consumer: AbstractAsyncContextManager[ExclusiveConsumer[Any]] = client.subscribe(
         job.topic,
         job.subscription,
-        kind="exclusive",
+        "exclusive",
         receiver_queue_size=job.receiver_queue_size,
         batch_index_acknowledgement=job.workload == "receive_index",
+        schema=_schema(job),
+        crypto_key_reader=job.private_key if job.key_pair else None,
     )
+    return consumer
+
+
+def _schema(job: Job) -> Any:
+    """Return None for payloads of bytes: the fast path of those has no schema."""
+    return SCHEMAS.get(job.form)
 
 
 async def receive(client: Client, job: Job, stopwatch: Stopwatch) -> Measurement:
     async with _subscribe(client, job) as consumer:
-        await _receive(consumer, job.warm)
+        work = _receive_values if job.typed else _receive
+        await work(consumer, job.warm)
         with stopwatch:
-            await _receive(consumer, job.messages)
+            await work(consumer, job.messages)
     return stopwatch.measurement(job.messages)
+
+
+async def _receive_values(consumer: Consumer[Order], messages: int) -> None:
+    received = 0
+    async for message in consumer:
+        value = message.value
+        assert value is not None
+        assert value.express
+        consumer.acknowledge(message)
+        received += 1
+        if received == messages:
+            break
 
 
 async def _receive(consumer: Consumer, messages: int) -> None:

@@ -1,4 +1,4 @@
-"""The rows of a run: a workload, the size of a payload, and whether messages are sent in batches."""
+"""The rows of a run: a workload, the size and form of a payload, and whether messages are sent in batches."""
 
 from dataclasses import dataclass
 
@@ -13,21 +13,33 @@ SHARES = {(100, True): 1, (1000, True): 4, (100, False): 10, (1000, False): 10}
 all that it gets."""
 
 
+FORMS = ("Avro", "JSON", "encrypted")
+"""Other forms of payloads than bytes as they are: values of a schema, and bytes that are encrypted for an RSA
+key. They are sent and received one by one."""
+
+FORM_SHARE = 2
+"""Divisor of messages that have a form: those take longer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     workload: str
     size: int
     batched: bool
+    form: str = ""
+    """One of `FORMS`; "" for bytes as they are."""
 
     @property
     def name(self) -> str:
-        return self.workload if self.batched or self in SPECIAL else f"{self.workload}, unbatched"
+        name = self.workload if self.batched or self in SPECIAL else f"{self.workload}, unbatched"
+        return f"{name}, {self.form}" if self.form else name
 
     def messages(self, total: int) -> int:
         """The number of messages that this row times, where the row of 100 B in batches times `total`."""
         if self in SPECIAL:
             return max(SPECIAL[self][0], total // SPECIAL[self][1])
-        return max(1000, total // SHARES[self.size, self.batched] // 1000 * 1000)
+        share = SHARES[self.size, self.batched] * (FORM_SHARE if self.form else 1)
+        return max(1000, total // share // 1000 * 1000)
 
 
 SPECIAL = {

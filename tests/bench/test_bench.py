@@ -6,15 +6,26 @@ from pathlib import Path
 
 import pytest
 
-from bench.__main__ import CALLS, EVERY_SIZE, RECEIVING_ONCE, REPORT, Bench, Line, main, table
+from bench.__main__ import (
+    CALLS,
+    EVERY_SIZE,
+    RECEIVING_ONCE,
+    REPORT,
+    WITH_FORMS,
+    Bench,
+    Line,
+    main,
+    table,
+)
 from bench.jobs import SEND_TIMEOUT, Job, Measurement
 from bench.processes import ATTEMPTS, ClientProcess, Died, Failed
-from bench.rows import SPECIAL, Row
+from bench.rows import FORMS, SPECIAL, Row
 from tests.bench.clients import Client
 
 
 def bench(ours: list[float], official: list[float], jobs: list[tuple[str, Job]]) -> Bench:
-    return Bench("pulsar://x", None, Client("ours", ours, jobs), Client("official", official, jobs), 100_000)
+    clients = Client("ours", ours, jobs), Client("official", official, jobs)
+    return Bench("pulsar://x", None, *clients, 100_000, "keys")
 
 
 ROW = Row("receive", 100, True)
@@ -115,7 +126,7 @@ def test_a_large_table_that_cannot_be_loaded_is_left_out(capsys: pytest.CaptureF
     jobs: list[tuple[str, Job]] = []
     ours, official = Client("ours", [1.0] * 9, jobs), Fragile("official", [1.0] * 9, jobs)
     rows = [row for row in SPECIAL if row.workload.startswith("load")]
-    measured = Bench("pulsar://x", None, ours, official, 100_000)
+    measured = Bench("pulsar://x", None, ours, official, 100_000, "keys")
     measured.round(1, rows)
     assert [row.workload for row in measured.measured] == ["load_table"]
     assert "load_large_table is left out: it died" in capsys.readouterr().err
@@ -133,7 +144,7 @@ def test_a_row_that_the_broker_cannot_take_is_left_out_once(capsys: pytest.Captu
     rounds: list[int] = []
     ours, official = Client("ours", [1.0] * 9, jobs), Choosy("official", [1.0] * 9, jobs)
     rows = [row for row in SPECIAL if row.workload in ("send_chunked", "send_one")]
-    measured = Bench("pulsar://x", None, ours, official, 100_000)
+    measured = Bench("pulsar://x", None, ours, official, 100_000, "keys")
     measured.round(1, rows)
     assert len(measured.measured) == 2
     for number in (2, 3):
@@ -184,6 +195,12 @@ def test_a_small_run_for_real(
         *RECEIVING_ONCE,
         *(f"{workload}, unbatched" for workload in EVERY_SIZE),
         *(row.name for row in SPECIAL),
+        *(
+            f"{workload}{batching}, {form}"
+            for form in FORMS
+            for batching in ("", ", unbatched")
+            for workload in WITH_FORMS
+        ),
     ]
     for line in report:
         assert set(line) == {
