@@ -140,6 +140,8 @@ async def receive(client: Client, job: Job, stopwatch: Stopwatch) -> Measurement
 
 
 async def _receive_values(consumer: Consumer[Order], messages: int) -> None:
+    if not messages:
+        return
     received = 0
     async for message in consumer:
         value = message.value
