@@ -10,6 +10,7 @@ from .auto import AutoConsume
 from .auto_publish import AutoPublish
 from .avro_schema import AvroSchema
 from .choice import schema_of
+from .encoding import message_of
 from .json_schema import JsonSchema
 from .key_value import KeyValue, KeyValueEncoding, KeyValueSchema
 from .primitives import (
@@ -64,5 +65,6 @@ __all__ = [
     "SchemaType",
     "TIME",
     "TIMESTAMP",
+    "message_of",
     "schema_of",
 ]

@@ -1,11 +1,14 @@
-"""The function that makes a message's payload and key of a value, for a producer with a schema."""
+"""The functions that make a message's payload and key of a value, and whole messages of values."""
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar, Unpack
 
+from ..model.config import OutgoingFields, OutgoingMessage
 from ..model.errors import InvalidMessage
 from ..model.schema import Schema
 from .key_value import KeyValueEncoding, KeyValueSchema
+
+T = TypeVar("T")
 
 Encoder: TypeAlias = Callable[[Any], tuple[bytes | None, bytes | None]]
 """Takes a value; returns the payload, None for a null value, and the key that the value itself has, None for
@@ -49,3 +52,19 @@ def _separated(schema: KeyValueSchema[Any, Any]) -> Encoder:
             raise _cannot_encode(schema, value) from error
 
     return encoded
+
+
+def message_of(value: T | None, schema: Schema[T], **fields: Unpack[OutgoingFields]) -> OutgoingMessage:
+    """Return a message of a value whose schema is not the producer's.
+
+    The producer registers the schema with the broker before it sends the first such message. None is a null
+    value. With a `KeyValueSchema` in SEPARATED, the key of the value is the message's key. `fields`: as in
+    `OutgoingMessage`. Raises `InvalidMessage` for a value that is none of the schema, a wrong field, or a
+    schema without a definition of its own.
+    """
+    payload, key = encoder_of(schema)(value)
+    if key is not None:
+        if fields.get("key") is not None:
+            raise InvalidMessage("key: the key of the value is the key of the message; give no other one")
+        fields["key"] = key
+    return OutgoingMessage(payload, schema=schema, **fields)

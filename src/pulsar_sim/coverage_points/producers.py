@@ -46,7 +46,7 @@ def window_full(admission: Any) -> object:
     return admission.was_full and admission.ended is None and admission._room() > 0
 
 
-@coverage_point(Admission, "_take_unsealed")
+@coverage_point(Admission, "seal_unsealed")
 def sent_before_ready(admission: Any) -> object:
     """Messages were given to a producer before it had a name."""
     return bool(admission._unsealed)

@@ -5,13 +5,13 @@ coroutines that do not suspend while there is room, so a message costs no schedu
 `TURN` messages. Order on the topic is the order of the calls, also among tasks that wait for room.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from itertools import islice
 from operator import is_not
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -19,6 +19,7 @@ from trio.lowlevel import enable_ki_protection
 from pulsar_sansio import (
     InvalidMessage,
     MessageId,
+    OutgoingFields,
     OutgoingMessage,
     PartitionStatistics,
     ProducerQueueIsFull,
@@ -47,19 +48,12 @@ CHUNK_BYTES = 1024 * 1024
 """The most that `send_many` takes from its iterable at a time: about one batch."""
 
 
-class MessageFields(TypedDict, total=False):
+class MessageFields(OutgoingFields, total=False):
     """Keywords of `send` and `enqueue`, as in `OutgoingMessage`. Times are datetimes with a time zone, or
     milliseconds since 1970. `deliver_after`, in place of `deliver_at`: a timedelta or seconds from now, by
     the wall clock, 0 to ten years."""
 
-    key: str | bytes | None
-    properties: Mapping[str, str] | None
-    ordering_key: bytes | None
-    event_time: int | datetime
-    sequence_id: int | None
-    deliver_at: int | datetime | None
     deliver_after: float | timedelta | None
-    replicate_to: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)

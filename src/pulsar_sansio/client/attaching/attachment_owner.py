@@ -8,16 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from ...model.errors import PulsarError
 from ..connecting.refusal_policy import Decision
+from ..lookup.questions import Withdrawable
 
 if TYPE_CHECKING:
     from ..connecting.connection import Connection
     from .attachment import Attachment
-
-
-class Withdrawable(Protocol):
-    """A question that its asker can withdraw."""
-
-    def cancel(self) -> None: ...
 
 
 class AttachmentOwner(Protocol):

@@ -20,8 +20,7 @@ from ..connecting.connection import Connection
 from ..connecting.pool import Waiter
 
 if TYPE_CHECKING:
-    from ..lookup.questions import Query
-    from .attachment_owner import Withdrawable
+    from ..lookup.questions import Query, Withdrawable
 
 
 @dataclass(slots=True)

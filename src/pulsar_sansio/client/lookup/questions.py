@@ -1,13 +1,19 @@
 """`LookupQuestion`: one lookup in flight, with the queries that share it, until its one outcome."""
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from ...core.deadlines import Slot
 from ...model.errors import PulsarError
 from ...model.service_url import Address
 from ...model.topic_name import TopicName
 from .topic_list import TopicList
+
+
+class Withdrawable(Protocol):
+    """A question that its asker can withdraw."""
+
+    def cancel(self) -> None: ...
 
 
 class Query:

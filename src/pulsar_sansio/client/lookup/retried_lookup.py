@@ -12,7 +12,7 @@ from ...model.errors import PulsarError, TimedOut
 from ..connecting.refusal_policy import Decision, decide
 from ..connecting.services import Services
 from ..outputs import Retrying
-from .questions import Query
+from .questions import Withdrawable
 
 
 class RetriedLookup:
@@ -42,7 +42,7 @@ class RetriedLookup:
         services: Services,
         handle: int,
         what: str,
-        ask: Callable[[Callable[..., None], Callable[[PulsarError], None]], Query],
+        ask: Callable[[Callable[..., None], Callable[[PulsarError], None]], Withdrawable],
         done: Callable[[Any], None],
         failed: Callable[[PulsarError], None],
     ) -> None:
@@ -56,7 +56,7 @@ class RetriedLookup:
         self._services = services
         self._context = context
         self._backoff = Backoff(durations.initial_backoff, durations.max_backoff, context.rng)
-        self._query: Query | None = None
+        self._query: Withdrawable | None = None
         self._last_failure: PulsarError | None = None
         self._retry = context.deadlines.slot(self.ask)
         self._deadline = context.deadlines.slot(self._timed_out)
@@ -66,11 +66,15 @@ class RetriedLookup:
         """Make one attempt."""
         self._query = self._ask(self._known, self._not_known)
 
-    def cancel(self) -> None:
-        """Discard the lookup; neither callback will be called."""
+    def pause(self) -> None:
+        """Make no attempt until `ask` is called; the time goes on."""
         if self._query is not None:
             self._query.cancel()
         self._retry.clear()
+
+    def cancel(self) -> None:
+        """Discard the lookup; neither callback will be called."""
+        self.pause()
         self._deadline.clear()
 
     def fail(self, error: PulsarError) -> None:

@@ -1,7 +1,8 @@
 """`Admission`: checks the messages of a producer and accepts as many as the limits allow.
 
 It owns the tickets, the checks of messages, the limits of unconfirmed messages and bytes, and the *unsealed*
-messages: without a first attachment the producer has no name to seal them with. Accepted messages go to the
+messages. Before its first attachment a producer has no name to seal messages with. A message with a schema of
+its own waits for the version of that schema, with all messages behind it. Accepted messages go to the
 `EntryBuilder`, which owns sequence ids and frames.
 
 `append` is the fast path for messages that join the open batch without filling it. `send` has a fast path for
@@ -22,10 +23,12 @@ from ...model.errors import (
     ProducerQueueIsFull,
     PulsarError,
 )
+from ...model.schema import SchemaInfo
 from ..connecting.connection import Connection
 from ..memory import payload_size
 from ..outputs import Writable
 from .entry_builder import EntryBuilder
+from .message_schemas import MessageSchemas
 from .producer_services import ProducerServices
 from .send_encoder import SendEncoder, encode_member
 from .send_window import SendWindow
@@ -41,7 +44,9 @@ class Admission:
     """Accepts the messages of one producer."""
 
     def __init__(self, services: ProducerServices, window: SendWindow) -> None:
-        self.entry_builder = EntryBuilder(services, window)
+        self.schemas = MessageSchemas(services, self.seal_unsealed, self._schema_refused)
+        """The versions of the schemas that messages have."""
+        self.entry_builder = EntryBuilder(services, window, self.schemas)
         """The receiver of accepted messages."""
         self.ended: PulsarError | None = None
         """The reason for accepting no more messages; None while open."""
@@ -175,11 +180,13 @@ class Admission:
                 f"for {size} more (memory_limit of the client: {memory.limit})"
             )
         try:
-            if self.entry_builder.encoder is None:
+            if self.entry_builder.encoder is None or self._unsealed or not self._can_seal(message):
                 if not isinstance(message, bytes):
                     # raises for text without a UTF-8 form, while the caller listens
                     encode_member(message, 0)
                 self.take_unsealed(message, publish_time)
+                if len(self._unsealed) == 1 and self.entry_builder.encoder is not None:
+                    self._hold(message)
             else:
                 self.entry_builder.take(message, ticket, publish_time)
                 self._next_ticket = ticket + 1
@@ -309,13 +316,39 @@ class Admission:
             return  # the encoder checks the compressed size, or the number of chunks
         raise MessageTooLarge(f"the payload has {size} bytes, the broker accepts {self._max_message_size}")
 
-    # --- before the first attachment ---
+    # --- messages that cannot be sealed yet ---
 
     def take_unsealed(self, message: bytes | OutgoingMessage, publish_time: int) -> None:
-        """Keep a checked message until the producer has a name to seal it with."""
+        """Keep a checked message until it can be sealed."""
         ticket = self._next_ticket
         self._unsealed.append((ticket, message, publish_time))
         self._next_ticket = ticket + 1
+
+    def _can_seal(self, message: bytes | OutgoingMessage) -> bool:
+        """Tell whether the version of the message's schema is known."""
+        if isinstance(message, bytes) or message.schema is None:
+            return True
+        return self.schemas.version(message.schema) is not None
+
+    def _hold(self, message: bytes | OutgoingMessage) -> None:
+        """Hold this message, the first that cannot be sealed, and all behind it; send those before it."""
+        assert not isinstance(message, bytes)
+        assert message.schema is not None
+        self._single_encoder = None
+        self.entry_builder.close_batch()
+        self.schemas.register(message.schema)
+
+    def _schema_refused(self, refused: SchemaInfo, error: PulsarError) -> None:
+        """Fail the messages of this schema that wait, and go on with the others."""
+        unsealed, self._unsealed = self._unsealed, deque()
+        for ticket, message, publish_time in unsealed:
+            if isinstance(message, bytes) or message.schema is None or message.schema.info != refused:
+                self._unsealed.append((ticket, message, publish_time))
+            else:
+                self._memory.free += payload_size(message)
+                self._window.fail(ticket, 1, error)
+        self.settled()
+        self.seal_unsealed()
 
     def hand_over(self) -> deque[UnsealedMessage]:
         """Return the unsealed messages, for another producer to send."""
@@ -332,18 +365,21 @@ class Admission:
         last_sequence_id: int,
         schema_version: bytes,
     ) -> None:
-        """Pass the attachment to `EntryBuilder.attached`, then seal the unsealed messages."""
+        """Pass the attachment to `EntryBuilder.attached`. The caller seals the unsealed messages."""
         self.entry_builder.attached(connection, name, producer_id, last_sequence_id, schema_version)
         self._max_message_size = connection.max_message_size - self._overhead
-        self._take_unsealed()
-        if self._spec.batching is None and not self._spec.chunking and self.ended is None:
-            self._single_encoder = self.entry_builder.encoder
+        self.schemas.attached(connection)
 
-    def _take_unsealed(self) -> None:
-        """Seal the unsealed messages in order, with their tickets."""
-        unsealed, self._unsealed = self._unsealed, deque()
+    def seal_unsealed(self) -> None:
+        """Seal the unsealed messages in order, with their tickets, up to one that has to wait."""
+        unsealed = self._unsealed
         next_ticket = self._next_ticket
-        for ticket, message, publish_time in unsealed:
+        while unsealed:
+            ticket, message, publish_time = unsealed[0]
+            if not self._can_seal(message):
+                self._hold(message)
+                break
+            unsealed.popleft()
             self._next_ticket = ticket
             try:
                 self.check(message, publish_time)
@@ -352,16 +388,20 @@ class Admission:
                 self._memory.free += payload_size(message)
                 self._fail_untaken(error)
         self._next_ticket = next_ticket
+        if not (unsealed or self._spec.batching is not None or self._spec.chunking or self.ended is not None):
+            self._single_encoder = self.entry_builder.encoder
 
     def end(self, error: PulsarError) -> None:
         """Accept no more messages; the first error given is the reason."""
         self.ended = self.ended or error
         self._single_encoder = None
+        self.schemas.close()
         self._memory.detach(self._handle, self._memory_free)
 
     def fail(self, error: PulsarError) -> None:
         """Fail every message that is not sealed (rule PROD-27)."""
         self.entry_builder.fail(error)
+        self.schemas.close()
         unsealed, self._unsealed = self._unsealed, deque()
         self._memory.free += sum(payload_size(message) for _, message, _ in unsealed)
         while unsealed:
@@ -371,6 +411,7 @@ class Admission:
                 unsealed.popleft()
                 count += 1
             self._window.fail(ticket, count, error)
+        self.seal_unsealed()
 
     # --- settling ---
 

@@ -10,7 +10,8 @@ from ...model.errors import InvalidMessage, MessageTooLarge, PulsarError
 from ..connecting.connection import Connection
 from ..memory import payload_size
 from .key_batches import KeyBatches
-from .open_batch import MEMBER_ALLOWANCE, OpenBatch
+from .message_schemas import MessageSchemas
+from .open_batch import MEMBER_ALLOWANCE, OpenBatch, shared_fields
 from .producer_services import ProducerServices
 from .send_encoder import Frame, SendEncoder, encode_member
 from .send_window import SendWindow
@@ -19,8 +20,9 @@ from .send_window import SendWindow
 class EntryBuilder:
     """Builds the entries of one producer."""
 
-    def __init__(self, services: ProducerServices, window: SendWindow) -> None:
+    def __init__(self, services: ProducerServices, window: SendWindow, schemas: MessageSchemas) -> None:
         spec = services.spec
+        self._schemas = schemas
         self._encryption = encryption = services.encryption
         self._overhead = 0 if encryption is None else encryption.overhead
         """Bytes that encryption adds to a payload."""
@@ -91,7 +93,9 @@ class EntryBuilder:
 
         Returns False, having changed nothing, for a message that needs `take`.
         """
-        if message.sequence_id is not None or message.deliver_at is not None or message.replicate_to:
+        if message.sequence_id is not None or message.deliver_at is not None:
+            return False
+        if message.replicate_to or message.schema is not None:
             return False
         sequence_id = self.next_sequence_id
         try:
@@ -156,12 +160,10 @@ class EntryBuilder:
         batch = self.batch
         self.give_back()
         size, extra, member = payload_size(message), 0, b""
-        clusters: tuple[str, ...] = ()
         if not isinstance(message, bytes):
             member, extra = self._encode_member(message, sequence_id)
-            clusters = message.replicate_to
         if batch.count and not (
-            batch.has_room_for(size, extra, sequence_id) and clusters == batch.replicate_to
+            batch.has_room_for(size, extra, sequence_id) and shared_fields(message) == batch.shared
         ):
             self.close_batch()
         if not batch.count:
@@ -197,7 +199,7 @@ class EntryBuilder:
         member, extra = self._encode_member(whole, sequence_id)
         size = payload_size(message)
         if batches.count and not (
-            batches.has_room_for(size, extra, sequence_id) and whole.replicate_to == batches.replicate_to
+            batches.has_room_for(size, extra, sequence_id) and shared_fields(whole) == batches.shared
         ):
             self.close_batch()
         self.next_sequence_id += bare or whole.sequence_id is None
@@ -304,7 +306,9 @@ class EntryBuilder:
             self.encoder.attached(limit, schema_version)
             return
         codec = self._spec.compression
-        self.encoder = SendEncoder(name, producer_id, codec, limit, schema_version, self._encryption)
+        self.encoder = SendEncoder(
+            name, producer_id, codec, limit, schema_version, self._schemas.version, self._encryption
+        )
         if self._spec.initial_sequence_id is None:
             self.next_sequence_id = last_sequence_id + 1
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ...model.schema import SchemaInfo
 from ..explanation import seconds
 from ..memory import MemoryLimit
 from .admission import Admission
@@ -13,6 +14,14 @@ def keys(names: Sequence[str]) -> list[str]:
     if not names:
         return []
     return [f"waiting for the key reader to return {', '.join(f'encryption key {name!r}' for name in names)}"]
+
+
+def schema(wanted: SchemaInfo | None) -> list[str]:
+    """Describe the schema that is being registered for messages that have it."""
+    if wanted is None:
+        return []
+    name = f" {wanted.name!r:.100}" if wanted.name else ""
+    return [f"messages wait until the broker has registered schema {wanted.type.name}{name}"]
 
 
 def window(

@@ -13,6 +13,7 @@ from collections.abc import Hashable, Sequence
 from operator import attrgetter
 
 from ...model.config import OutgoingMessage
+from .open_batch import SharedFields, shared_fields
 from .send_encoder import Frame, SendEncoder
 
 
@@ -74,10 +75,9 @@ class KeyBatches:
         return next(iter(self._batches.values())).tickets[0]
 
     @property
-    def replicate_to(self) -> tuple[str, ...]:
-        """The replication clusters of all messages."""
-        first = next(iter(self._batches.values())).first
-        return () if isinstance(first, bytes) else first.replicate_to
+    def shared(self) -> SharedFields:
+        """The fields that all messages have in common."""
+        return shared_fields(next(iter(self._batches.values())).first)
 
     @property
     def full(self) -> bool:

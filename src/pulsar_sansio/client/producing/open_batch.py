@@ -9,8 +9,27 @@ The fast path is open between `lend` and `withdraw`. The other methods are calle
 `EntryBuilder` owns the time limit and makes the frame.
 """
 
+from collections.abc import Sequence
+from typing import TypeAlias
+
 from ...model.config import BatchingPolicy, OutgoingMessage
+from ...model.schema import SchemaInfo
 from ...wire.messages.batch import encode_batch_parts
+
+SharedFields: TypeAlias = tuple[Sequence[str], SchemaInfo | None]
+"""The replication clusters and the schema of a message, which an entry's metadata name once for all of its
+messages."""
+
+NOTHING_SHARED: SharedFields = ((), None)
+"""The fields of a message that has neither."""
+
+
+def shared_fields(message: bytes | OutgoingMessage) -> SharedFields:
+    """Return the fields in which messages must agree that share a batch (rule BATCH-04)."""
+    if isinstance(message, bytes) or not (message.replicate_to or message.schema is not None):
+        return NOTHING_SHARED
+    return message.replicate_to, None if message.schema is None else message.schema.info
+
 
 MEMBER_ALLOWANCE = 24
 """The bytes that a batch adds to a payload: size field and metadata, at most 4 + 1 + 5 + 1 + 10."""
@@ -36,10 +55,10 @@ class OpenBatch:
         "first_ticket",
         "lowest",
         "publish_time",
-        "replicate_to",
         "room",
         "run",
         "run_first",
+        "shared",
         "space",
     )
 
@@ -80,8 +99,8 @@ class OpenBatch:
         self.explicit_highest = -1
         """The highest sequence id of a member outside `run`."""
         self.publish_time = 0
-        self.replicate_to: tuple[str, ...] = ()
-        """The replication clusters of all messages; the entry's metadata name them once."""
+        self.shared: SharedFields = NOTHING_SHARED
+        """The fields that all messages of the batch have in common."""
         self._parts: list[bytes] = []
         self._members = 0
         self._size = 0
@@ -135,7 +154,7 @@ class OpenBatch:
         self.first_ticket = ticket
         self.lowest = sequence_id
         self.publish_time = publish_time
-        self.replicate_to = () if isinstance(first, bytes) else first.replicate_to
+        self.shared = shared_fields(first)
 
     def add_payload(self, payload: bytes, sequence_id: int) -> None:
         """Add a payload whose sequence id follows the last one of `run`."""
@@ -179,7 +198,7 @@ class OpenBatch:
         producer may still accept. A message that fills the batch or the window goes through `send`, which
         seals the batch.
         """
-        if next_sequence_id <= self.highest or self.replicate_to:
+        if next_sequence_id <= self.highest or self.shared is not NOTHING_SHARED:
             return 0
         if not self.run:
             self.run_first = next_sequence_id

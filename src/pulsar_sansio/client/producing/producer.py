@@ -163,6 +163,7 @@ class Producer:
         now, memory = self._services.context.now, self._services.client.memory
         held = explaining.window(self._admission, self._window, memory, self.spec.send_timeout, now)
         waits = [] if self._encryption is None else explaining.keys(self._encryption.awaited)
+        held += explaining.schema(self._admission.schemas.wanted)
         return [*(waits or [route(self.attachment, now)]), *held]
 
     @property
@@ -347,11 +348,13 @@ class Producer:
         if self._was_ready:
             self._admission.attached(connection, name, self.wire_id, last_sequence_id, schema_version)
             self._send_again(connection)
+            self._admission.seal_unsealed()
             self._emit(Attached(self.handle, last_sequence_id))
         else:
             self._was_ready = True
             self._emit(ProducerReady(self.handle, name, last_sequence_id, str(self.topic)))
             self._admission.attached(connection, name, self.wire_id, last_sequence_id, schema_version)
+            self._admission.seal_unsealed()
 
     def _send_again(self, connection: Connection) -> None:
         """Resend every unconfirmed entry in order, with unchanged bytes (rule PROD-46).
@@ -374,6 +377,7 @@ class Producer:
 
     def on_detached(self, cause: PulsarError) -> None:
         self._entry_builder.connection = None
+        self._admission.schemas.detached()
         if self._was_ready and self._admission.ended is None:
             self._emit(Detached(self.handle, cause))
 

@@ -9,13 +9,14 @@ Every payload is compressed with the producer's codec (BATCH-06), as the recorde
 uncompressed is sent uncompressed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
 from ...model.config import CompressionType, OutgoingMessage
 from ...model.errors import ChecksumMismatch, MessageTooLarge
 from ...model.message_id import MAX_CHUNKS
+from ...model.schema import Schema
 from ...wire import (
     SHORT_SEND_LIMIT,
     FrameDecoder,
@@ -49,8 +50,16 @@ _COMMAND_ALLOWANCE = 64
 """The bytes reserved in a SEND frame for sizes, checksum and command, which take at most 58."""
 
 
+def no_version(schema: Schema[object]) -> bytes | None:
+    """Return the version of no schema."""
+    return None
+
+
 class SendEncoder:
-    """Encodes the frames of one producer."""
+    """Encodes the frames of one producer.
+
+    `version_of`: returns the version of a schema that messages have beside the producer's own.
+    """
 
     __slots__ = (
         "_codec",
@@ -59,6 +68,7 @@ class SendEncoder:
         "_name",
         "_producer_id",
         "_schema_version",
+        "_version_of",
         "_short_limit",
         "_short_send",
         "max_message_size",
@@ -71,8 +81,10 @@ class SendEncoder:
         codec: CompressionType,
         max_message_size: int,
         schema_version: bytes = b"",
+        version_of: Callable[[Schema[object]], bytes | None] = no_version,
         encryption: EntryEncryption | None = None,
     ) -> None:
+        self._version_of = version_of
         self._encryption = encryption
         self._name = name
         self._producer_id = producer_id
@@ -181,8 +193,7 @@ class SendEncoder:
                 metadata.ordering_key = first.ordering_key
             if first.replicate_to:
                 metadata.replicate_to = first.replicate_to
-        if self._schema_version is not None:
-            metadata.schema_version = self._schema_version
+        self._stamp(metadata, first)
         metadata.num_messages_in_batch = count
         metadata.highest_sequence_id = highest
         if self._codec is not CompressionType.NONE:
@@ -204,9 +215,16 @@ class SendEncoder:
             payload = message.payload or b""
             _describe(metadata, message)
         metadata.uncompressed_size = len(payload)
-        if self._schema_version is not None:
-            metadata.schema_version = self._schema_version
+        self._stamp(metadata, message)
         return metadata, payload
+
+    def _stamp(self, metadata: MessageMetadata, message: bytes | OutgoingMessage) -> None:
+        """Set the version of the message's schema, or of the producer's."""
+        version = self._schema_version
+        if not isinstance(message, bytes) and message.schema is not None:
+            version = self._version_of(message.schema) or None
+        if version is not None:
+            metadata.schema_version = version
 
     def _compressed(self, metadata: MessageMetadata, payload: bytes) -> bytes:
         if self._codec is CompressionType.NONE:

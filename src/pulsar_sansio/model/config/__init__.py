@@ -12,7 +12,7 @@ from .client import ClientConfig
 from .consumer import ConsumerSpec, InitialPosition, SubscriptionType
 from .failover import AutoFailover, ControlledFailover
 from .key_shared import KeySharedPolicy
-from .outgoing import NO_REPLICATION, OutgoingMessage
+from .outgoing import NO_REPLICATION, OutgoingFields, OutgoingMessage
 from .pattern import TopicDomain, TopicsPattern
 from .producer import (
     BatchingPolicy,
@@ -43,6 +43,7 @@ __all__ = [
     "HashingScheme",
     "InitialPosition",
     "KeySharedPolicy",
+    "OutgoingFields",
     "OutgoingMessage",
     "ProducerAccessMode",
     "ProducerSpec",

@@ -3,8 +3,10 @@
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any, TypedDict
 
 from ..errors import InvalidMessage
+from ..schema import Schema, SchemaType
 from ..times import milliseconds_or_same
 from .checks import MAX_UINT63
 
@@ -16,6 +18,14 @@ def _clusters(value: object) -> tuple[str, ...]:
     if isinstance(value, (tuple, list)) and all(isinstance(name, str) and name.strip() for name in value):
         return tuple(value)
     raise InvalidMessage(f"replicate_to: a tuple of names of clusters, not {value!r}")
+
+
+def _schema(value: object) -> Schema[Any]:
+    if not isinstance(value, Schema):
+        raise InvalidMessage(f"schema: a Schema or None, not {type(value).__name__}")
+    if value.adopts or value.info.type is SchemaType.AUTO_CONSUME:
+        raise InvalidMessage(f"schema: {value!r:.100} has no definition that a message could have")
+    return value
 
 
 def _number(name: str, number: object, words: str) -> int:
@@ -30,6 +40,18 @@ def _time(name: str, given: object) -> int:
     return _number(name, milliseconds, f"a datetime or milliseconds since 1970, 0 to {MAX_UINT63}")
 
 
+class OutgoingFields(TypedDict, total=False):
+    """The keywords of `OutgoingMessage` that any payload may have."""
+
+    key: str | bytes | None
+    properties: Mapping[str, str] | None
+    ordering_key: bytes | None
+    event_time: int | datetime
+    sequence_id: int | None
+    deliver_at: int | datetime | None
+    replicate_to: Sequence[str]
+
+
 class OutgoingMessage:
     """A message to send: its payload and its metadata.
 
@@ -41,7 +63,8 @@ class OutgoingMessage:
     Times are datetimes with a time zone, or milliseconds since 1970; the attributes are milliseconds.
     `replicate_to`: names of the clusters that the broker replicates it to; `NO_REPLICATION` for none but its
     own; empty for the namespace's setting. A batch has one list, so messages with different lists do not
-    share a batch.
+    share a batch. `schema`: the schema of the payload, where it is not the producer's; the producer registers
+    it before it sends the message. Messages of different schemas do not share a batch either.
     A `payload` of None is a null value (a tombstone), which compaction takes as "delete this key". A
     bytearray or memoryview is copied at once, so the application may change it afterwards.
 
@@ -57,6 +80,7 @@ class OutgoingMessage:
         "payload",
         "properties",
         "replicate_to",
+        "schema",
         "sequence_id",
     )
 
@@ -71,6 +95,7 @@ class OutgoingMessage:
         sequence_id: int | None = None,
         deliver_at: int | datetime | None = None,
         replicate_to: Sequence[str] = (),
+        schema: Schema[Any] | None = None,
     ) -> None:
         if payload is not None and type(payload) is not bytes:
             if not isinstance(payload, (bytes, bytearray, memoryview)):
@@ -108,6 +133,7 @@ class OutgoingMessage:
         self.sequence_id = sequence_id
         self.deliver_at: int | None = deliver_at
         self.replicate_to = _clusters(replicate_to) if replicate_to else ()
+        self.schema = None if schema is None else _schema(schema)
 
     def __repr__(self) -> str:
         size = "null" if self.payload is None else f"{len(self.payload)} bytes"
