@@ -65,7 +65,10 @@ class KeyValueSchema(Schema[KeyValue[K, V]], Generic[K, V]):
         key, inner = _pair(value)
         if self.encoding is KeyValueEncoding.SEPARATED:
             return b"" if inner is None else self.value.encode(inner)
-        return _part(self.key, key) + _part(self.value, inner)
+        return join_inline(
+            None if key is None else self.key.encode(key),
+            None if inner is None else self.value.encode(inner),
+        )
 
     def encode_key(self, value: KeyValue[K, V]) -> bytes | None:
         """Return the bytes of the message's key; None for a null key. Only for the encoding SEPARATED."""
@@ -114,16 +117,16 @@ def _pair(value: Any) -> tuple[Any, Any]:
     raise InvalidMessage(f"schema KEY_VALUE: a KeyValue, not {type(value).__name__}")
 
 
-def _part(schema: Schema[Any], value: Any) -> bytes:
-    if value is None:
-        return _LENGTH.pack(_NULL)
-    data = schema.encode(value)
-    return _LENGTH.pack(len(data)) + data
-
-
 def _key_value(key_data: bytes | None, value_data: bytes | None, key: Any, value: Any) -> KeyValue[Any, Any]:
     return KeyValue(
         None if key_data is None else key(key_data), None if value_data is None else value(value_data)
+    )
+
+
+def join_inline(key: bytes | None, value: bytes | None) -> bytes:
+    """Return an INLINE payload of a key and a value, each of which may be null."""
+    return b"".join(
+        _LENGTH.pack(_NULL) if part is None else _LENGTH.pack(len(part)) + part for part in (key, value)
     )
 
 
@@ -155,7 +158,6 @@ def _taken(data: bytes, start: int) -> tuple[bytes | None, int]:
 
 def key_value_info(key: SchemaInfo, value: SchemaInfo, encoding: KeyValueEncoding) -> SchemaInfo:
     """Return the definition: both definitions, each behind its length, and their kinds as properties."""
-    data = b"".join(_LENGTH.pack(len(part.data)) + part.data for part in (key, value))
     properties = []
     for name, part in (("key", key), ("value", value)):
         properties.append((f"{name}.schema.name", part.name))
@@ -163,7 +165,7 @@ def key_value_info(key: SchemaInfo, value: SchemaInfo, encoding: KeyValueEncodin
         inner = json.dumps(dict(part.properties), separators=(",", ":"), ensure_ascii=False)
         properties.append((f"{name}.schema.properties", inner))
     properties.append(("kv.encoding.type", encoding.value))
-    return SchemaInfo(SchemaType.KEY_VALUE, "KeyValue", data, tuple(properties))
+    return SchemaInfo(SchemaType.KEY_VALUE, "KeyValue", join_inline(key.data, value.data), tuple(properties))
 
 
 def _type_name(type: SchemaType) -> str:

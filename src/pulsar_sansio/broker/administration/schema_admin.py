@@ -9,7 +9,8 @@ from ...model.topic_name import TopicName
 from ...wire import proto
 from ..admin_errors import LimitReached, NotApplicable, NotFound
 from ..records import SchemaSaved
-from ..schemas.registry import info_of
+from ..schemas.key_value_text import pair_definition, pair_text
+from ..schemas.registry import info_of, saved_info
 from ..schemas.validation import validate
 from ..serving.lookups import text_pairs
 from .parts import Parts
@@ -46,7 +47,8 @@ class SchemaAdministration:
     ) -> int:
         """Return the version of this schema, which is registered where the topic has no equal one.
 
-        The topic need not exist. `kind`: a name of `SCHEMA_TYPES`. Raises `NotFound` where the namespace does
+        The topic need not exist. `kind`: a name of `SCHEMA_TYPES`. `data`: the definition as HTTP has it, of
+        KEY_VALUE a JSON object with `key` and `value`. Raises `NotFound` where the namespace does
         not exist, `InvalidConfiguration` for a wrong definition, `LimitReached`, or `NotApplicable` where the
         topic's policies or its strategy refuse it.
         """
@@ -90,13 +92,12 @@ class SchemaAdministration:
             raise InvalidConfiguration(
                 f"type of a schema: {', '.join(SCHEMA_TYPES.values())}; not {kind!r:.100}"
             )
-        number = SchemaType[kind]
-        schema = proto.Schema(
-            name="", type=proto.Schema.Type.Name(number), schema_data=data.encode(errors="replace")
-        )
+        schema = proto.Schema(name="", type=proto.Schema.Type.Name(SchemaType[kind]))
         for key, value in text_pairs(properties):
             schema.properties.add(key=key, value=value)
         try:
+            is_pair = kind == SchemaType.KEY_VALUE.name
+            schema.schema_data = pair_definition(data) if is_pair else data.encode(errors="replace")
             validate(info_of(schema))
         except IncompatibleSchema as error:
             raise InvalidConfiguration(error.text) from None
@@ -135,10 +136,12 @@ class SchemaAdministration:
 
 
 def _shown(saved: SchemaSaved) -> dict[str, Any]:
+    info = saved_info(saved)
+    is_pair = info.type is SchemaType.KEY_VALUE
     return {
         "version": saved.version,
         "type": SCHEMA_TYPES[saved.type],
         "timestamp": saved.timestamp,
-        "data": saved.data.decode(errors="replace"),
+        "data": pair_text(info) if is_pair else saved.data.decode(errors="replace"),
         "properties": dict(saved.properties),
     }

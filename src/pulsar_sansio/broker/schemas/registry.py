@@ -19,9 +19,6 @@ from .validation import equal, validate
 if TYPE_CHECKING:
     from ..topics.registry import AnyTopic
 
-NO_VERSION = b""
-"""The schema_version of a client without a schema."""
-
 MAX_VERSIONS = 1000
 MAX_VERSIONS_SIZE = 16 * 1024 * 1024
 """Limits of the versions of one topic, in number and bytes: the broker keeps all that clients register."""
@@ -81,7 +78,9 @@ class Schemas:
         return -1 if found is None else found.version
 
     def _find(self, topic: TopicName, info: SchemaInfo) -> SchemaSaved | None:
-        return next((saved for saved in reversed(self.versions(topic)) if equal(_info(saved), info)), None)
+        return next(
+            (saved for saved in reversed(self.versions(topic)) if equal(saved_info(saved), info)), None
+        )
 
     # --- registering ------------------------------------------------------------------------------------
 
@@ -92,8 +91,6 @@ class Schemas:
         or its strategy refuses this one (rule SCHEMA-11). `policies`: those that count for the topic.
         """
         info = info_of(schema)
-        if info.type is SchemaType.NONE:
-            return NO_VERSION
         validate(info)
         found = self._find(topic, info)
         if found is None:
@@ -105,7 +102,7 @@ class Schemas:
 
     def check(self, topic: TopicName, info: SchemaInfo, policies: Policies) -> None:
         """Raise `IncompatibleSchema` where the strategy refuses the schema as the next version."""
-        _strategy(policies).check(info, [_info(saved) for saved in self.versions(topic)])
+        _strategy(policies).check(info, [saved_info(saved) for saved in self.versions(topic)])
 
     def check_producer(self, topic: TopicName, policies: Policies) -> None:
         """Raise `IncompatibleSchema` for a producer without a schema, where the topic's policies ask for
@@ -126,7 +123,7 @@ class Schemas:
             return
         name, policies = topic.topic_name, topic.policies
         validate(info)
-        versions = [_info(saved) for saved in self.versions(name)]
+        versions = [saved_info(saved) for saved in self.versions(name)]
         idle = not topic.producers.by_name and not topic.consumer_count and topic.empty
         if not versions:
             if not idle:
@@ -175,7 +172,8 @@ class Schemas:
         self._journal.records.append(saved)
 
 
-def _info(saved: SchemaSaved) -> SchemaInfo:
+def saved_info(saved: SchemaSaved) -> SchemaInfo:
+    """Return a version as its client registered it."""
     return SchemaInfo(SchemaType(saved.type), saved.name, saved.data, saved.properties)
 
 

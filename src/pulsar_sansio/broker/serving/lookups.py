@@ -213,9 +213,11 @@ def on_get_or_create_schema(connection: "Connection", command: proto.CommandGetO
         if str(topic) not in broker.topics.by_name:
             raise TopicNotFound(f"Topic {topic} does not exist")
         policies = broker.topics.by_name[str(topic)].policies
-        answer.schema_version = broker.schemas.register(
-            topic, command.schema, policies, connection.services.wall_time
-        )
+        version = b""
+        if command.schema.type != proto.Schema.Type.Value("None"):
+            wall_time = connection.services.wall_time
+            version = broker.schemas.register(topic, command.schema, policies, wall_time)
+        answer.schema_version = version
     except BrokerError as error:
         answer.error_code = code(error)
         answer.error_message = error.text

@@ -7,9 +7,6 @@ from .routes import AdministeredBroker, Route
 
 SCHEMAS = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
 
-NOT_IMPLEMENTED = ("KEY_VALUE",)
-"""Types of which this broker keeps versions that clients register, and takes none over HTTP."""
-
 NOT_FOUND = (NotFound, 404, "Schema not found")
 
 REFUSALS = ((NotFound, 404, "Namespace does not exist"), (InvalidConfiguration, 422, ""))
@@ -31,8 +28,6 @@ def _payload(request: Request) -> tuple[str, str, dict[str, str]]:
     """Type, definition and properties of the body. Raises `Refused`."""
     given = request.json_object()
     kind, data = given.get("type"), given.get("schema")
-    if kind in NOT_IMPLEMENTED:
-        raise Refused(501, f"schemas of type {kind} are not implemented over HTTP by this broker")
     if kind == "BYTES":
         kind = "NONE"
     if not isinstance(kind, str) or kind not in SCHEMA_TYPES.values():

@@ -78,7 +78,11 @@ def test_a_primitive_type_has_no_definition(broker: Administrator, given: dict[s
     ("given", "status", "reason"),
     [
         ([], 400, "the body has to be a JSON object"),
-        ({"type": "KEY_VALUE", "schema": ""}, 501, "schemas of type KEY_VALUE"),
+        ({"type": "KEY_VALUE", "schema": ""}, 422, ""),
+        ({"type": "KEY_VALUE", "schema": "[]"}, 422, ""),
+        ({"type": "KEY_VALUE", "schema": '{"key": ""}'}, 422, ""),
+        ({"type": "KEY_VALUE", "schema": "[" * 100_000}, 422, ""),
+        ({"type": "KEY_VALUE", "schema": '{"key": "\\ud800", "value": ""}'}, 422, ""),
         ({"type": "XML", "schema": ""}, 400, "type: one of "),
         ({"type": 3, "schema": ""}, 400, "type: one of "),
         ({"schema": ""}, 400, "type: one of "),
