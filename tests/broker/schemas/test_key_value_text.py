@@ -56,5 +56,5 @@ def test_other_text_is_refused(text: str) -> None:
 
 
 def test_null_is_an_empty_definition() -> None:
-    """As a Java broker takes it."""
+    """A Java broker takes null so, too."""
     assert split_inline(pair_definition('{"key": null, "value": ""}')) == (b"", b"")
