@@ -5,7 +5,9 @@ other input reached, or showed a bug once. A file's name is a digest of its cont
 there once.
 """
 
+import json
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from hashlib import blake2b
 from pathlib import Path
 
@@ -25,6 +27,9 @@ from fuzz.payloads import (
 )
 from fuzz.targets import LIMIT, MACHINES, TARGETS
 from fuzz.trees import Descriptor, Tree, descriptor_of, encode, make_tree, wrap
+from fuzz.values import AVRO, JSON, NULLS, OTHER_ORDER, PAIRS, Checked, Color, Line, Node, Order, Packed
+from pulsar_sansio.schemas import KeyValue, KeyValueEncoding
+from pulsar_sansio.schemas.shapes.shape import avro_text
 from pulsar_sansio.wire import compress, proto
 
 FOLDER = Path(__file__).parent / "corpus"
@@ -262,6 +267,90 @@ def _tokens(draws: Draws) -> Iterator[bytes]:
         yield b"\1" + b".".join(parts)
 
 
+_ORDER = Order("o", 7, 1.5, Color.BLUE, Decimal("1.25"), [Line("a", 2)], {"w": b"\0\xff"}, Line("b"))
+_OTHER = {
+    "rate": 1.5,
+    "count": 7,
+    "id": "o",
+    "color": "GREEN",
+    "price": b"\1",
+    "more": None,
+    "lines": [{"item": "a"}],
+    "weights": {"w": b"x"},
+}
+_NULLS = {"nothing": None, "items": [None, 1, None], "map": {"a": None, "b": None}}
+_VALUES = (_ORDER, Node(1, Node(2)), Checked(id=1, tags=["a"]), Packed(1, [b"a"]), _OTHER, _NULLS)
+
+_TYPES = (
+    "int",
+    '"string"',
+    '["null","string"]',
+    '{"type":"array","items":"null"}',
+    '{"type":"map","values":["null","long"]}',
+    '{"type":"enum","name":"E","symbols":["A","B"],"default":"B"}',
+    '{"type":"fixed","name":"F","size":0}',
+    '{"type":"bytes","logicalType":"decimal","precision":4,"scale":9}',
+    '{"type":"record","name":"R","fields":[{"name":"a","type":"int","default":"x"}]}',
+    '{"type":"record","name":"R","namespace":"n","fields":[{"name":"a","type":["null","R"]}]}',
+    '{"type":"record","name":"R","fields":[{"name":"a","type":"R"}]}',
+    "[" * 250,
+    '{"type":' * 250,
+    "{",
+)
+
+
+def _definitions(draws: Draws) -> Iterator[bytes]:
+    texts = [*_TYPES, avro_text(OTHER_ORDER), AVRO[0].info.data.decode(), avro_text(NULLS)]
+    for number, text in enumerate(texts):
+        yield text.encode()
+        yield text.encode() + b"\0" + texts[number - 1].encode()
+    yield texts[-2].encode() + b"\0" + texts[-3].encode()
+
+
+def _avro(draws: Draws) -> Iterator[bytes]:
+    for number, (schema, value) in enumerate(zip(AVRO, _VALUES, strict=True)):
+        payload = schema.encode(value)
+        yield bytes([number + number * len(AVRO)]) + payload
+        yield bytes([number + number * len(AVRO)]) + payload[: len(payload) // 2]
+        yield b"\xff" + schema.info.data + b"\0" + payload
+    yield bytes([4 * len(AVRO)]) + AVRO[4].encode(_OTHER)
+    yield bytes([5 + 5 * len(AVRO)]) + b"\xfe\xff\xff\xff\x0f" * 3
+    yield bytes([1 + len(AVRO)]) + b"\x02\x02" * 1500
+    for text in _TYPES:
+        yield b"\xff" + text.encode() + b"\0" + b"\x04\2\0\x80\x80\x80\x80\x80\x01"
+
+
+def _json(draws: Draws) -> Iterator[bytes]:
+    for number, (schema, value) in enumerate(zip(JSON, _VALUES, strict=True)):
+        yield bytes([number]) + schema.encode(value)
+        for text in (b"", b"null", b"[]", b"{}", b"NaN", b"1e999", b'"\\ud800"', b"[" * 2000, b"1" * 3000):
+            yield bytes([number]) + text
+            yield bytes([number]) + schema.encode(value)[:-1] + b',"id":' + text + b"}"
+    yield b"\0" + JSON[0].encode(_ORDER).replace(b"1.5", b"1e999")
+    yield b"\1" + b'{"value":1,"next":' * 200 + b"null" + b"}" * 200
+
+
+def _pairs(draws: Draws) -> Iterator[bytes]:
+    halves = (("k", 7), ("k", _ORDER), (_VALUES[1], _OTHER))
+    for number, schema in enumerate(PAIRS):
+        pair = KeyValue(*halves[number % len(halves)])
+        inline = schema.encoding is KeyValueEncoding.INLINE
+        key = b"" if inline else (schema.encode_key(pair) or b"") + b"\0"
+        yield bytes([number]) + key + schema.encode(pair)
+        properties = json.dumps(dict(schema.info.properties)).encode()
+        yield b"\xff" + properties + b"\0" + schema.info.data
+        yield b"\xff" + properties.replace(b"AVRO", b"KEY_VALUE") + b"\0" + schema.info.data
+        yield bytes([number]) + b"\xff\xff\xff\xff" * 2
+        yield bytes([number]) + b"\x7f\xff\xff\xff"
+    for text in (
+        '{"key":"","value":""}',
+        '{"key":null,"value":{"type":"int"}}',
+        '{"key":"int","value":""}',
+        "[]",
+    ):
+        yield b"\xfe" + text.encode()
+
+
 def _decisions(draws: Draws) -> Iterator[bytes]:
     for size in (0, 1, 20, 100, 400, 800, 800, 800, 1200, 1200, 1600, 1600):
         yield draws.blob(size)
@@ -283,5 +372,9 @@ _SEEDS: dict[str, Callable[[Draws], Iterator[bytes]]] = {
     "challenges": _decisions,
     "tokens": _tokens,
     "certificate_names": _decisions,
+    "definitions": _definitions,
+    "avro_data": _avro,
+    "json_data": _json,
+    "key_value": _pairs,
     **dict.fromkeys(MACHINES, _decisions),
 }

@@ -14,6 +14,7 @@ from fuzz.credentials import certificate_names, challenges, tokens
 from fuzz.draws import Draws
 from fuzz.mutations import frame as framed
 from fuzz.reports import Report
+from fuzz.values import avro_data, definitions, json_data, key_value
 from pulsar_sansio import (
     InvalidMessage,
     InvalidServiceUrl,
@@ -352,6 +353,10 @@ TARGETS: dict[str, Target] = {
         challenges,
         tokens,
         certificate_names,
+        definitions,
+        avro_data,
+        json_data,
+        key_value,
         scenario,
         broker,
     )

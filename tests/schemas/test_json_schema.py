@@ -173,6 +173,14 @@ def test_a_number_that_json_cannot_hold_is_refused() -> None:
             schema.encode(replace(ORDER, rate=number))
 
 
+def test_a_number_with_too_large_an_exponent_is_refused() -> None:
+    """It would be infinite, and could not be written again."""
+    schema = JsonSchema(Order)
+    payload = schema.encode(replace(ORDER, rate=1.5))
+    with pytest.raises(SchemaDecodingError, match="rate: a number that 64 bits can hold"):
+        schema.decode(payload.replace(b'"rate":1.5', b'"rate":1e999'))
+
+
 def test_a_union_takes_the_first_record_that_fits() -> None:
     schema = JsonSchema(Order)
     for extra in (Line("tea", 3), Note("text"), None):

@@ -8,7 +8,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 from uuid import UUID
 
@@ -50,12 +50,14 @@ def _finite_number(value: Any) -> Any:
 
 
 def _float_of_json(value: Any) -> float:
-    if type(value) is float:
-        return value
+    """JSON can write more than 64 bits can hold, as a whole number and with an exponent."""
     try:
-        return float(_number(value))
+        number = value if type(value) is float else float(_number(value))
     except OverflowError:
-        raise wrong("a number that 64 bits can hold", value) from None
+        number = inf
+    if isfinite(number):
+        return number
+    raise wrong("a number that 64 bits can hold", value)
 
 
 def text_of(value: Any) -> Any:
