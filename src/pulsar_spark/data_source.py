@@ -11,11 +11,14 @@ from typing import Any
 import pyspark
 from pyspark.sql.datasource import DataSource
 
+from pulsar_sansio.schemas import SchemaInfo
+
 from .errors import InvalidOption, PulsarSparkError, UnsupportedSparkVersion
 from .options.option_table import Use
 from .options.query_options import ReadOptions, is_stream_only, parse_read, parse_write
 from .reading.columns import ALL_COLUMNS
 from .reading.offsets import Offsets
+from .reading.typed_value import UNDECODABLE
 
 USUAL_COLUMNS = tuple(ALL_COLUMNS)[:7]
 """A DataFrame has these columns by default. They are the columns of Pulsar's other connector."""
@@ -34,6 +37,7 @@ class PulsarDataSource(DataSource):
         super().__init__(options)
         self._given = dict(options)
         self._snapshot: tuple[Offsets, Offsets] | None = None
+        self._definition: SchemaInfo | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -51,7 +55,19 @@ class PulsarDataSource(DataSource):
                 self._snapshot = take_snapshot(options)
             except PulsarSparkError:
                 self._snapshot = None
-        return ", ".join(f"`{name}` {_ddl(name, options)}" for name in columns_of(options))
+        types = {name: ALL_COLUMNS[name].ddl for name in columns_of(options)}
+        if "value" in types and options.value_type != "bytes":
+            types["value"] = "string" if options.value_type == "text" else self._inferred(options)
+            if options.undecodable == "bytes":
+                types[UNDECODABLE] = "binary"
+        return ", ".join(f"`{name}` {ddl}" for name, ddl in types.items())
+
+    def _inferred(self, options: ReadOptions) -> str:
+        """Return the type of the topic's schema."""
+        from .reading.inference import infer, type_text
+
+        self._definition = infer(options)
+        return type_text("", self._definition)
 
     def reader(self, schema: Any) -> Any:
         options = parse_read(self._given, Use.BATCH_READ)
@@ -59,16 +75,16 @@ class PulsarDataSource(DataSource):
             require(FILTERS_SINCE, "the option pushdown")
             from .reading.filtered_source import FilteredReader
 
-            return FilteredReader(options, schema, self._snapshot)
+            return FilteredReader(options, schema, self._snapshot, self._definition)
         from .reading.batch_source import PulsarReader
 
-        return PulsarReader(options, schema, self._snapshot)
+        return PulsarReader(options, schema, self._snapshot, self._definition)
 
     def streamReader(self, schema: Any) -> Any:
         require(STREAMS_SINCE, "reading a stream")
         from .reading.stream_source import PulsarStreamReader
 
-        return PulsarStreamReader(parse_read(self._given, Use.STREAM_READ), schema)
+        return PulsarStreamReader(parse_read(self._given, Use.STREAM_READ), schema, self._definition)
 
     def writer(self, schema: Any, overwrite: bool) -> Any:
         from .writing.sink import batch_writer
@@ -112,12 +128,6 @@ def columns_of(options: ReadOptions) -> tuple[str, ...]:
                 f"option columns: no column is called {name!r}; allowed: all, or {', '.join(ALL_COLUMNS)}"
             )
     return options.columns
-
-
-def _ddl(name: str, options: ReadOptions) -> str:
-    if name == "value" and options.value_type == "text":
-        return "string"
-    return ALL_COLUMNS[name].ddl
 
 
 def option_texts(given: Mapping[str, object]) -> dict[str, str]:

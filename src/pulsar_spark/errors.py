@@ -91,6 +91,14 @@ class UnreadableMessages(PulsarSparkError):
     """Messages are in the topic and cannot be delivered: they are damaged, encrypted, or too large."""
 
 
+class UndecodableMessage(PulsarSparkError):
+    """A message holds no value of the type that the query reads (option `undecodable`)."""
+
+
+class NoSchema(PulsarSparkError):
+    """A topic has no schema that Spark has a type for, or topics of one query disagree."""
+
+
 class BadColumn(PulsarSparkError, ValueError):
     """A column was asked for in a way that cannot say what a message has."""
 
@@ -112,6 +120,10 @@ class ProducerBusy(PulsarSparkError):
 
 class DeduplicationOff(PulsarSparkError):
     """Exactly once was asked for on a topic whose deduplication is off."""
+
+
+class SchemaRefused(PulsarSparkError):
+    """The broker refuses the schema of the rows: it is not compatible with the topic's."""
 
 
 class InvalidRows(PulsarSparkError, ValueError):

@@ -42,6 +42,7 @@ from pulsar_sansio import (
     TopicsPattern,
 )
 from pulsar_sansio import client_outputs as outputs
+from pulsar_sansio.schemas import SchemaInfo
 from pulsar_security import ReloadedContext, TlsFailure, TlsSocket, Wanted
 
 from .errors import LinkTimeout
@@ -369,6 +370,18 @@ class Link:
             return names
         matching = TopicsPattern(pattern)
         return [name for name in names if matching.matches(TopicName.parse(name))]
+
+    def definition(
+        self, topic_partition: str, version: bytes | None, timeout: float = 30.0
+    ) -> SchemaInfo | None:
+        """Return a definition of the topic's schema: of that version, or the latest; None where there is no
+        such."""
+        found: SchemaInfo | None = self.call(
+            lambda now: self.client.definition(now, topic_partition, version),
+            timeout,
+            f"the schema of {topic_partition}",
+        )
+        return found
 
     # --- positions -------------------------------------------------------------------------------
 

@@ -198,10 +198,20 @@ OPTIONS: tuple[Option, ...] = (
         "valueType",
         READS,
         "value_type",
-        values.choice("bytes", "text"),
-        "bytes or text",
+        values.choice("bytes", "text", "schema"),
+        "bytes, text or schema",
         "bytes",
-        "whether the column `value` is binary, or a string of UTF-8",
+        "whether the column `value` is binary, a string of UTF-8, or of the type of the topic's schema",
+    ),
+    Option(
+        "undecodable",
+        READS,
+        "undecodable",
+        values.choice("fail", "null", "bytes"),
+        "fail, null or bytes",
+        "fail",
+        "what a message does that holds no value of the type that is read, with valueType=schema: fail the "
+        "query, be null, or be null with its bytes in the column `__undecodable`",
     ),
     _flag(
         "readCompacted",

@@ -58,6 +58,7 @@ class ReadOptions:
     ending_timestamp: int | None = None
     columns: tuple[str, ...] | None
     value_type: str
+    undecodable: str
     read_compacted: bool = False
     pushdown: bool = False
     fail_on_data_loss: bool
@@ -136,6 +137,8 @@ def parse_read(given: Mapping[str, str], use: Use) -> ReadOptions:
     found.exclude("starting", "starting_timestamp")
     found.exclude("ending", "ending_timestamp")
     found.exclude("max_messages", "max_bytes")
+    if found.has("undecodable") and found.values["value_type"] != "schema":
+        raise ConflictingOptions("option undecodable needs valueType=schema")
     values = found.values
     values["access"] = take_access(values, found.names.get)
     values["topics"] = values["topics"] or values.pop("several_topics") or ()

@@ -16,17 +16,22 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pulsar_sansio import TopicNotFound as NoSuchTopic
+from pulsar_sansio.schemas import SchemaInfo
 
 from ..errors import DataLoss, InvalidOption
 from ..link import Link, open_link
 from ..options.option_table import Use
 from ..options.query_options import ReadOptions, parse_read
+from ..schemas.decoders import decoder_of
+from ..schemas.definitions import Definitions
+from ..schemas.spark_types import NoArrowTypeError, arrow_of
 from .columns import ALL_COLUMNS, MAYBE_TEXT
 from .offsets import Offsets, Place, Position, Range, WantedPositions, as_text, to_json, wanted_at
 from .overtaken import Watch
 from .plan import Extent, Lost, lost_by_deletion, lost_by_retention, pack, ranges, split
 from .range_reader import read_ranges
 from .topics import QueryTopics
+from .typed_value import UNDECODABLE
 
 _log = logging.getLogger("pulsar_spark")
 
@@ -129,10 +134,18 @@ def divide(
 class PulsarReader(DataSourceReader):
     """One action of a batch read. `taken`: the DataFrame's snapshot, None where there is none yet."""
 
-    def __init__(self, options: ReadOptions, schema: Any, taken: tuple[Offsets, Offsets] | None) -> None:
+    def __init__(
+        self,
+        options: ReadOptions,
+        schema: Any,
+        taken: tuple[Offsets, Offsets] | None,
+        definition: SchemaInfo | None = None,
+    ) -> None:
+        """`definition`: the one that the schema was inferred from; None for a schema of the user's."""
         self._options = options
-        self._schema = arrow_schema(schema)
+        self._schema = arrow_schema(schema, options)
         self._taken = taken
+        self._definition = definition
 
     def partitions(self) -> list[InputPartition]:
         starts, ends = self._taken or take_snapshot(self._options)
@@ -148,13 +161,15 @@ class PulsarReader(DataSourceReader):
         return starts, ends
 
     def read(self, partition: Any) -> Iterator[Any]:
-        return read_part(self._options, self._schema, partition)
+        return read_part(self._options, self._schema, partition, self._definition)
 
 
 # --- tasks ------------------------------------------------------------------------------------------
 
 
-def read_part(options: ReadOptions, schema: Any, part: Any) -> Iterator[Any]:
+def read_part(
+    options: ReadOptions, schema: Any, part: Any, definition: SchemaInfo | None = None
+) -> Iterator[Any]:
     """Read the ranges of one task as record batches, one after the other. Spark makes a task
     of its own where there are none."""
     if not isinstance(part, TaskPartition):
@@ -177,7 +192,23 @@ def read_part(options: ReadOptions, schema: Any, part: Any) -> Iterator[Any]:
         receiver_queue=options.receiver_queue,
         subscription_prefix=options.reader_name_prefix,
         key_files=options.key_files,
+        definitions=_definitions(options, schema, link, definition),
+        undecodable_fails=options.undecodable == "fail",
     )
+
+
+def _definitions(
+    options: ReadOptions, schema: Any, link: Link, definition: SchemaInfo | None
+) -> Definitions | None:
+    """Return what decodes the column `value`; None where it is bytes or text, or is not asked for."""
+    if options.value_type != "schema" or "value" not in schema.names:
+        return None
+
+    def ask(topic: str, version: bytes | None) -> SchemaInfo | None:
+        return link.definition(topic, version, options.operation_timeout_s)
+
+    reader = None if definition is None else decoder_of(definition).type
+    return Definitions(ask, schema.field("value").type, reader)
 
 
 def link_settings(options: ReadOptions) -> dict[str, Any]:
@@ -194,24 +225,45 @@ def reading_link(options: ReadOptions) -> Link:
     return open_link(options.service_url, **link_settings(options))
 
 
-def arrow_schema(schema: Any) -> Any:
+def arrow_schema(schema: Any, options: ReadOptions) -> Any:
     """Spark's schema as Arrow's: it has to be equal to what Spark makes of it. Raises `InvalidOption` for
     columns that there are not, or not of that type."""
+    typed, keeps = options.value_type == "schema", options.undecodable == "bytes"
     fields = []
     for field in schema.fields:
-        column, type_name = ALL_COLUMNS.get(field.name), field.dataType.simpleString()
-        if column is None:
-            raise InvalidOption(
-                f"schema: there is no column {field.name!r}; allowed: some of {', '.join(ALL_COLUMNS)}"
-            )
-        if type_name == "string" and field.name in MAYBE_TEXT:
-            arrow = pa.string()
-        elif type_name == column.ddl:
-            arrow = column.arrow
+        if field.name == "value" and typed:
+            arrow = _typed(field)
+        elif field.name == UNDECODABLE and keeps and field.dataType.simpleString() == "binary":
+            arrow = pa.binary()
         else:
-            text = " or string" if field.name in MAYBE_TEXT else ""
-            raise InvalidOption(f"schema: column {field.name!r} is {column.ddl}{text}, not {type_name}")
+            arrow = _usual(field)
         fields.append(pa.field(field.name, arrow, nullable=field.nullable))
+    names = [each.name for each in fields]
+    if keeps and "value" in names and UNDECODABLE not in names:
+        raise InvalidOption(f"schema: undecodable=bytes needs the column {UNDECODABLE} binary")
     if not fields:  # Arrow has no rows without columns, and count() would be 0
         raise InvalidOption(f"schema: there are no columns; allowed: some of {', '.join(ALL_COLUMNS)}")
     return pa.schema(fields)
+
+
+def _typed(field: Any) -> Any:
+    try:
+        return arrow_of(field.dataType.jsonValue())
+    except NoArrowTypeError as error:
+        raise InvalidOption(f"schema: column {field.name!r}: {error}") from None
+
+
+def _usual(field: Any) -> Any:
+    """Return the Arrow type of a column that is read as it is."""
+    column, type_name = ALL_COLUMNS.get(field.name), field.dataType.simpleString()
+    if column is None:
+        raise InvalidOption(
+            f"schema: there is no column {field.name!r}; allowed: some of {', '.join(ALL_COLUMNS)}"
+        )
+    if type_name == "string" and field.name in MAYBE_TEXT:
+        return pa.string()
+    if type_name == column.ddl:
+        return column.arrow
+    text = " or string" if field.name in MAYBE_TEXT else ""
+    more = ", or of another type with valueType=schema" if field.name == "value" else ""
+    raise InvalidOption(f"schema: column {field.name!r} is {column.ddl}{text}, not {type_name}{more}")

@@ -25,7 +25,9 @@ from pulsar_sansio import (
 )
 
 from ..errors import BadColumn
+from ..schemas.definitions import Definitions
 from .parts import Bytes, ColumnParts, fixed, from_column
+from .typed_value import UNDECODABLE, TypedValue, Undecodable
 from .uniform_members import Comparison, UniformMembers, find_uniform
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -358,12 +360,20 @@ class Builder:
     """Record batches of one schema. `rows`: messages taken since the last one; `size`: about how many bytes,
     payloads and what of their headers may be large."""
 
-    def __init__(self, schema: Any) -> None:
-        """`schema`: some of `ALL_COLUMNS`, those of `MAYBE_TEXT` also as text."""
+    def __init__(self, schema: Any, definitions: Definitions | None = None, fails: bool = True) -> None:
+        """`schema`: some of `ALL_COLUMNS`, those of `MAYBE_TEXT` also as text. `definitions` decode the
+        column `value`, of any type then; `fails`: see `TypedValue`."""
         self._schema = schema
         self.rows = 0
         self.size = 0
-        self._of_message = [_OF_MESSAGE[each.name](each.type) for each in schema if each.name in _OF_MESSAGE]
+        self._of_message = {
+            each.name: _OF_MESSAGE[each.name](each.type)
+            for each in schema
+            if each.name in _OF_MESSAGE and not (each.name == "value" and definitions is not None)
+        }
+        self._wants_key = "__key" in schema.names
+        if definitions is not None and "value" in schema.names:
+            self._add_typed(schema.field("value").type, definitions, fails)
         self._of_entry = {
             each.name: _EntryColumn(each.type, _OF_ENTRY[each.name])
             for each in schema
@@ -375,15 +385,24 @@ class Builder:
         self._last: Comparison | None = None
         """The comparison that the last run passed."""
         self._wants_properties = "__messageProperties" in schema.names
-        self._wants_key = "__key" in schema.names
         self._wants_header = not {"__key", "__orderingKey", "__messageProperties"}.isdisjoint(schema.names)
+
+    def _add_typed(self, type: Any, definitions: Definitions, fails: bool) -> None:
+        keys = None
+        if pa.types.is_struct(type) and type.get_field_index("key") >= 0:
+            keys = _Key(pa.binary())
+            self._wants_key = True
+        values = TypedValue(type, definitions, fails, _Value(pa.binary()), keys)
+        self._of_message["value"] = values
+        if UNDECODABLE in self._schema.names:
+            self._of_message[UNDECODABLE] = Undecodable(values)
 
     def add(self, item: Any) -> None:
         """All messages of one item of `Messages`. Raises `FrameError` for a malformed batch."""
         if isinstance(item, ReceivedBatch) and isinstance(item.entry.batch, RawBatch):
             self._add_raw_batch(item.entry, item.entry.batch)
         elif isinstance(item, ReceivedSingles) and not self._of_entry and len(self._of_message) == 1:
-            column = self._of_message[0]
+            (column,) = self._of_message.values()
             if isinstance(column, _Value):
                 column.add_list(item.payloads)
                 self._added(None, len(item.payloads), sum(map(len, item.payloads)))
@@ -395,7 +414,7 @@ class Builder:
     def _add_messages(self, messages: Sequence[Message]) -> None:
         if not messages:
             return
-        for column in self._of_message:
+        for column in self._of_message.values():
             column.add_messages(messages)
         for message in messages:
             self._added(message.entry, 1, len(message.data) + self._header_size(message))
@@ -428,7 +447,7 @@ class Builder:
                 continue
             self._last = run.comparison
             if run.template.payload or not run.template.compacted_out:
-                for column in self._of_message:
+                for column in self._of_message.values():
                     column.add_members(entry, run, index)
                 self._added(entry, len(run), len(run) * run.template.stride)
             index += len(run)
@@ -467,20 +486,14 @@ class Builder:
         """The record batch of everything that was added since the last one. Raises `BadColumn` for text that
         is none, and nulls where the schema has none."""
         rows = sum(self._counts)
-        of_message = iter(self._of_message)
-        arrays = [
-            _checked(
-                self._of_entry[each.name].finish(self._entries, self._counts, rows)
-                if each.name in self._of_entry
-                else next(of_message).finish(),
-                each,
-            )
-            for each in self._schema
-        ]
+        arrays = {name: column.finish() for name, column in self._of_message.items()}
+        for name, of_entry in self._of_entry.items():
+            arrays[name] = of_entry.finish(self._entries, self._counts, rows)
+        checked = [_checked(arrays[each.name], each) for each in self._schema]
         self.rows = self.size = 0
         self._entries = []
         self._counts = []
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        return pa.RecordBatch.from_arrays(checked, schema=self._schema)
 
 
 def _checked(array: Any, field: Any) -> Any:

@@ -42,6 +42,7 @@ from pulsar_sansio import (
 from ..errors import LinkTimeout, RangeReadTimeout, UnreadableMessages
 from ..link import Link, last_of
 from ..options.option_table import BATCH_BYTES, BATCH_ROWS, RECEIVER_QUEUE
+from ..schemas.definitions import Definitions
 from ..security.key_files import KeyFiles
 from ..subscribed import Reading, full_name
 from .columns import Builder
@@ -85,16 +86,20 @@ def read_ranges(
     subscription_prefix: str = "spark-reader",
     watch: Callable[[Range], Watch] | None = None,
     key_files: KeyFiles | None = None,
+    definitions: Definitions | None = None,
+    undecodable_fails: bool = True,
 ) -> Iterator[Any]:
     """Record batches of exactly `schema`: one range after the other, each in the topic's order. They have at
     least `batch_rows` rows or `batch_bytes` bytes but for the last; one may end a range and begin the next.
 
     `timeout_s`: seconds without any progress. `receiver_queue`: messages that the broker may send ahead.
-    `key_files`: private keys for encrypted messages.
+    `key_files`: private keys for encrypted messages. `definitions`: decode the column `value`; a message that
+    they cannot decode is null, or fails if `undecodable_fails`.
     `watch`: makes the `Watch` that detects ledgers removed meanwhile; without it no loss is detected.
 
     Raises `RangeReadTimeout`, `UnreadableMessages` for what is damaged, cannot be decrypted or is too large,
-    `BadColumn`, `RecordBatchTooLarge`, and the `PulsarError`s of a topic that cannot be read.
+    `BadColumn`, `UndecodableMessage`, `RecordBatchTooLarge`, and the `PulsarError`s of a topic that cannot be
+    read.
     """
     options = {
         "raw_batches": True,
@@ -105,7 +110,7 @@ def read_ranges(
         "incomplete_chunked_message_timeout": 0.0,
         "crypto_key_reader": key_files,
     }
-    rows = Builder(schema)
+    rows = Builder(schema, definitions, undecodable_fails)
     waiting = deque(
         _RangeReader(link, each, rows, timeout_s, options, watch) for each in ranges if each.start < each.end
     )

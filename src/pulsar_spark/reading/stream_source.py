@@ -24,6 +24,8 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from pulsar_sansio.schemas import SchemaInfo
+
 from ..link import Link
 from ..options.query_options import ReadOptions
 from .batch_source import arrow_schema, check_retention, divide, link_settings, read_part, report
@@ -45,14 +47,16 @@ SAMPLE_AGE = 10.0
 class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """One run of a streaming query."""
 
-    def __init__(self, options: ReadOptions, schema: Any) -> None:
+    def __init__(self, options: ReadOptions, schema: Any, definition: SchemaInfo | None = None) -> None:
+        """`definition`: the one that the schema was inferred from; None for a schema of the user's."""
         self._options = options
-        self._schema = arrow_schema(schema)
+        self._schema = arrow_schema(schema, options)
+        self._definition = definition
         self._driver: _Driver | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """For tasks, which have sockets of their own."""
-        return {"_options": self._options, "_schema": self._schema, "_driver": None}
+        return {**self.__dict__, "_driver": None}
 
     @property
     def _run(self) -> "_Driver":
@@ -86,7 +90,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._run.commit(from_json(end))
 
     def read(self, partition: Any) -> Iterator[Any]:
-        return read_part(self._options, self._schema, partition)
+        return read_part(self._options, self._schema, partition, self._definition)
 
     def stop(self) -> None:
         """Close the broker's connections. Spark does not call this: it ends the process."""

@@ -10,6 +10,8 @@ from pyspark.sql.types import StructType
 from pulsar_sansio import OutgoingMessage, decode_message_id
 from pulsar_spark.data_source import PulsarPyDataSource
 from pulsar_spark.errors import InvalidOption
+from pulsar_spark.options.option_table import Use
+from pulsar_spark.options.query_options import parse_read
 from pulsar_spark.reading.batch_source import arrow_schema, snapshot
 from tests.patience import PATIENCE
 from tests.spark.scenes.brokers import SparkBroker
@@ -90,8 +92,9 @@ def test_a_schema_reads_the_columns_it_names(
     assert sorted(map(tuple, frame.collect())) == sorted((n // 10, str(n)) for n in range(20))
     only = read(spark, our_broker, topic=topic, columns="__entryId")
     assert only.groupBy("__entryId").count().collect() == [(0, 10), (1, 10)]
+    options = parse_read({"service.url": our_broker.url, "topic": topic}, Use.BATCH_READ)
     with pytest.raises(InvalidOption, match="there are no columns"):
-        arrow_schema(StructType())
+        arrow_schema(StructType(), options)
     for schema, says in [
         ("value bigint", "column 'value' is binary or string, not bigint"),
         ("nothing binary", "no column 'nothing'"),

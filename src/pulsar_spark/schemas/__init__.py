@@ -1,0 +1,1 @@
+"""Typed values: topics' schemas as types of Spark, and columns decoded and encoded with them."""
