@@ -374,6 +374,26 @@ OPTIONS: tuple[Option, ...] = (
         "the topic to write to; without it every row says its own in the column `__topic`",
     ),
     Option(
+        "valueSchema",
+        WRITES,
+        "value_schema",
+        values.choice("none", "avro", "json", "primitive", "topic"),
+        "none, avro, json, primitive or topic",
+        "none",
+        "the schema that `value` is encoded with, and that is registered: made of the column's type as Avro, "
+        "JSON or a primitive, or the one that the topic has; none writes bytes",
+    ),
+    Option(
+        "keyValue",
+        WRITES,
+        "key_value",
+        values.choice("none", "separated", "inline"),
+        "none, separated or inline",
+        "none",
+        "write a `value` of key and value as a pair: the key as the message's key, or both in the payload; "
+        "needs valueSchema=avro, json or primitive",
+    ),
+    Option(
         "deliveryGuarantee",
         WRITES,
         "delivery_guarantee",

@@ -88,6 +88,8 @@ class WriteOptions:
 
     service_url: str
     topic: str | None
+    value_schema: str
+    key_value: str
     delivery_guarantee: str
     write_id: str | None = None
     """The name of a batch write."""
@@ -175,6 +177,10 @@ def parse_write(given: Mapping[str, str], use: Use) -> WriteOptions:
         )
     if found.has("order_by") and not values["canonical_order"]:
         raise ConflictingOptions("options orderBy and canonicalOrder=false exclude each other")
+    if values["key_value"] != "none" and values["value_schema"] in ("none", "topic"):
+        raise ConflictingOptions("option keyValue needs valueSchema=avro, json or primitive")
+    if values["value_schema"] == "topic" and values["topic"] is None:
+        raise MissingOption("valueSchema=topic needs the option topic")
     if found.has("encryption_keys") is not found.has("key_files"):
         raise MissingOption("options encryption.keys and encryption.keyFiles need each other in a write")
     values["access"] = take_access(values, found.names.get)

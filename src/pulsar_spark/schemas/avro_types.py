@@ -199,8 +199,9 @@ _AVRO = {
 def definition_of(arrow: Any, name: str = "value", namespace: str = "") -> Any:
     """Return the definition of a type, as Spark has it. `name`, `namespace`: of its record.
 
-    What may be null is a union with null, whose default is null. Records within are named by the fields that
-    lead to them. Raises `NoSparkTypeError`.
+    Every field and item is a union with null, and null is a field's default, whatever Spark says of nulls: it
+    infers that from the query, and a schema that came and went with it would be refused. Records within are
+    named by the fields that lead to them. Raises `NoSparkTypeError`.
     """
     where = f"{namespace}.{name}".lstrip(".")
     if pa.types.is_struct(arrow):
@@ -209,11 +210,11 @@ def definition_of(arrow: Any, name: str = "value", namespace: str = "") -> Any:
             raise NoSparkTypeError(f"{where}: a record without fields")
         return {"type": "record", "name": name, "namespace": namespace, "fields": fields}
     if pa.types.is_list(arrow):
-        return {"type": "array", "items": _optional(arrow.value_field, name, namespace)}
+        return {"type": "array", "items": ["null", definition_of(arrow.value_type, name, namespace)]}
     if pa.types.is_map(arrow):
         if arrow.key_type != pa.string():
             raise NoSparkTypeError(f"{where}: a map whose keys are no text")
-        return {"type": "map", "values": _optional(arrow.item_field, name, namespace)}
+        return {"type": "map", "values": ["null", definition_of(arrow.item_type, name, namespace)]}
     if pa.types.is_decimal(arrow):
         return {
             "type": "bytes", "logicalType": "decimal", "precision": arrow.precision, "scale": arrow.scale
@@ -226,10 +227,8 @@ def definition_of(arrow: Any, name: str = "value", namespace: str = "") -> Any:
 def _field(field: Any, record: str) -> dict[str, Any]:
     if not _NAME.fullmatch(field.name):
         raise NoSparkTypeError(f"{record}: {field.name!r:.100} is no name of a field: letters, digits and _")
-    found = {"name": field.name, "type": _optional(field, field.name, record)}
-    return {**found, "default": None} if field.nullable else found
-
-
-def _optional(field: Any, name: str, namespace: str) -> Any:
-    avro = definition_of(field.type, name, namespace)
-    return ["null", avro] if field.nullable else avro
+    return {
+        "name": field.name,
+        "type": ["null", definition_of(field.type, field.name, record)],
+        "default": None,
+    }

@@ -132,7 +132,7 @@ def _absent(count: int, target: Any, known: ValueField | None, where: str) -> An
     """Return the values of a field that the writer lacks."""
     default = None if known is None else known.default
     if default is NEEDED:
-        raise UnfitError(f"{where}: the writer has no such field, and the reader no default for it")
+        raise UnfitError(f"{where}: the field is missing, and has no default")
     if default is None or known is None:
         return pa.nulls(count, target)
     return conform(pa.repeat(pa.scalar(default, known.type.arrow), count), target, known.type, where)

@@ -27,11 +27,13 @@ from pulsar_sansio import (
     ProducerSpec,
     PulsarError,
 )
+from pulsar_sansio import IncompatibleSchema as NotCompatible
 from pulsar_sansio import ProducerBusy as NameIsTaken
 from pulsar_sansio import client_outputs as outputs
 
-from ..errors import DeduplicationOff, LinkTimeout, ProducerBusy, PulsarSparkError
+from ..errors import DeduplicationOff, LinkTimeout, ProducerBusy, PulsarSparkError, SchemaRefused
 from ..link import Link
+from ..schemas.encoders import RowsSchema
 from ..security.key_files import KeyFiles
 from .numbering import NO_ID, Cutter, batch_of, first_sequence_id
 
@@ -84,6 +86,7 @@ class Limits:
     compression: CompressionType = CompressionType.NONE
     encryption_keys: tuple[str, ...] = ()
     key_files: KeyFiles | None = None
+    schema: RowsSchema | None = None
 
 
 @dataclass
@@ -149,6 +152,7 @@ class Destination:
             compression=limits.compression,
             encryption_keys=limits.encryption_keys,
             crypto_key_reader=limits.key_files,
+            schema=limits.schema,
             initial_sequence_id=self._first_id + self._sent - 1,
         )
         self.error = self._ready = None
@@ -302,6 +306,8 @@ class Destination:
                 f"{self._task.numbered and self._task.numbered.name}, and stayed for "
                 f"{self._task.limits.busy_timeout:g} s (option producerBusyTimeoutMs)"
             )
+        if isinstance(error, NotCompatible):
+            return SchemaRefused(f"{self.topic}: the broker refuses the schema of the rows: {error}")
         return WriteFailed(f"writing to {self.topic} failed: {error}")
 
     def raise_error(self) -> None:
@@ -325,7 +331,7 @@ class TaskProducer:
     """The producers of one task. `numbered`: None for at least once.
 
     The caller calls `send` for all rows, then `finish`; and `abandon` where anything was raised. Raises
-    `ProducerBusy`, `DeduplicationOff` and `WriteFailed`.
+    `ProducerBusy`, `DeduplicationOff`, `SchemaRefused` and `WriteFailed`.
     """
 
     def __init__(self, link: Link, limits: Limits, numbered: Numbered | None) -> None:

@@ -96,7 +96,11 @@ class Routing:
     Keys are routed as the Java client does; rows without a key go round, by their index in the task.
     """
 
-    def __init__(self, topic: str | None, partitions: Callable[[str], int]) -> None:
+    def __init__(
+        self, topic: str | None, partitions: Callable[[str], int], *, keys_are_bytes: bool = False
+    ) -> None:
+        """`keys_are_bytes`: keys are not text, even where they could be."""
+        self._keys_are_bytes = keys_are_bytes
         self._topic = None if topic is None else str(TopicName.parse(topic))
         self._ask = partitions
         self._partitions: dict[str, int] = {}
@@ -107,7 +111,7 @@ class Routing:
 
     def portions(self, batch: Any) -> list[Portion]:
         """The rows of a batch, by where they go. Raises `InvalidRows`."""
-        messages, keys, sizes = _messages(batch, self._row)
+        messages, keys, sizes = _messages(batch, self._row, self._keys_are_bytes)
         first, self._row = self._row, self._row + len(messages)
         if self._topic is not None:
             return self._of_topic(self._topic, messages, keys, sizes, range(first, self._row))
@@ -181,7 +185,9 @@ class Routing:
         return name
 
 
-def _messages(batch: Any, first: int) -> tuple[list[Payload], list[str | None] | None, list[int]]:
+def _messages(
+    batch: Any, first: int, keys_are_bytes: bool
+) -> tuple[list[Payload], list[str | None] | None, list[int]]:
     """Messages, keys as they travel (None where no row has one), sizes. `first`: the number of the first
     row."""
     names = set(batch.schema.names)
@@ -201,7 +207,9 @@ def _messages(batch: Any, first: int) -> tuple[list[Payload], list[str | None] |
     columns: dict[str, list[Any]] = {
         name: batch.column(name).to_pylist() for name in more if name != "__eventTime"
     }
-    keys = _keys(batch.column("__key")) if "__key" in more else nothing
+    keys = nothing
+    if "__key" in more:
+        keys = batch.column("__key").to_pylist() if keys_are_bytes else _keys(batch.column("__key"))
     times = _milliseconds(batch.column("__eventTime")) if "__eventTime" in more else nothing
     properties = columns.get("__messageProperties", nothing)
     ordering = columns.get("__orderingKey", nothing)

@@ -18,13 +18,16 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from pulsar_sansio import CompressionType, PulsarError
+from pulsar_sansio.schemas import SchemaInfo
 
 from ..errors import InvalidOption, LinkTimeout, PulsarSparkError
 from ..link import Link, open_link
 from ..options.query_options import WriteOptions
+from ..schemas.encoders import RowsSchema, encoder_of
 from .numbering import producer_name
 from .producing import Limits, Numbered, TaskProducer, WriteFailed, Written
 from .rows import Routing, in_order
+from .typed_rows import encoded, is_separated, schema_of_rows
 from .write_columns import check_columns
 
 log = logging.getLogger("pulsar_spark.sink")
@@ -47,10 +50,12 @@ class TaskWritten(WriterCommitMessage):
 
 
 class Writing:
-    """The base of both sinks. `options` are checked, and so are the columns."""
+    """The base of both sinks. `options` are checked, and so are the columns. `schema`: the one that values
+    are encoded with; None where they are bytes."""
 
-    def __init__(self, options: WriteOptions) -> None:
+    def __init__(self, options: WriteOptions, schema: SchemaInfo | None = None) -> None:
         self.options = options
+        self.schema = schema
 
     def write(self, iterator: Iterator[Any]) -> TaskWritten:
         context = TaskContext.get()
@@ -61,6 +66,8 @@ class Writing:
 
     def _write_rows(self, iterator: Iterable[Any], context: Any) -> Written:
         options = self.options
+        if self.schema is not None:
+            iterator = encoded(iterator, encoder_of(self.schema))
         numbered = self.numbered(context) if options.delivery_guarantee == "exactly-once" else None
         if numbered is not None and options.canonical_order:
             iterator = in_order(iterator, options.topic is not None, options.order_by)
@@ -71,7 +78,11 @@ class Writing:
         link = self.link()
         task = self.producer(link, numbered)
         try:
-            routing = Routing(options.topic, partial(partitions_of, link, options.operation_timeout_s))
+            routing = Routing(
+                options.topic,
+                partial(partitions_of, link, options.operation_timeout_s),
+                keys_are_bytes=is_separated(self.schema),
+            )
             batch = first
             while batch is not None:
                 portions = routing.portions(batch)
@@ -87,15 +98,7 @@ class Writing:
 
     def link(self) -> Link:
         """The connection of this worker."""
-        options = self.options
-        return open_link(
-            options.service_url,
-            options.access,
-            create_topics=True,
-            memory_limit=None,
-            operation_timeout=options.operation_timeout_s,
-            connect_timeout=options.connect_timeout_s,
-        )
+        return writing_link(self.options)
 
     def producer(self, link: Link, numbered: Numbered | None) -> TaskProducer:
         """Make the producer that sends the rows of one task."""
@@ -110,6 +113,7 @@ class Writing:
             CompressionType[options.compression.upper()],
             options.encryption_keys or (),
             options.key_files,
+            None if self.schema is None else RowsSchema(self.schema),
         )
         return TaskProducer(link, limits, numbered)
 
@@ -144,17 +148,43 @@ def batch_writer(options: WriteOptions, schema: Any, overwrite: bool) -> PulsarB
 
 
 def checked(
-    kind: Callable[[WriteOptions], WriterT], options: WriteOptions, schema: Any, overwrite: bool
+    kind: Callable[[WriteOptions, SchemaInfo | None], WriterT],
+    options: WriteOptions,
+    schema: Any,
+    overwrite: bool,
 ) -> WriterT:
-    """A writer of this kind. Raises an `OptionError` or `InvalidRows` for what cannot be written."""
+    """A writer of this kind. Raises an `OptionError`, `InvalidRows` or `NoSchema` for what cannot be
+    written."""
     if overwrite:
         raise InvalidOption(
             "mode overwrite (outputMode complete of a stream) is not possible: a topic cannot be replaced; "
             "write with mode append"
         )
     columns = [(field.name, field.dataType.simpleString()) for field in schema.fields]
-    check_columns(columns, options.topic, options.order_by)
-    return kind(options)
+    check_columns(columns, options.topic, options.order_by, options.value_schema != "none")
+    return kind(options, schema_of_rows(options, schema, partial(_definition, options)))
+
+
+def writing_link(options: WriteOptions) -> Link:
+    """The connection of this process."""
+    return open_link(
+        options.service_url,
+        options.access,
+        create_topics=True,
+        memory_limit=None,
+        operation_timeout=options.operation_timeout_s,
+        connect_timeout=options.connect_timeout_s,
+    )
+
+
+def _definition(options: WriteOptions, topic: str) -> SchemaInfo | None:
+    """Return the latest definition of a topic; its partitions have it, too."""
+    link = writing_link(options)
+    first = f"{topic}-partition-0" if partitions_of(link, options.operation_timeout_s, topic) else topic
+    try:
+        return link.definition(first, None, options.operation_timeout_s)
+    except (PulsarError, LinkTimeout) as error:
+        raise WriteFailed(f"the schema of {topic} is not known: {error}") from error
 
 
 def partitions_of(link: Link, timeout: float, topic: str) -> int:

@@ -42,9 +42,13 @@ GIVEN: Final = frozenset(
 
 
 def check_columns(
-    columns: Sequence[tuple[str, str]], topic: str | None, order_by: tuple[str, ...] | None
+    columns: Sequence[tuple[str, str]],
+    topic: str | None,
+    order_by: tuple[str, ...] | None,
+    typed: bool = False,
 ) -> None:
-    """`columns`: name and type of each; `topic`, `order_by`: the options of these names.
+    """`columns`: name and type of each; `topic`, `order_by`: the options of these names. `typed`: `value` has
+    a schema, which decides about its type.
 
     Raises `InvalidRows`, `MissingOption` and `InvalidOption`.
     """
@@ -58,8 +62,9 @@ def check_columns(
                 f"column {name} cannot be written: a message has the columns {', '.join(WRITTEN)}. Drop it, "
                 "or make it part of value, for instance with to_json"
             )
-        if kind not in allowed:
-            raise InvalidRows(f"column {name} has the type {kind}; allowed: {' or '.join(allowed)}")
+        if kind not in allowed and not (typed and name == "value"):
+            more = ", or another type with valueSchema" if name == "value" else ""
+            raise InvalidRows(f"column {name} has the type {kind}; allowed: {' or '.join(allowed)}{more}")
     if "value" not in names:
         raise InvalidRows(f"column value is missing: what is written is {', '.join(names) or 'nothing'}")
     if topic is None and "__topic" not in names:
