@@ -37,6 +37,7 @@ def type_of(annotation: Any) -> Any:
             Annotated[bytes, AvroType({"type": "fixed", "name": "F", "size": 2})],
             {"type": "fixed", "name": "F", "size": 2},
         ),
+        (Annotated[int, AvroType({"type": "int"})] | None, ["null", "int"]),
         (Color, {"type": "enum", "name": "Color", "symbols": ["RED", "BLUE"]}),
     ],
 )

@@ -4,6 +4,7 @@ import json
 import pickle
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Annotated, Any
 
 import msgspec
@@ -18,7 +19,7 @@ from pulsar_sansio.model.schema import SchemaInfo, SchemaType
 from pulsar_sansio.schemas import AvroSchema, AvroType, Int32, JsonSchema
 
 from .drawn_models import drawn_models
-from .models import Line, Node, Note, Order
+from .models import Line, Money, Node, Note, Order
 from .test_avro_schema import ORDER
 
 
@@ -67,6 +68,20 @@ def test_a_logical_type_makes_numbers_of_times() -> None:
     assert schema.decode(b'{"at":1000,"day":2}') == event
     with pytest.raises(SchemaDecodingError, match="at: a moment that a datetime can hold"):
         schema.decode(b'{"at":9223372036854775807,"day":2}')
+
+
+@pytest.mark.parametrize(
+    ("text", "price"), [('"-1234.56"', "-1234.56"), ("-1234.56", "-1234.56"), ("12", "12"), ("1e3", "1000.0")]
+)
+def test_a_decimal_is_read_from_text_and_from_the_number_that_java_writes(text: str, price: str) -> None:
+    @dataclass
+    class Item:
+        price: Money
+
+    assert JsonSchema(Item).decode(b'{"price":%s}' % text.encode()) == Item(Decimal(price))
+    for bad in (b"true", b"1.234", b"1e400"):
+        with pytest.raises(SchemaDecodingError, match="price: "):
+            JsonSchema(Item).decode(b'{"price":%s}' % bad)
 
 
 @given(drawn_models())

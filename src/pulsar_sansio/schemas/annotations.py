@@ -32,7 +32,8 @@ class AvroType:
     `Annotated[Decimal, AvroType({"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2})]`.
     """
 
-    definition: str | Mapping[str, Any]
+    # A dict has no hash, and a union of types asks for one.
+    definition: str | Mapping[str, Any] = dataclasses.field(hash=False)
 
 
 Int32 = Annotated[int, AvroType("int")]

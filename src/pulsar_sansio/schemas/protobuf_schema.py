@@ -129,8 +129,9 @@ def message_class_of(info: SchemaInfo) -> type[Message]:
 
 
 def _in_order(together: descriptor_pb2.FileDescriptorSet) -> list[descriptor_pb2.FileDescriptorProto]:
-    """Return the files, each behind those that it imports. Clients in Java and Go write them in any order.
+    """Return the files, each behind those that it imports.
 
+    The clients in Java and Go write them in any order.
     Raises `ValueError` for files that import each other.
     """
     files = {file.name: file for file in together.file}

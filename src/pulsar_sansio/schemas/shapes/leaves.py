@@ -298,7 +298,7 @@ BY_TYPE: dict[type, dict[Form, Shape]] = {
 
 
 def decimal_shape(form: Form, avro: Any) -> Shape:
-    """A decimal number; in JSON, text."""
+    """A decimal number; in JSON, text. Java's JSON has a number, which is read, too."""
     precision, scale = avro["precision"], avro.get("scale", 0)
 
     def check(value: Any) -> Decimal:
@@ -317,7 +317,11 @@ def decimal_shape(form: Form, avro: Any) -> Shape:
 
     if form is Form.AVRO:
         return Shape(avro, check, None, default, _of_type(Decimal))
-    decode = _from_text(Decimal, "the text of a decimal number", check)
+    from_text = _from_text(Decimal, "the text of a decimal number", check)
+
+    def decode(value: Any) -> Any:
+        return from_text(str(value) if type(value) in (int, float) else value)
+
     return Shape(avro, lambda value: str(check(value)), decode, default, _of_type(Decimal))
 
 
