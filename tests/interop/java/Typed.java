@@ -59,10 +59,10 @@ public class Typed {
     private static final ObjectMapper JSON = new ObjectMapper()
             .registerModule(new JavaTimeModule())
             .disable(SerializationFeature.WRITE_DATES_AS_TIMESTAMPS)
-            .enable(DeserializationFeature.USE_BIG_DECIMAL_FOR_FLOATS);
+            .enable(DeserializationFeature.USE_LONG_FOR_INTS);
 
-    /** A value of each type that a field of Avro may have. */
-    public static class Sample {
+    /** A field of each type that Avro and JSON have in common. */
+    public static class Plain {
         public boolean flag;
         public int small;
         public long large;
@@ -76,13 +76,18 @@ public class Typed {
         public List<Inner> inners;
         public Map<String, Long> counts;
         @AvroSchema("[\"null\", \"string\", \"long\"]") public Object choice;
+        @AvroSchema("{\"type\": \"bytes\", \"logicalType\": \"decimal\", \"precision\": 9, \"scale\": 2}")
+        public BigDecimal price;
+        @AvroSchema("{\"type\": \"string\", \"logicalType\": \"uuid\"}") public UUID unique;
+    }
+
+    /** Dates and times, too: this client's JSON has them as arrays and as seconds. */
+    public static class Dated extends Plain {
         @AvroSchema("{\"type\": \"int\", \"logicalType\": \"date\"}") public LocalDate day;
         @AvroSchema("{\"type\": \"int\", \"logicalType\": \"time-millis\"}") public LocalTime coarse;
         @AvroSchema("{\"type\": \"long\", \"logicalType\": \"time-micros\"}") public LocalTime fine;
         @AvroSchema("{\"type\": \"long\", \"logicalType\": \"timestamp-millis\"}") public Instant moment;
-        @AvroSchema("{\"type\": \"bytes\", \"logicalType\": \"decimal\", \"precision\": 9, \"scale\": 2}")
-        public BigDecimal price;
-        @AvroSchema("{\"type\": \"string\", \"logicalType\": \"uuid\"}") public UUID unique;
+        @AvroSchema("{\"type\": \"long\", \"logicalType\": \"timestamp-micros\"}") public Instant instant;
     }
 
     /** The names of colours. */
