@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from pulsar_sansio.model.schema import Schema
+from pulsar_sansio.model.schema import Schema, SchemaInfo
 from pulsar_sansio.schemas import AvroSchema
 from pulsar_sansio.wire import proto
 from tests.client.broker_script import ConsumerScript, batch_bytes, entry_bytes
@@ -59,14 +59,17 @@ class SchemaScript(ConsumerScript):
 
     def answer(self, number: int, question: int = -1) -> None:
         """Answer one of the questions that `asked` returned last."""
-        info = DEFINITIONS[number].info
-        schema = proto.Schema(name="t", schema_data=info.data, type=proto.Schema.Avro)
-        self.say(
-            "GET_SCHEMA_RESPONSE",
-            proto.CommandGetSchemaResponse(
-                request_id=self.questions[question].request_id, schema=schema, schema_version=version(number)
-            ),
+        self.answer_with(DEFINITIONS[number].info, question)
+
+    def answer_with(self, info: SchemaInfo, question: int = -1) -> None:
+        """Answer with any definition."""
+        schema = proto.Schema(name="t", schema_data=info.data, type=proto.Schema.Type.Name(info.type))
+        for key, value in info.properties:
+            schema.properties.add(key=key, value=value)
+        answer = proto.CommandGetSchemaResponse(
+            request_id=self.questions[question].request_id, schema=schema, schema_version=version(0)
         )
+        self.say("GET_SCHEMA_RESPONSE", answer)
 
     def refuse(self, error: Any, question: int = -1) -> None:
         self.say(

@@ -15,7 +15,8 @@ from pulsar_sansio.model.errors import (
     ServerError,
 )
 from pulsar_sansio.model.message_id import EARLIEST
-from pulsar_sansio.schemas import STRING, AutoConsume, JsonSchema
+from pulsar_sansio.model.schema import SchemaInfo, SchemaType
+from pulsar_sansio.schemas import STRING, AutoConsume, JsonSchema, KeyValue, KeyValueSchema
 from pulsar_sansio.wire import proto
 from tests.client.broker_script import SECOND, ConsumerScript, entry_bytes
 from tests.client.schemas.schema_script import NEW, TOPIC, Old, Order, SchemaScript, payload, version
@@ -276,6 +277,30 @@ def test_auto_consume_reads_each_message_by_its_own_definition() -> None:
     s.answer(0)
     s.message(2, b"bytes")
     assert s.values() == [{"id": "o1"}, b"bytes"]
+
+
+def test_auto_consume_reads_pairs_whose_key_is_the_message_key() -> None:
+    """SCHEMA-09: the definition says where the key is; a null value has a key, too."""
+    pairs = KeyValueSchema(STRING, STRING)
+    s = SchemaScript(AutoConsume())
+    header = {"schema_version": version(0), "partition_key": "aw==", "partition_key_b64_encoded": True}
+    s.deliver(1, entry_bytes(b"v", **header))
+    s.deliver(2, entry_bytes(b"", null_value=True, **header))
+    s.asked()
+    s.answer_with(pairs.info)
+    messages = s.take()
+    assert [message.value for message in messages] == [KeyValue("k", "v"), KeyValue("k", None)]
+    assert pickle.loads(pickle.dumps(messages[0])).value == KeyValue("k", "v")
+
+
+def test_pairs_with_a_broken_definition_have_no_value() -> None:
+    s = SchemaScript(AutoConsume())
+    s.deliver(1, entry_bytes(b"v", schema_version=version(0)))
+    s.asked()
+    s.answer_with(SchemaInfo(SchemaType.KEY_VALUE, data=b"\0"))
+    (message,) = s.take()
+    with pytest.raises(SchemaDecodingError, match="no length at byte 0"):
+        assert message.value
 
 
 def test_a_schema_that_needs_no_definition_asks_for_none() -> None:
