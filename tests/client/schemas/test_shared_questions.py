@@ -66,6 +66,32 @@ def test_a_consumer_that_ends_leaves_the_question_to_the_other_one() -> None:
     assert s.values_of_second() == [Order("o1", 1)]
 
 
+def test_a_question_outlives_its_consumer_and_serves_the_next_one() -> None:
+    """A new consumer of the topic does not ask for what was asked for already."""
+    s = SchemaScript()
+    s.order(1, 0)
+    s.asked()
+    question = s.questions
+    s.close()
+    (close,) = s.expect("CLOSE_CONSUMER")
+    s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
+    next_one = s.client.subscribe(s.now, ConsumerSpec("t", "other", schema=NEW))
+    (subscribe,) = s.expect("SUBSCRIBE")
+    s.say("SUCCESS", proto.CommandSuccess(request_id=subscribe.request_id))
+    s.frames()
+    stored = entry_bytes(payload(1, 0), schema_version=version(0))
+    s.bytes(b"".join(encode_message(subscribe.consumer_id, 1, 1, stored=stored)))
+    s.pump()
+    assert s.asked() == []
+    s.questions = question
+    s.answer(0)
+    assert [message.value for message in s.client.take(s.now, next_one, 100)] == [Order("o1", 1)]
+    s.client.close(s.now, next_one)
+    (close,) = s.expect("CLOSE_CONSUMER")
+    s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
+    assert s.client._services.schemas._topics == {}
+
+
 def test_definitions_are_forgotten_with_the_last_consumer_of_their_topic() -> None:
     s = TwoConsumers()
     versions = s.client._services.schemas

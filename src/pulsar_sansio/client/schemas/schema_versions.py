@@ -72,10 +72,15 @@ class SchemaVersions:
         return versions
 
     def leave(self, versions: TopicVersions) -> None:
-        """Forget the definitions of a topic that has no such consumer any more."""
+        """Forget the definitions of a topic that has no such consumer any more, when its last question is
+        over: until then a new consumer shares it."""
         versions.users -= 1
-        if not versions.users:
-            del self._topics[str(versions.topic)]
+        self._forget_unused(versions)
+
+    def _forget_unused(self, versions: TopicVersions) -> None:
+        name = str(versions.topic)
+        if not versions.users and not versions.asked and self._topics.get(name) is versions:
+            del self._topics[name]
 
     def get(self, versions: TopicVersions, version: bytes) -> SchemaInfo | None:
         """Return a definition that is known."""
@@ -110,11 +115,13 @@ class SchemaVersions:
             for each in versions.asked.pop(version):
                 if not each.cancelled:
                     each.known(info)
+            self._forget_unused(versions)
 
         def not_answered(error: PulsarError) -> None:
             for each in versions.asked.pop(version):
                 if not each.cancelled:
                     each.failed(error)
+            self._forget_unused(versions)
 
         SchemaQuestion(self._services, connection, versions.topic, version, answered, not_answered)
         return asker
