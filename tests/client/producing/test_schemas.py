@@ -26,11 +26,11 @@ TOPIC = "persistent://public/default/demo"
 class TypedProducer:
     """A producer that is being opened, up to its first command on the connection of its topic."""
 
-    def __init__(self, schema: Any, **options: Any) -> None:
+    def __init__(self, schema: Any, protocol_version: int = 21, **options: Any) -> None:
         self.script = Script()
         spec = ProducerSpec("demo", schema=schema, **options)
         self.handle = self.script.client.open_producer(self.script.now, spec)
-        self.link = self.script.ready_link()
+        self.link = self.script.ready_link(version=protocol_version)
         self.script.check_partitions(self.link)
         self.script.find_topic(self.link)
 
@@ -187,6 +187,12 @@ def test_the_definition_of_the_topic_is_adopted_and_checked() -> None:
     with pytest.raises(InvalidMessage, match="schema INT32: 4 bytes, not 2"):
         encode(b"\0\7")
     assert [metadata.schema_version for metadata in producer.send(b"\0\0\0\7")] == [VERSION]
+
+
+def test_a_broker_that_knows_no_question_has_no_definition_to_adopt() -> None:
+    """WIRE-21"""
+    producer = TypedProducer(AutoPublish(), protocol_version=12)
+    assert not producer.open(b"").HasField("schema")
 
 
 def test_a_topic_without_a_definition_takes_bytes() -> None:

@@ -34,7 +34,7 @@ from ..connecting.refusal_policy import Decision
 from ..connecting.services import Services
 from ..encryption.entry_encryption import EntryEncryption
 from ..outputs import Attached, Closed, Detached, ProducerFailed, ProducerReady
-from ..schemas.schema_question import SchemaQuestion
+from ..schemas.schema_question import QUESTION_VERSION, SchemaQuestion
 from ..statistics import ProducerStatistics, SendLatency
 from . import explaining
 from .admission import Admission, UnsealedMessage
@@ -283,10 +283,11 @@ class Producer:
     def ask_first(
         self, connection: Connection, proceed: Callable[[], None], failed: Callable[[PulsarError], None]
     ) -> SchemaQuestion | None:
-        """Ask for the topic's definition, for a schema that adopts it (rule CLIENT-10)."""
+        """Ask for the topic's definition, for a schema that adopts it (rule CLIENT-10). An older broker has
+        none to adopt."""
         registration = self._registration
         schema = registration.schema
-        if schema is None or not schema.adopts:
+        if schema is None or not schema.adopts or connection.protocol_version < QUESTION_VERSION:
             return None
 
         def adopt(topic: SchemaInfo | None) -> None:

@@ -10,12 +10,13 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from ...model.errors import ConnectionLost, PulsarError
+from ...model.errors import ConnectionLost, PulsarError, UnsupportedVersion
 from ...model.message import Source, ValueDecoder
 from ...model.schema import Schema, SchemaInfo
 from ...model.topic_name import TopicName
 from ..connecting.connection import Connection
 from ..connecting.services import Services
+from .schema_question import QUESTION_VERSION
 from .schema_versions import MAX_VERSIONS, Asker
 from .value_decoder import NoDecoder, WriterDecoder
 
@@ -55,6 +56,8 @@ class DecodingSources:
             return source
         info = self._services.schemas.get(self._versions, version)
         if info is None:
+            if self._is_too_old():
+                return self._plain.decoding(NoDecoder(f"{self._which(version)}: {self._too_old()}"))
             self._ask(version)
             return None
         return self._keep(version, WriterDecoder(self._schema, info))
@@ -65,6 +68,9 @@ class DecodingSources:
         """Ask for a definition that is not known, for a message that is not delivered. One of the callbacks
         is called, once, also after the consumer has ended."""
         assert self._connection is not None
+        if self._is_too_old():
+            failed(self._too_old())
+            return
         self._services.schemas.ask(self._versions, version, self._connection, known, failed)
 
     def attach(self, connection: Connection) -> None:
@@ -81,6 +87,18 @@ class DecodingSources:
         """The consumer has ended."""
         self.detach()
         self._services.schemas.leave(self._versions)
+
+    def _is_too_old(self) -> bool:
+        """True when the broker answers no question for a definition."""
+        return self._connection is not None and self._connection.protocol_version < QUESTION_VERSION
+
+    def _too_old(self) -> UnsupportedVersion:
+        assert self._connection is not None
+        return UnsupportedVersion(f"the broker speaks protocol {self._connection.protocol_version}")
+
+    def _which(self, version: bytes) -> str:
+        number = int.from_bytes(version, "big") if len(version) == 8 else version.hex()
+        return f"version {number} of the schema of {self._versions.topic} could not be had"
 
     def _keep(self, version: bytes, decoder: ValueDecoder) -> Source:
         source = self._sources[version] = self._plain.decoding(decoder)
@@ -103,9 +121,7 @@ class DecodingSources:
                 if connection.ready:
                     self.released()
                 return
-            number = int.from_bytes(version, "big") if len(version) == 8 else version.hex()
-            text = f"version {number} of the schema of {self._versions.topic} could not be had: {error}"
-            self._keep(version, NoDecoder(text))
+            self._keep(version, NoDecoder(f"{self._which(version)}: {error}"))
             self.released()
             self._sources.pop(version, None)
 

@@ -12,12 +12,13 @@ _Type = proto.Schema.Type
 def schema_message(schema: Schema[Any] | None, protocol_version: int) -> proto.Schema | None:
     """Return what a producer or consumer registers; None for bytes (rules SCHEMA-04, CONS-13).
 
-    A broker older than protocol version 21 does not know AUTO_CONSUME, and gets nothing of it.
+    A broker older than protocol version 21 does not know AUTO_CONSUME, and one older than 13 no definition of
+    JSON (rule SCHEMA-05): these get nothing of it.
     """
     info = None if schema is None else schema.info
     if info is None or info.type is SchemaType.NONE:
         return None
-    if info.type is SchemaType.AUTO_CONSUME and protocol_version < _AUTO_CONSUME_SINCE:
+    if protocol_version < _SINCE.get(info.type, 0):
         return None
     message = proto.Schema(name=info.name, schema_data=info.data, type=_Type.Name(info.type))
     for key, value in info.properties:
@@ -25,8 +26,8 @@ def schema_message(schema: Schema[Any] | None, protocol_version: int) -> proto.S
     return message
 
 
-_AUTO_CONSUME_SINCE = 21
-"""The protocol version that brought AUTO_CONSUME to the wire."""
+_SINCE = {SchemaType.AUTO_CONSUME: 21, SchemaType.JSON: 13}
+"""The protocol versions that brought these types to the wire."""
 
 
 def schema_info(message: proto.Schema) -> SchemaInfo:

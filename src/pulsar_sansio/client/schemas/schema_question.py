@@ -13,6 +13,9 @@ from .schema_message import schema_info
 
 _Command = proto.BaseCommand
 
+QUESTION_VERSION = 13
+"""The protocol version from which a broker answers GET_SCHEMA (rule WIRE-21)."""
+
 
 class SchemaQuestion:
     """A question in flight. One of the callbacks is called, once, unless the question is cancelled.
