@@ -4,6 +4,7 @@ Versions are numbered from 0. Deleting a schema adds a version that marks the en
 no number is used again.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...model.errors import IncompatibleSchema, TopicNotFound
@@ -146,6 +147,12 @@ class Schemas:
         )
         self._save(saved)
         return saved
+
+    def replace(self, topic: TopicName, versions: Sequence[SchemaSaved]) -> None:
+        """Take the versions that the store has of a topic, which another broker has served before."""
+        self._saved.pop(str(topic.base), None)
+        if versions:
+            self._saved[str(topic.base)] = list(versions)
 
     # --- deleting ---------------------------------------------------------------------------------------
 
