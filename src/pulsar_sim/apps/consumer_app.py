@@ -155,6 +155,7 @@ class ConsumerApp(AckBehaviour):
             acknowledgement_timeout_backoff=GROWING if plan.growing and plan.timeout else None,
             negative_acknowledgement_backoff=GROWING if plan.growing else None,
             key_shared=self._keys() if plan.ranges else None,
+            schema=world.reader_schema(name),
         )
 
     def _keys(self) -> KeySharedPolicy:

@@ -110,7 +110,7 @@ class ChangingInterceptor(ProducerInterceptor):
     """Adds a property to each message."""
 
     def before_send(self, topic: TopicName, message: OutgoingMessage) -> OutgoingMessage:
-        return OutgoingMessage(
+        changed = OutgoingMessage(
             message.payload,
             key=message.key,
             properties={**(message.properties or {}), MARK: "yes"},
@@ -118,6 +118,8 @@ class ChangingInterceptor(ProducerInterceptor):
             sequence_id=message.sequence_id,
             deliver_at=message.deliver_at,
         )
+        changed.has_base64_key = message.has_base64_key
+        return changed
 
 
 class RaisingInterceptor(ProducerInterceptor):

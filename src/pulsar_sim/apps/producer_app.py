@@ -6,7 +6,7 @@ producer is closed, refused or lost. It never looks inside a machine.
 """
 
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pulsar_sansio.client.outputs import (
     Attached,
@@ -33,6 +33,7 @@ from pulsar_sansio.model.errors import (
     TopicTerminated,
 )
 from pulsar_sansio.model.interceptors import ProducerInterceptor
+from pulsar_sansio.model.schema import Schema
 
 from ..engine.clock import SECOND
 from ..engine.failures import ViolationError
@@ -40,6 +41,7 @@ from ..engine.profile import ProducerPlan
 from ..model.partitioned_topics import PartitionedTopic, by_size
 from ..model.records.producer_record import ProducerRecord
 from ..model.records.topic_record import TopicRecord
+from ..model.schemas.topic_schemas import ADOPTING
 from .client_process import HURRY, REOPEN_DELAY, ClientProcess, was_misled
 from .interceptor_probes import ProbeFailure, RaisingInterceptor, WatchingInterceptor, interceptors
 from .workload import written
@@ -166,11 +168,14 @@ class ProducerApp:
             partitions_update_interval=plan.update_interval,
             initial_sequence_id=plan.initial,
             interceptors=self._interceptors,
+            schema=self._schema(tag),
         )
         topic = self.topic
         self.record = world.model.producers[tag] = ProducerRecord(
             tag, topic, spec, contested=plan.contested, explicit=plan.explicit
         )
+        if world.model.schemas is not None and spec.schema is not None:
+            self.record.definition = world.model.schemas.definition_of(spec.schema.info)
         self.state = "opening"
         self._partitions = 0
         self.attached = False
@@ -184,6 +189,20 @@ class ProducerApp:
         self._generation += 1
         self._later(self._generation)
 
+    def _schema(self, tag: str) -> Schema[Any] | None:
+        """Choose the schema of the next producer; None is bytes."""
+        world = self.world
+        if world.model.schemas is None:
+            return None
+        return world.model.schemas.for_producer(world.streams.stream(f"schema of {tag}"), world.rash)
+
+    @property
+    def _waits_for_definition(self) -> bool:
+        """True while a producer that adopts the definition of its topic may not have it."""
+        record = self.record
+        adopts = record is not None and record.spec.schema is ADOPTING
+        return adopts and self.state != "open"
+
     def _later(self, generation: int) -> None:
         pause = 1 + self.stream.below(self.plan.pause)
         self.world.clock.after(min(pause, HURRY) if self.world.healed else pause, self._step, generation)
@@ -195,7 +214,8 @@ class ProducerApp:
         plan, stream = self.plan, self.stream
         if self.state == "open" and self.plan.partitioned is not None:
             self._check_partitions()
-        if self.left and not self.full and not self._unsure and (self.state == "open" or stream.chance(300)):
+        may_send = self.left and not self.full and not self._unsure and not self._waits_for_definition
+        if may_send and (self.state == "open" or stream.chance(300)):
             self._send(1 + stream.below(plan.burst))
         if self.state == "open" and stream.chance(plan.flush_permille):
             self.flush()
@@ -217,7 +237,7 @@ class ProducerApp:
             self._check_memory()
         publish_time = self.world.wall_time()
         batch = [
-            written(self.stream, self.plan, record, self.number + offset, publish_time)
+            written(self.stream, self.plan, record, self.number + offset, publish_time, model.schemas)
             for offset in range(count)
         ]
         for sent, _ in batch:

@@ -84,6 +84,7 @@ class TransientSubscriber(TransientTopicApp):
             durable=plan.durable,
             max_pending_chunked_messages=1000,
             incomplete_chunked_message_timeout=world.profile.chunk_patience,
+            schema=world.reader_schema(name),
         )
         self._register(name, self.subscription, spec)
         self._opened(self.host.node.client.subscribe(world.clock.now, spec))

@@ -38,6 +38,7 @@ from .receive_frames import (
     wrote_redeliver,
 )
 from .redirects import RedirectWatch
+from .schema_frames import SchemaWatch
 from .send_frames import ProducerEnd, SendWatch
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class ClientWatch:
         self.credentials = credentials
         self._sends = SendWatch(model)
         self._copies = CopyWatch(model)
+        self._schemas = SchemaWatch(model)
         self.ends: defaultdict[int, ClientEnd] = defaultdict(ClientEnd)
         """Ends of wires by wire number."""
         self.handles: dict[str, int] = {}
@@ -152,6 +154,7 @@ class ClientWatch:
     def forget(self, wire: Wire) -> None:
         self.ends.pop(wire.number, None)
         self.credentials.forget(wire)
+        self._schemas.forget(wire)
 
     # --- what clients write ---
 
@@ -254,6 +257,7 @@ class ClientWatch:
         record = self.model.producers.get(tag)
         if record is None and command.topic in self.model.copy_topics:
             copy_producer = self._copies.opened(self.model.topics[command.topic], command.producer_name)
+            self._schemas.wrote_producer(copy_producer, command, wire)
             end.producers[command.producer_id] = copy_producer
             self._request(wire, end, command.request_id, copy_producer)
             return
@@ -270,6 +274,7 @@ class ClientWatch:
         ):
             raise ViolationError("INV-N4", f"{record.tag} opens a producer on {command.topic}")
         producer = ProducerEnd(record, record.lane(topic))
+        self._schemas.wrote_producer(producer, command, wire)
         end.producers[command.producer_id] = producer
         self._request(wire, end, command.request_id, producer)
 
@@ -287,6 +292,7 @@ class ClientWatch:
             raise ViolationError("SUBT-08", f"{record.name} asks for the keys {ranges_of(command)}")
         if command.read_compacted is not record.spec.read_compacted:
             raise ViolationError("INV-C17", f"{record.name}: read_compacted is {command.read_compacted}")
+        self._schemas.wrote_subscribe(record, command, wire)
         if record.subscription.named_by_client:
             record.subscription.is_called(command.subscription)
         consumer = ConsumerEnd(record, self.handles.get(record.name, 0), _is_far(wire))
@@ -317,10 +323,15 @@ class ClientWatch:
         producer = end.producers.get(command.producer_id)
         if producer is None or not producer.ready or producer.closed:
             raise ViolationError("INV-P10", f"wire {wire.number}: SEND of a producer that is not open there")
+        self._schemas.wrote_send(producer, command, wire)
         if type(producer) is CopyProducerEnd:
             self._copies.wrote(producer, command)
         elif producer.lane.topic.persistent:
             self._sends.wrote(producer, command)
+
+    def _wrote_schema_question(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        self._request(wire, end, command.request_id, None)
+        self._schemas.asked(wire, command)
 
     def _consumer(self, wire: Wire, end: ClientEnd, consumer_id: int, what: str) -> ConsumerEnd:
         consumer = end.consumers.get(consumer_id)
@@ -384,6 +395,7 @@ class ClientWatch:
                 not what.closed
             ):  # otherwise the answer is late, and the producer may have been reopened meanwhile
                 self._sends.has_access(what, command)
+                self._schemas.has_version(what, command.schema_version)
         if isinstance(what, (ProducerEnd, ConsumerEnd)):
             what.ready = True
             if isinstance(what, ProducerEnd):
@@ -413,6 +425,10 @@ class ClientWatch:
             again = what.redirects + 1
             self._redirects.redirected(wire.client.name, what.topic, command.authoritative, again)
 
+    def _got_schema(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        self._got_answer(wire, end, command)
+        self._schemas.answered(wire, command, end.consumers.values())
+
     def _got_receipt(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         producer = end.producers.get(command.producer_id)
         if type(producer) is CopyProducerEnd:
@@ -431,8 +447,10 @@ class ClientWatch:
         consumer = end.consumers.get(command.consumer_id)
         if consumer is not None:
             got_message(consumer, command, wire.network.clock.now)
+            self._schemas.got_message(consumer, command)
             group = self.model.groups.get(consumer.record.name)
-            if group is not None and not consumer.closed:
+            waits = self._schemas.may_wait(consumer.record)
+            if group is not None and not consumer.closed and not waits:
                 topic = consumer.record.subscription.topic.name
                 group.came(topic, (command.ledger_id, command.entry_id))
 
@@ -483,6 +501,7 @@ class ClientWatch:
         T.GET_LAST_MESSAGE_ID: _wrote_last_message_id,
         T.CONSUMER_STATS: _wrote_consumer_stats,
         T.SEEK: _wrote_seek,
+        T.GET_SCHEMA: _wrote_schema_question,
         T.GET_TOPICS_OF_NAMESPACE: _wrote_topics,
         T.WATCH_TOPIC_LIST: _wrote_watch,
         T.WATCH_TOPIC_LIST_CLOSE: _wrote_watch_close,
@@ -498,6 +517,7 @@ class ClientWatch:
         T.LOOKUP_RESPONSE: _got_lookup_response,
         T.PARTITIONED_METADATA_RESPONSE: _got_partitions,
         T.GET_TOPICS_OF_NAMESPACE_RESPONSE: _got_answer,
+        T.GET_SCHEMA_RESPONSE: _got_schema,
         T.WATCH_TOPIC_LIST_SUCCESS: _got_answer,
         T.ACK_RESPONSE: _got_answer,
         T.GET_LAST_MESSAGE_ID_RESPONSE: _got_answer,

@@ -96,6 +96,8 @@ class CopyWatch:
         sent = Sent(producer.record, number, payload, key, properties, time)
         sent.topic = producer.lane.topic
         sent.deliver_at = metadata.deliver_at_time or None
+        sent.has_base64_key = original.has_base64_key
+        sent.written = original.written if producer.record.definition is not None else None
         producer.lane.topic.sends[command.payload] = StoredEntry(command.payload, (sent,))
         return WrittenCopy(Copy(number), sources)
 

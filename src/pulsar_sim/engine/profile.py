@@ -463,6 +463,32 @@ class WebPlan:
 
 
 @dataclass(slots=True)
+class SchemaPlan:
+    """Topics whose producers and consumers have schemas."""
+
+    kind: str = "avro"
+    """"avro", "json", "text", or "pairs": a key of text beside a value in Avro's encoding."""
+    strategy: str = "FULL"
+    """The compatibility strategy of all topics."""
+    bytes_permille: int = 0
+    """Producers without a schema, per thousand."""
+    adopting_permille: int = 0
+    """Producers that adopt the definition of their topic, per thousand."""
+    strange_permille: int = 0
+    """Producers and consumers with a definition that the strategy may refuse, per thousand."""
+    weighed: bool = False
+    """Half of these have a definition that earlier ones read, and that does not read them."""
+    registrations: list[int] = field(default_factory=list)
+    """Nanoseconds from the start of the applications: at each moment an administrator registers a version."""
+    deleted_after: int = 0
+    """Nanoseconds from the start of the applications until the versions of one topic are deleted; 0 means
+    never."""
+    loosened_after: int = 0
+    """Nanoseconds from the start of the applications from which on every definition may follow; 0 means
+    never."""
+
+
+@dataclass(slots=True)
 class Profile:
     """Everything drawn for one seed."""
 
@@ -529,6 +555,8 @@ class Profile:
     """None means that every client stays in its cluster."""
     web: WebPlan | None = None
     """None means that clients ask over the binary protocol."""
+    schemas: SchemaPlan | None = None
+    """None means that all messages are bytes."""
 
     @property
     def named_hosts(self) -> int:
@@ -573,6 +601,8 @@ class Profile:
                 slowest += (
                     self.failover.slowest_change + self.failover.longest_stay(self.named_hosts) / SECOND
                 )
+        if self.schemas is not None:  # one version after the other may be asked for in vain
+            slowest += 4 * self.operation_timeout
         if any(plan.chunk_size for plan in self.producers):
             slowest += self.chunk_patience
         if self.partitioned:

@@ -5,11 +5,12 @@ phases, nor on how it is made. No part may be replaced through this interface.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pulsar_sansio.broker.broker import Broker
 from pulsar_sansio.client.outputs import Output
 from pulsar_sansio.model.config import ClientConfig
+from pulsar_sansio.model.schema import Schema
 
 from .clock import Clock
 from .network import Network
@@ -83,6 +84,7 @@ class Surroundings(Protocol):
     def model(self) -> "ReferenceModel": ...
     @property
     def topics(self) -> "WorldTopics": ...
+    def reader_schema(self, name: str) -> Schema[Any] | None: ...
     def topics_of(self, group: "GroupTopics") -> list[str]: ...
 
     # --- applications ---

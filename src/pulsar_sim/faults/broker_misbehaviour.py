@@ -31,6 +31,9 @@ RETRYABLE = (
 REFUSALS = (ServerError.PersistenceError, ServerError.PersistenceError, ServerError.ChecksumError)
 """Error codes of a refused SEND after which the client may send again."""
 
+NO_DEFINITION = (*RETRYABLE, ServerError.TopicNotFound, ServerError.AuthorizationError)
+"""Error codes of a refused question for a definition."""
+
 UNKNOWN_ID = 2**40
 """An id of a request, producer or consumer that no client has."""
 
@@ -254,6 +257,15 @@ class BrokerMisbehaviour:
         self._write(wire, T.ERROR, answer)
         return b""
 
+    def _refuse_schema(self, wire: Wire, kind: int, command: Any) -> bytes:
+        answer = proto.CommandGetSchemaResponse(
+            request_id=command.request_id,
+            error_code=int(self._stream.choice(NO_DEFINITION)),  # type: ignore[arg-type]
+            error_message="not now",
+        )
+        self._write(wire, T.GET_SCHEMA_RESPONSE, answer)
+        return b""
+
     def _refuse_lookup(self, wire: Wire, kind: int, command: Any) -> bytes:
         code = self._stream.choice(RETRYABLE)
         answer = proto.CommandLookupTopicResponse(
@@ -435,6 +447,11 @@ TO_BROKER: dict[int, tuple[Misdeed, ...]] = {
     T.PRODUCER: (Misdeed("producer_refused", B._always, B._refuse), _REQUEST_LOST),
     T.SUBSCRIBE: (Misdeed("subscribe_refused", B._always, B._refuse), _REQUEST_LOST),
     T.UNSUBSCRIBE: (Misdeed("closed_while_unsubscribing", B._always, B._close_while_unsubscribing),),
+    T.GET_SCHEMA: (
+        Misdeed("schema_refused", B._always, B._refuse_schema),
+        Misdeed("schema_unanswered", B._always, B._drop),
+        Misdeed("schema_question_cut", B._always, B._cut_soon),
+    ),
     T.SEEK: (Misdeed("seek_refused", B._always, B._refuse),),
     T.GET_TOPICS_OF_NAMESPACE: (Misdeed("topics_refused", B._always, B._refuse),),
     T.WATCH_TOPIC_LIST: (Misdeed("watch_refused", B._always, B._refuse),),
@@ -465,6 +482,7 @@ TO_CLIENT: dict[int, tuple[Misdeed, ...]] = {
         Misdeed("opened_too_late", B._always, B._answer_too_late),
         Misdeed("reply_late", B._always, B._answer_late),
     ),
+    T.GET_SCHEMA_RESPONSE: (Misdeed("schema_answered_late", B._always, B._answer_too_late),),
     T.LOOKUP_RESPONSE: (Misdeed("reply_late", B._always, B._answer_late),),
     T.SEND_RECEIPT: (
         Misdeed("receipt_lost", B._always, B._lose_receipt),

@@ -372,6 +372,13 @@ for _name in MISLEADING_FAULTS:
     _armed(_name)
 
 
+SCHEMA_FAULTS = ("schema_refused", "schema_unanswered", "schema_answered_late", "schema_question_cut")
+"""Kinds that strike questions for definitions, for worlds with schemas."""
+
+for _name in SCHEMA_FAULTS:
+    _armed(_name)
+
+
 CREDENTIAL_FAULTS = ("credentials_expire", "all_credentials_expire", *MISLEADING_FAULTS)
 """Kinds for worlds in which brokers authenticate their clients."""
 

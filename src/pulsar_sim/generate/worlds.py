@@ -38,6 +38,7 @@ from .features.producers import (
     draw_identities,
     draw_partitions,
 )
+from .features.schemas import draw_schemas
 from .features.table_views import draw_tables, draw_tables_of_partitions
 from .features.web import draw_crowd, draw_web
 from .producers import draw_producers, usual_batch
@@ -107,6 +108,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
         draw_control(streams.stream("controlled failover"), profile)
     draw_web(streams.stream("lookups over HTTP"), profile, faults)
     draw_crowd(streams.stream("crowd of lookups"), profile)
+    draw_schemas(streams.stream("schemas"), profile, faults)
     return profile
 
 

@@ -35,6 +35,7 @@ from .records.producer_record import ProducerRecord
 from .records.sent import Sent, identities
 from .records.topic_record import TopicRecord
 from .retry_requests import RetryRequests
+from .schemas.topic_schemas import TopicSchemas
 
 DELAY_TICK = 1000 + 1
 """Milliseconds by which a delayed message may be delivered early: brokers count in seconds, and round the
@@ -72,6 +73,8 @@ class ReferenceModel:
         """Retry topics alone."""
         self.retry_requests = RetryRequests()
         """Messages that applications reconsume later."""
+        self.schemas: TopicSchemas | None = None
+        """The schemas of producers and consumers; None where all messages are bytes."""
         self.confirmed = 0
         self.failed = 0
         self.delivered = 0
@@ -270,10 +273,12 @@ class ReferenceModel:
                 "INV-C2", f"{consumer.name}: {message_position} is not in the log of {topic.name}"
             )
         sent = messages[message_position[2]]
-        if message.value != sent.payload:
+        if (message.value if self.schemas is None else message.payload) != sent.payload:
             raise ViolationError(
                 "INV-C2", f"{consumer.name}: {message_position} has another payload than {sent}"
             )
+        if self.schemas is not None:
+            self.schemas.check_value(consumer, message, sent, message_position[:2])
         if entry.chunk is not None and (first_chunk, 0) not in sent.chunks:
             raise ViolationError("INV-C11", f"{consumer.name}: {message_id} has no such first chunk")
         if sent.key is not None or sent.properties or sent.event_time:

@@ -17,6 +17,7 @@ from ..engine.nodes.cluster import address
 from ..engine.nodes.far_cluster import FAR_BROKER
 from ..engine.profile import EndPlan
 from ..model.positions.multi_topics_position import MultiTopicsSoughtSubscription
+from .schema_administrator import SchemaAdministrator
 
 if TYPE_CHECKING:
     from ..engine.nodes.broker_node import BrokerNode
@@ -41,10 +42,15 @@ class Administrator:
         """The number of topics still to be created."""
         self._to_vanish = sum(plan.gone_after > 0 for plan in world.profile.appearances)
         self._to_recreate = sum(plan.back_after > 0 for plan in world.profile.appearances)
+        self.schemas: SchemaAdministrator | None = None
+        if world.profile.schemas is not None and world.model.schemas is not None:
+            self.schemas = SchemaAdministrator(world, world.profile.schemas, world.model.schemas)
         self.ends: dict[str, Position] = {}
         """Topics that stay terminated, each with the position of its last entry."""
 
     def start(self) -> None:
+        if self.schemas is not None:
+            self.schemas.start()
         for plan in self._plans:
             act = self._delete if plan.deleted else self.end
             self.world.clock.after(plan.after, act, self.world.topics.names[plan.topic])
@@ -70,6 +76,8 @@ class Administrator:
             node.command(node.broker.administration.set_policy, "public/default", "retention_time", -1.0)
         for topic in self.migrated:
             self.adopted(node, topic)
+        if self.schemas is not None:
+            self.schemas.booted(node)
 
     def adopted(self, node: "BrokerNode", topic: str) -> None:
         """Tell the broker that the topic has migrated. The cluster keeps that fact, not the broker that was
@@ -94,6 +102,8 @@ class Administrator:
                 self.world.clock.after(0, self.create, topic)
         for topic in self.vanished:
             self.world.clock.after(0, self._keep_deleted, topic)
+        if self.schemas is not None:
+            self.world.clock.after(0, self.schemas.register_first)
 
     def has_ended(self, topic: str) -> bool:
         """True when clients may be told that the topic has ended."""

@@ -10,6 +10,7 @@ from pulsar_sansio.wire import proto
 
 from ..apps.roaming.roaming_watch import is_roaming
 from ..checks.broker_frames import BrokerWatch
+from ..checks.broker_schemas import BrokerSchemaWatch
 from ..checks.client_frames import ClientWatch
 from ..checks.credentials import CredentialWatch
 from ..checks.renewals import RenewalWatch
@@ -91,15 +92,18 @@ class BrokerWireObserver(BrokerWatch):
         plan = world.profile.credentials
         interval = 0 if plan is None else round(plan.refresh_interval * SECOND)
         self._renewals = RenewalWatch(interval)
+        self._schemas = BrokerSchemaWatch(world.model)
 
     def wrote(self, wire: Wire, kind: int, command: Any) -> None:
         self._renewals.wrote(wire, kind, command)
+        self._schemas.wrote(wire, kind, command)
         if not (self._roams and kind in OF_HANDLES and is_roaming(wire)):
             super().wrote(wire, kind, command)
 
     def got(self, wire: Wire, kind: int, command: Any) -> None:
         self._rules.received(wire, kind, command)
         self._renewals.got(wire, kind)
+        self._schemas.got(wire, kind, command)
         if not (self._roams and kind in OF_HANDLES and is_roaming(wire)):
             super().got(wire, kind, command)
 
@@ -110,6 +114,7 @@ class BrokerWireObserver(BrokerWatch):
     def wire_closed(self, wire: Wire) -> None:
         self._rules.wire_closed(wire)
         self._renewals.forget(wire)
+        self._schemas.forget(wire)
         super().wire_closed(wire)
 
 

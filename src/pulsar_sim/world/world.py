@@ -15,6 +15,7 @@ from typing import Any
 from pulsar_sansio.broker.broker import Broker
 from pulsar_sansio.client.outputs import Output
 from pulsar_sansio.model.config import ClientConfig
+from pulsar_sansio.model.schema import Schema
 
 from ..apps.client_process import CLOSED, ClientProcess, check_quiet
 from ..apps.nonpersistent_app import nonpersistent_topic
@@ -56,6 +57,8 @@ from ..faults.timing import Timing
 from ..generate import draw
 from ..model.multi_topics_subscriptions import GroupTopics
 from ..model.reference_model import ReferenceModel
+from ..model.schemas.questions import Questions
+from ..model.schemas.topic_schemas import TopicSchemas
 from .administrator import Administrator
 from .applications import Applications
 from .auditor import Auditor
@@ -136,6 +139,9 @@ class World:
         """One reset is still to come."""
         self.closing = False
         self.client_config: ClientConfig = self._client_config()
+        if self.profile.schemas is not None:
+            timeout = round(self.profile.operation_timeout * SECOND)
+            self.model.schemas = TopicSchemas(self.profile.schemas, Questions(timeout, self.clock))
         self.topics: WorldTopics = WorldTopics(self.profile, self.model)
         self.cluster = Cluster(self)
         for index in range(len(self.profile.nonpersistent_apps)):
@@ -155,6 +161,12 @@ class World:
         return [name for name in self.topics.names if group.means(name) and name not in gone]
 
     # --- used by the parts of a world ---
+
+    def reader_schema(self, name: str) -> Schema[Any] | None:
+        """Choose the schema of a consumer of that name; None is bytes."""
+        if self.model.schemas is None:
+            return None
+        return self.model.schemas.for_consumer(self.streams.stream(f"schema of {name}"), self.rash)
 
     @property
     def brokers(self) -> list[BrokerNode]:
@@ -316,6 +328,8 @@ class World:
         for cluster in self.clusters:
             cluster.boot()
         keepers = [cluster for cluster in self.clusters if type(cluster) is not FarCluster]
+        if self.administrator.schemas is not None:
+            self.administrator.schemas.register_first()
         for cluster in keepers:
             cluster.keep_logs()
         self._until(

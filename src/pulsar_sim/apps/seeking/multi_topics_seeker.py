@@ -127,6 +127,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, MultiTopicsSeekerPlan]):
             max_total_receiver_queue_size=plan.group.total_queue,
             max_pending_chunked_messages=1000,
             incomplete_chunked_message_timeout=world.profile.chunk_patience,
+            schema=world.reader_schema(name),
         )
         self.record = world.model.groups[name] = GroupRecord(name, self.topics, spec)
         self._opened(self.host.node.client.subscribe(world.clock.now, spec))
@@ -143,6 +144,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, MultiTopicsSeekerPlan]):
             subscription=self.topics.name,
             receiver_queue_size=self.plan.queue,
             partitions_update_interval=self.plan.group.update_interval,
+            schema=self.world.reader_schema(name),
         )
         spec = reading.reading("unused")
         self.record = self.world.model.groups[name] = GroupRecord(name, self.topics, spec)

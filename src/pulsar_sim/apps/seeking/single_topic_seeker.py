@@ -95,6 +95,7 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, SingleTopicSee
                 initial_position=InitialPosition.EARLIEST,
                 acknowledgement_group_time=plan.group_time,
                 read_compacted=plan.compacted,
+                schema=world.reader_schema(name),
             )
             self._register(name, self.subscription, spec)
             handle = client.subscribe(world.clock.now, spec)
@@ -121,6 +122,7 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, SingleTopicSee
             subscription=self.subscription.name,
             read_compacted=self.plan.compacted,
             receiver_queue_size=self.plan.queue,
+            schema=self.world.reader_schema(name),
         )
 
     def _somewhere(self) -> tuple[Base, MessageId | int, bool]:

@@ -33,6 +33,7 @@ SHARED = frozenset(
         "ReceivedMemory",
         "Requests",
         "Services",
+        "TopicVersions",
     }
 )
 """Classes whose instances several machines share."""

@@ -16,6 +16,7 @@ from pulsar_sansio.broker.records import OF_ITS_OWNER, PartitionsSaved, Record, 
 from pulsar_sansio.broker.storage.store import MemoryStore, StoredState
 from pulsar_sansio.model.errors import ServiceNotReady
 from pulsar_sansio.model.message_id import EARLIEST
+from pulsar_sansio.model.topic_name import TopicName
 
 from ..profile import AUDIT, BrokerPlan
 from ..randomness import Stream
@@ -259,6 +260,7 @@ class Cluster:
             node.learn_owners()
             stored = self.store.load().topics.get(topic)
             if stored is not None:
+                node.broker.schemas.replace(TopicName.parse(topic), self.store.load().schemas.get(topic, []))
                 node.command(node.broker.ownership.adopt, topic, stored)
                 world.administrator.adopted(node, topic)
 

@@ -21,7 +21,7 @@ class StoredEntry:
     __slots__ = ("chunk", "epochs", "key", "messages", "payload", "positions", "size", "source")
 
     def __init__(self, payload: bytes, messages: tuple[Sent, ...], chunk: StoredChunk | None = None) -> None:
-        self.key = messages[0].key
+        self.key = messages[0].dispatch_key
         """The key of the entry: a batch has the key of its first message (BATCH-11)."""
         self.payload = payload
         self.messages = messages

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pulsar_sansio.model.config import ProducerSpec
 
 from ..partitioned_topics import PartitionedTopic
+from ..schemas.definition import Definition
 from .message_position import BEFORE_ALL, MessagePosition
 from .sent import Sent
 from .topic_record import TopicRecord
@@ -52,6 +53,9 @@ class ProducerRecord:
     ready_at: int | None = None
     """Virtual time of the first attachment; messages sent before have no timeout (PROD-03, PROD-48)."""
     closed: bool = False
+    definition: Definition | None = None
+    """The definition of the producer's values; None where its messages are bytes, and while a producer that
+    adopts the definition of its topic has none."""
 
     @property
     def by_key(self) -> bool:

@@ -1,11 +1,13 @@
 """One message as submitted."""
 
+from base64 import b64decode
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from .message_position import MessagePosition, Position
 
 if TYPE_CHECKING:
+    from ..schemas.written import Written
     from .producer_record import ProducerRecord
     from .topic_record import TopicRecord
 
@@ -17,6 +19,7 @@ class Sent:
         "chunks",
         "deliver_at",
         "event_time",
+        "has_base64_key",
         "key",
         "message_positions",
         "number",
@@ -29,6 +32,7 @@ class Sent:
         "topic",
         "turn",
         "wires",
+        "written",
     )
 
     def __init__(
@@ -62,6 +66,15 @@ class Sent:
         """The number of messages without a key that the producer sent before."""
         self.chunks: list[tuple[Position, int]] = []
         """Positions of its chunks in the log, in order, each with the chunk's number."""
+        self.has_base64_key = False
+        """The key is the Base64 text of a key of bytes."""
+        self.written: Written | None = None
+        """The value of the payload, where its producer has registered a schema."""
+
+    @property
+    def dispatch_key(self) -> str | None:
+        """The key by which Key_Shared consumers share messages: of bytes, not of their Base64 text."""
+        return b64decode(self.key).decode() if self.key is not None and self.has_base64_key else self.key
 
     def __str__(self) -> str:
         return f"{self.producer.tag}#{self.number}"

@@ -1,0 +1,183 @@
+"""Schemas on the clients' ends of the wires: definitions of producers and consumers, versions, questions.
+
+Owns the version that a broker has returned to each producer of a wire (INV-S1). What failed questions mean to
+applications belongs to `model.schemas`. In worlds without schemas it does nothing.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from pulsar_sansio.model.errors import ClosedError
+from pulsar_sansio.model.schema import Schema
+from pulsar_sansio.wire import MessageCommand, Send, unpack_payload
+
+from ..engine.failures import ViolationError
+from ..engine.network import Wire
+from ..model.records.consumer_record import ConsumerRecord
+from ..model.records.producer_record import ProducerRecord
+from ..model.reference_model import ReferenceModel
+from ..model.schemas.definition import Definition
+from ..model.schemas.questions import whole
+from ..model.schemas.topic_schemas import ADOPTING, DETECTING, TopicSchemas
+from .copy_frames import CopyProducerEnd
+from .receive_frames import ConsumerEnd
+from .send_frames import ProducerEnd
+
+if TYPE_CHECKING:
+    from ..engine.nodes.broker_node import BrokerNode
+    from ..engine.nodes.client_node import ClientNode
+
+QUESTION_VERSION = 13
+"""The protocol version from which a broker answers GET_SCHEMA (WIRE-21)."""
+
+
+class SchemaWatch:
+    """The schemas of all clients' producers and consumers."""
+
+    def __init__(self, model: ReferenceModel) -> None:
+        self._model = model
+        self._versions: dict[tuple[ProducerRecord, str], list[bytes]] = {}
+        """Producer and topic -> the versions that brokers have returned, the present one last."""
+
+    @property
+    def _schemas(self) -> TopicSchemas | None:
+        return self._model.schemas
+
+    # --- producers ---
+
+    def wrote_producer(self, producer: ProducerEnd, command: Any, wire: Wire) -> None:
+        """INV-S1: a producer registers its own definition with every attempt."""
+        if self._schemas is None:
+            return
+        record = producer.record
+        definition = self._definition(command)
+        adopts = record.spec.schema is ADOPTING and record.definition is None
+        if type(producer) is CopyProducerEnd or adopts:
+            record.definition = definition
+        elif definition is not record.definition and not self._is_not_told(wire):
+            wanted, got = _name(record.definition), _name(definition)
+            raise ViolationError("INV-S1", f"{record.tag} has the definition {wanted} and registers {got}")
+
+    def _is_not_told(self, wire: Wire) -> bool:
+        """True when the broker is too old for definitions of JSON (SCHEMA-05)."""
+        broker: BrokerNode = wire.broker  # type: ignore[assignment]
+        assert self._schemas is not None
+        return self._schemas.plan.kind == "json" and broker.config.protocol_version < QUESTION_VERSION
+
+    def _definition(self, command: Any) -> Definition | None:
+        assert self._schemas is not None
+        if not command.HasField("schema"):
+            return None
+        found = self._schemas.known_as(command.schema.type, command.schema.schema_data)
+        if found is None:
+            raise ViolationError(
+                "INV-S1", f"a schema that no application has: {command.schema.schema_data!r}"
+            )
+        return found
+
+    def has_version(self, producer: ProducerEnd, version: bytes) -> None:
+        """A broker has opened the producer, and returned the version of its definition."""
+        if self._schemas is not None:
+            versions = self._versions.setdefault((producer.record, producer.lane.topic.name), [])
+            versions.append(version if producer.record.definition is not None else b"")
+
+    def wrote_send(self, producer: ProducerEnd, command: Send, wire: Wire) -> None:
+        """INV-S1: each entry is stamped with the version that the broker returned. An entry keeps its stamp
+        when the topic's versions are deleted, or when the next broker gives none."""
+        if self._schemas is None:
+            return
+        record, topic = producer.record, producer.lane.topic.name
+        stamp = unpack_payload(command.payload).metadata.schema_version
+        versions = self._versions[record, topic]
+        keeps = self._schemas.plan.deleted_after or self._is_not_told(wire)
+        allowed = versions if keeps else versions[-1:]
+        if stamp == b"" or (stamp or b"") not in allowed:
+            raise ViolationError(
+                "INV-S1", f"{record.tag}: an entry has the version {stamp!r}, not {versions[-1]!r}"
+            )
+
+    # --- consumers ---
+
+    def wrote_subscribe(self, record: ConsumerRecord, command: Any, wire: Wire) -> None:
+        """INV-S1: a consumer names its own schema."""
+        if self._schemas is None:
+            return
+        broker: BrokerNode = wire.broker  # type: ignore[assignment]
+        answered = broker.config.protocol_version >= QUESTION_VERSION
+        self._schemas.questions.subscribes(record.name, wire.client.name, command.topic, answered)
+        schema = record.spec.schema
+        if schema is DETECTING:
+            return  # older brokers are told nothing (CHECK-13)
+        wanted = None if schema is None else self._schemas.definition_of(schema.info)
+        if self._definition(command) is not wanted and not self._is_not_told(wire):
+            raise ViolationError(
+                "INV-S1", f"{record.name} has the definition {_name(wanted)} and names another"
+            )
+
+    def may_wait(self, record: ConsumerRecord) -> bool:
+        """True when messages of the consumer may wait for their definition."""
+        schema = record.spec.schema
+        return schema is not None and schema.wants_writer
+
+    def got_message(self, consumer: ConsumerEnd, command: MessageCommand) -> None:
+        if self._schemas is not None:
+            record = consumer.record
+            position = command.ledger_id, command.entry_id
+            self._schemas.questions.arrived(record.name, record.subscription.topic.name, position)
+
+    # --- questions ---
+
+    def asked(self, wire: Wire, command: Any) -> None:
+        """INV-S5: a client asks for versions that entries have, of topics that it reads, or for the latest
+        one."""
+        if self._schemas is None:
+            raise ViolationError("INV-S5", f"{wire.client.name} asks for a definition in a world of bytes")
+        if not command.HasField("schema_version"):
+            return
+        version = command.schema_version
+        if len(version) != 8:
+            raise ViolationError("INV-S5", f"{wire.client.name} asks for the version {version!r}")
+        self._schemas.questions.asked(
+            wire.number, command.request_id, wire.client.name, command.topic, version
+        )
+
+    def answered(self, wire: Wire, command: Any, consumers: Iterable[ConsumerEnd]) -> None:
+        if self._schemas is None:
+            return
+        failed = not command.HasField("schema")
+        self._schemas.questions.answered(
+            wire.number,
+            command.request_id,
+            failed,
+            lambda topic: [_asks_if_open(wire, each) for each in consumers if _reads(each.record, topic)],
+        )
+
+    def forget(self, wire: Wire) -> None:
+        if self._schemas is not None:
+            self._schemas.questions.lost(wire.number)
+
+
+def _name(definition: Definition | None) -> str:
+    return "of bytes" if definition is None else definition.name
+
+
+def _reads(record: ConsumerRecord, topic: str) -> bool:
+    """True when the consumer needs definitions of the topic."""
+    schema: Schema[Any] | None = record.spec.schema
+    return schema is not None and schema.wants_writer and whole(record.subscription.topic.name) == topic
+
+
+def _asks_if_open(wire: Wire, consumer: ConsumerEnd) -> Callable[[], bool]:
+    """Return a function that tells whether the consumer is open, as its client knows."""
+    node: ClientNode = wire.client  # type: ignore[assignment]
+
+    def is_open() -> bool:
+        if not consumer.handle or not node.alive:
+            return False
+        try:
+            node.client.available(consumer.handle)
+        except ClosedError:
+            return False
+        return True
+
+    return is_open

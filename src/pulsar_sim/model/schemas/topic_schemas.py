@@ -1,0 +1,171 @@
+"""`TopicSchemas`: the schemas of the producers and consumers of a world, and the values that must arrive.
+
+Owns the choice among the definitions of a world's kind ("avro", "json", "text", "pairs"), and what a message
+must be to a consumer: its value, or an error that has a cause. Frames tell it which questions have failed
+(`Questions`). It never looks inside a machine.
+"""
+
+from typing import Any
+
+from pulsar_sansio.model.errors import SchemaDecodingError, SchemaUnavailable
+from pulsar_sansio.model.message import Message
+from pulsar_sansio.model.schema import Schema, SchemaInfo, SchemaType
+from pulsar_sansio.schemas import (
+    STRING,
+    AutoConsume,
+    AutoPublish,
+    AvroSchema,
+    JsonSchema,
+    KeyValue,
+    KeyValueSchema,
+)
+
+from ...engine.failures import ViolationError
+from ...engine.profile import SchemaPlan
+from ...engine.randomness import Stream
+from ..records.consumer_record import ConsumerRecord
+from ..records.message_position import Position
+from ..records.sent import Sent
+from .definition import COMPATIBLE, DEFINITIONS, FOREIGN, PLAIN, WEIGHED, Definition
+from .questions import Questions
+from .versions import Versions
+
+ADOPTING = AutoPublish()
+"""The schema of producers that take the definition of their topic."""
+
+DETECTING = AutoConsume()
+"""The schema of consumers that take each message's own definition."""
+
+
+class TopicSchemas:
+    """The schemas of one world. All topics have the same definitions."""
+
+    def __init__(self, plan: SchemaPlan, questions: Questions) -> None:
+        self.plan = plan
+        self.schemas: dict[Definition, Schema[Any]] = {
+            definition: _schema(plan.kind, definition) for definition in self._definitions
+        }
+        """Definition -> its schema, in the world's kind."""
+        self._by_data = {schema.info.data: each for each, schema in self.schemas.items()}
+        self.questions = questions
+        self.versions = Versions()
+        self.strategy = plan.strategy
+        """The strategy in force, as an administrator has set it last."""
+
+    @property
+    def _definitions(self) -> tuple[Definition, ...]:
+        return (PLAIN,) if self.plan.kind == "text" else DEFINITIONS
+
+    def known_as(self, kind: SchemaType | int, data: bytes) -> Definition | None:
+        """Return the definition with that type and these bytes; None for bytes without a schema."""
+        own = self.schemas[PLAIN].info.type
+        return self._by_data.get(data) if SchemaType(kind) is own else None
+
+    def definition_of(self, info: SchemaInfo) -> Definition | None:
+        return self.known_as(info.type, info.data)
+
+    # --- choices ---
+
+    def for_producer(self, draw: Stream, rash: bool) -> Schema[Any] | None:
+        """Choose the schema of a producer; None is bytes. After healing every topic takes it."""
+        plan = self.plan
+        if draw.chance(plan.bytes_permille):
+            return None
+        if draw.chance(plan.adopting_permille):
+            return ADOPTING
+        return self._chosen(draw, rash)
+
+    def for_consumer(self, draw: Stream, rash: bool) -> Schema[Any] | None:
+        """Choose the schema of a consumer; None is bytes."""
+        if draw.chance(150):
+            return None
+        return DETECTING if draw.chance(300) else self._chosen(draw, rash)
+
+    def _chosen(self, draw: Stream, rash: bool) -> Schema[Any]:
+        if self.plan.kind == "text":
+            return self.schemas[PLAIN]
+        if rash and draw.chance(self.plan.strange_permille):
+            strange = WEIGHED if self.plan.weighed and draw.chance(500) else FOREIGN
+            return self.schemas[strange]
+        return self.schemas[draw.choice(COMPATIBLE) if rash else PLAIN]
+
+    # --- values ---
+
+    def payload(self, definition: Definition, value: Any, key: str | None) -> bytes:
+        """Encode a value as producers do."""
+        schema = self.schemas[definition]
+        return schema.encode(KeyValue(key, value) if self.plan.kind == "pairs" else value)
+
+    def value(self, definition: Definition, sent_number: int, text: str) -> Any:
+        """Return a value of that definition."""
+        return text if self.plan.kind == "text" else definition.value(sent_number, text)
+
+    def check_value(
+        self, consumer: ConsumerRecord, message: Message[Any], sent: Sent, position: Position
+    ) -> None:
+        """INV-S2: a value is what was written, as the consumer's schema reads it. INV-S3: it is unavailable
+        only where a question for its definition failed while the message waited."""
+        arrived_at = self.questions.taken(consumer.name, consumer.subscription.topic.name, position)
+        try:
+            value = message.value
+        except SchemaUnavailable as error:
+            self._check_unavailable(consumer, message, arrived_at, f"{consumer.name}: {sent}: {error}")
+            return
+        except SchemaDecodingError as error:
+            if self._is_readable(consumer, sent):
+                raise ViolationError("INV-S2", f"{consumer.name}: {sent} has no value: {error}") from None
+            return
+        schema, written = consumer.spec.schema, sent.written
+        if written is None and schema is not None and schema is not DETECTING:
+            return  # bytes of a producer without a schema may happen to be a value
+        if not self._is_readable(consumer, sent):
+            raise ViolationError("INV-S2", f"{consumer.name}: {sent} has the value {value!r}, of other bytes")
+        expected = self._expected(schema, sent)
+        if schema is DETECTING and not message.schema_version:  # an old broker gave its producer none
+            expected = sent.payload
+        if value is None and sent.payload is None:  # also where the definition is unavailable
+            expected = None
+        if value != expected:
+            raise ViolationError(
+                "INV-S2", f"{consumer.name}: {sent} is {value!r:.200}, not {expected!r:.200}"
+            )
+
+    def _check_unavailable(
+        self, consumer: ConsumerRecord, message: Message[Any], arrived_at: int, what: str
+    ) -> None:
+        schema, version = consumer.spec.schema, message.schema_version
+        if schema is None or not schema.wants_writer or not version:
+            raise ViolationError("INV-S3", f"{what}: it needs no definition")
+        topic = consumer.subscription.topic.name
+        if not self.questions.failed_since(consumer.name, topic, version, arrived_at):
+            raise ViolationError("INV-S3", f"{what}: no question has failed since {arrived_at}")
+
+    def _is_readable(self, consumer: ConsumerRecord, sent: Sent) -> bool:
+        """True when the consumer's schema makes a value of the message."""
+        schema, written = consumer.spec.schema, sent.written
+        if schema is None or schema is DETECTING or sent.payload is None:
+            return True
+        reader = self.definition_of(schema.info)
+        return written is not None and reader is not None and reader.reads(written.definition)
+
+    def _expected(self, schema: Schema[Any] | None, sent: Sent) -> Any:
+        written = sent.written
+        if schema is None or written is None:
+            return sent.payload
+        value = None if sent.payload is None else written.value
+        if value is not None and schema is not DETECTING and self.plan.kind != "text":
+            reader = self.definition_of(schema.info)
+            assert reader is not None
+            value = reader.read(value)
+        if self.plan.kind == "pairs":
+            return KeyValue(sent.dispatch_key, value)
+        return value
+
+
+def _schema(kind: str, definition: Definition) -> Schema[Any]:
+    if kind == "text":
+        return STRING
+    if kind == "json":
+        return JsonSchema(definition=definition.text)
+    avro: Schema[Any] = AvroSchema(definition=definition.text)
+    return KeyValueSchema(STRING, avro) if kind == "pairs" else avro
