@@ -18,6 +18,7 @@ from pulsar_sansio.schemas import (
     AvroSchema,
     JsonSchema,
     KeyValue,
+    KeyValueEncoding,
     KeyValueSchema,
 )
 from pulsar_trio import (
@@ -115,6 +116,18 @@ async def test_the_key_of_a_separated_pair_is_the_key_of_the_message(client: Cli
         assert (message.value, message.key_bytes) == (KeyValue("k", Order("o1")), b"k")
         with pytest.raises(InvalidMessage, match="give no other one"):
             await producer.send(KeyValue("k", Order("o1")), key="other")
+
+
+@pytest.mark.parametrize("encoding", KeyValueEncoding)
+async def test_pairs_are_read_by_the_definition_of_the_topic(
+    client: Client, topic: str, encoding: KeyValueEncoding
+) -> None:
+    """SCHEMA-09: AutoConsume takes the key from where the producer put it, and null stays null."""
+    values = [KeyValue("k", 1), KeyValue("k", None), KeyValue(None, 1)]
+    async with client.create_producer(topic, schema=KeyValueSchema(STRING, INT32, encoding)) as producer:
+        await producer.send_many(values)  # type: ignore[arg-type]
+    async with client.create_reader(topic, "earliest", schema=AutoConsume()) as reader:
+        assert [message.value async for message in reader.until_latest()] == values
 
 
 @pytest.mark.parametrize("partitions", [0, 3])

@@ -12,7 +12,7 @@ from ..model.schema import Schema, SchemaInfo, SchemaType
 from .avro_schema import AvroCodec
 from .definitions import AvroDefinition, DefinitionError, definition_shape
 from .json_schema import load_json
-from .key_value import KeyValueSchema, parts_of
+from .key_value import KeyValueSchema, is_separated, parts_of
 from .primitives import BYTES, PRIMITIVES
 from .protobuf_schema import decode_message, message_class_of
 from .shapes.shape import Form, WrongValueError
@@ -39,6 +39,16 @@ class AutoConsume(Schema[Any]):
 
     def decoder(self, writer: SchemaInfo | None) -> Callable[[bytes], Any]:
         return schema_of_definition(writer).decoder(writer)
+
+    def keys_are_separate(self, writer: SchemaInfo | None) -> bool:
+        """Tell if the key of a value is in the message's key, so that values need `separated_decoder`."""
+        return is_separated(writer)
+
+    def separated_decoder(self, writer: SchemaInfo | None) -> Callable[[bytes | None, bytes | None], Any]:
+        """Return a function of the message's key and payload, each None where it is null."""
+        pairs = schema_of_definition(writer)
+        assert isinstance(pairs, KeyValueSchema), "keys are separate in pairs only"
+        return pairs.separated_decoder(writer)
 
     def __repr__(self) -> str:
         return "<schema AUTO_CONSUME>"

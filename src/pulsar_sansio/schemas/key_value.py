@@ -18,6 +18,8 @@ V = TypeVar("V")
 
 _LENGTH = struct.Struct(">i")
 _NULL = -1
+_ENCODING = "kv.encoding.type"
+"""The property of a definition that has the encoding."""
 
 
 class KeyValueEncoding(Enum):
@@ -90,6 +92,10 @@ class KeyValueSchema(Schema[KeyValue[K, V]], Generic[K, V]):
             return _key_value(key_data, value_data, key, value)
 
         return decode
+
+    def keys_are_separate(self, writer: SchemaInfo | None) -> bool:
+        """Tell if the key is in the message's key, so that values need `separated_decoder`."""
+        return self.encoding is KeyValueEncoding.SEPARATED
 
     def separated_decoder(
         self, writer: SchemaInfo | None
@@ -164,13 +170,20 @@ def key_value_info(key: SchemaInfo, value: SchemaInfo, encoding: KeyValueEncodin
         properties.append((f"{name}.schema.type", _type_name(part.type)))
         inner = json.dumps(dict(part.properties), separators=(",", ":"), ensure_ascii=False)
         properties.append((f"{name}.schema.properties", inner))
-    properties.append(("kv.encoding.type", encoding.value))
+    properties.append((_ENCODING, encoding.value))
     return SchemaInfo(SchemaType.KEY_VALUE, "KeyValue", join_inline(key.data, value.data), tuple(properties))
 
 
 def _type_name(type: SchemaType) -> str:
     """Return Java's name of a type; its clients write BYTES for none."""
     return "BYTES" if type is SchemaType.NONE else type.name
+
+
+def is_separated(info: SchemaInfo | None) -> bool:
+    """Tell if a definition is one of pairs whose key is in the message's key."""
+    if info is None or info.type is not SchemaType.KEY_VALUE:
+        return False
+    return (_ENCODING, KeyValueEncoding.SEPARATED.value) in info.properties
 
 
 def parts_of(info: SchemaInfo) -> tuple[SchemaInfo, SchemaInfo, KeyValueEncoding]:
@@ -192,7 +205,7 @@ def parts_of(info: SchemaInfo) -> tuple[SchemaInfo, SchemaInfo, KeyValueEncoding
             raise SchemaDecodingError(f"schema KEY_VALUE: the {name} is of type {type_name}")
         parts.append(SchemaInfo(kind, properties.get(f"{name}.schema.name", ""), data or b"", pairs))
     try:
-        encoding = KeyValueEncoding(properties.get("kv.encoding.type", "INLINE"))
+        encoding = KeyValueEncoding(properties.get(_ENCODING, "INLINE"))
     except ValueError:
-        raise SchemaDecodingError("schema KEY_VALUE: kv.encoding.type is INLINE or SEPARATED") from None
+        raise SchemaDecodingError(f"schema KEY_VALUE: {_ENCODING} is INLINE or SEPARATED") from None
     return parts[0], parts[1], encoding

@@ -5,10 +5,11 @@ from typing import Any
 
 from ...model.errors import SchemaDecodingError, SchemaUnavailable
 from ...model.message import Message
-from ...model.schema import Schema, SchemaInfo, SchemaType
-from ...schemas import AutoConsume, KeyValueEncoding, KeyValueSchema
-from ...schemas.auto import schema_of_definition
-from ...schemas.key_value import parts_of
+from ...model.schema import Schema, SchemaInfo
+from ...schemas import AutoConsume, KeyValueSchema
+
+_OF_PAIRS = (KeyValueSchema, AutoConsume)
+"""The schemas whose values may have a part in the message's key."""
 
 
 class WriterDecoder:
@@ -20,7 +21,7 @@ class WriterDecoder:
     def __init__(self, schema: Schema[Any], writer: SchemaInfo | None) -> None:
         self._schema = schema
         self._writer = writer
-        self._separated = _is_separated(schema, writer)
+        self._separated = isinstance(schema, _OF_PAIRS) and schema.keys_are_separate(writer)
         self._decode: Callable[..., Any] | None = None
 
     def value_of(self, message: Message[Any]) -> Any:
@@ -40,27 +41,13 @@ class WriterDecoder:
             raise SchemaDecodingError(f"{text}: {type(error).__name__}") from error
 
     def _decoder(self) -> Callable[..., Any]:
-        schema, writer = self._schema, self._writer
-        if not self._separated:
-            return schema.decoder(writer)
-        pairs = schema_of_definition(writer) if isinstance(schema, AutoConsume) else schema
-        assert isinstance(pairs, KeyValueSchema)
-        return pairs.separated_decoder(writer)
+        schema = self._schema
+        if isinstance(schema, _OF_PAIRS) and self._separated:
+            return schema.separated_decoder(self._writer)
+        return schema.decoder(self._writer)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return WriterDecoder, (self._schema, self._writer)
-
-
-def _is_separated(schema: Schema[Any], writer: SchemaInfo | None) -> bool:
-    """True when the key of the pair is the message's key; with AutoConsume the definition says so."""
-    if isinstance(schema, KeyValueSchema):
-        return schema.encoding is KeyValueEncoding.SEPARATED
-    if not isinstance(schema, AutoConsume) or writer is None or writer.type is not SchemaType.KEY_VALUE:
-        return False
-    try:
-        return parts_of(writer)[2] is KeyValueEncoding.SEPARATED
-    except SchemaDecodingError:  # the decoder says so where the value is looked at
-        return False
 
 
 class NoDecoder:
