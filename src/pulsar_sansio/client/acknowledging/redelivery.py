@@ -289,7 +289,11 @@ class Redelivery:
 
     def not_delivered(self, position: EntryPosition, redelivery_count: int) -> None:
         """Record an entry that could not be delivered: it is requested again after the acknowledgement
-        timeout, if there is one (CRYPTO-05)."""
+        timeout, if there is one (CRYPTO-05). Negative acknowledgements of its earlier deliveries are over, as
+        at every redelivery."""
+        record = self._tracker.open_batch(position)
+        if record is not None:
+            record.delivered_again(None)
         if self._timeout is not None:
             self._timeout.delivered(position, redelivery_count)
             self._timeout.expect()

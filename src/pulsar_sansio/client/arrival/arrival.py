@@ -5,7 +5,7 @@ and their permits returned; or the broker is told that the entry cannot be used.
 connection nor disturb another consumer, except by ignoring permits.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import repeat
 from typing import Any, Protocol, TypeAlias
@@ -94,6 +94,7 @@ class Arrival:
         "bytes_arrived",
         "counters",
         "inclusive",
+        "on_withheld",
         "passed",
         "resumed",
         "since",
@@ -132,6 +133,9 @@ class Arrival:
         self._filtering = False
         """True while messages before `start` or `since` may still arrive; the first entry behind both ends
         that."""
+        self.on_withheld: Callable[[EntryPosition, int, Sequence[int]], None] | None = None
+        """Called with the redelivery count and the messages of an entry that arrived and is not delivered: it
+        cannot be decrypted, or no longer waits for a key."""
         self._services = services
         self._durable = spec.durable
         self._source = services.source
@@ -341,10 +345,23 @@ class Arrival:
             return
         if metadata.num_messages_in_batch is None and (metadata.num_chunks_from_msg or 0) > 1:
             self._chunks.keep_back(metadata)
-        self._keep_back(position, redelivery_count, cost)
+        self._keep_back(position, metadata.num_messages_in_batch, redelivery_count, cost)
 
-    def _keep_back(self, position: EntryPosition, redelivery_count: int, cost: int) -> None:
-        """Leave an entry unacknowledged that is not delivered."""
+    def withhold(self, command: MessageCommand) -> None:
+        """Record that an entry is not delivered that waited for a key."""
+        metadata = peek_metadata(command.payload)
+        size = None if metadata is None else metadata.num_messages_in_batch
+        self._withheld((command.ledger_id, command.entry_id), size, command.redelivery_count)
+
+    def _withheld(self, position: EntryPosition, size: int | None, redelivery_count: int) -> None:
+        """Report an entry that is not delivered. `size`: of a batch, as any producer may write it."""
+        if self.on_withheld is not None:
+            indexes = (-1,) if size is None else range(min(size, MAX_GUESS))
+            self.on_withheld(position, redelivery_count, indexes)
+
+    def _keep_back(self, position: EntryPosition, size: int | None, redelivery_count: int, cost: int) -> None:
+        """Leave an entry unacknowledged that is not delivered. `size`: of a batch, else None."""
+        self._withheld(position, size, redelivery_count)
         self.counters.note_unreadable(position)
         self._pass(position)
         self._redelivery.not_delivered(position, redelivery_count)
@@ -398,7 +415,7 @@ class Arrival:
         once."""
         if self._chunks.is_kept_back(metadata):
             self.counters.undecryptable += 1
-            self._keep_back(position, redelivery_count, 1)
+            self._keep_back(position, None, redelivery_count, 1)
             return
         start = self.start
         if start is not None and start.first_chunk is None and self._is_before_start(position):

@@ -76,6 +76,8 @@ class EncryptedArrival:
 
     def clear(self) -> None:
         """Drop the waiting entries: the broker redelivers them over the next connection."""
+        for command, _, _ in self._waiting:
+            self._arrival.withhold(command)
         self._waiting.clear()
         self._bytes_beyond = 0
 
@@ -85,6 +87,7 @@ class EncryptedArrival:
         waiting, self._waiting = self._waiting, deque()
         self._bytes_beyond = 0
         for command, _, _ in waiting:
+            self._arrival.withhold(command)
             self._arrival.drop(command)
 
     def _charge(self, size: int) -> None:

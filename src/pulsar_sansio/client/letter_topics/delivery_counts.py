@@ -1,7 +1,8 @@
 """`DeliveryCounts`: how often the application received a message, as far as its consumer knows (DLQ-03).
 
 A broker counts how often it has delivered an entry. Some messages were delivered and never reached the
-application, because they waited in a receiver queue that was dropped, for example with a lost connection.
+application, because they waited in a receiver queue that was dropped, for example with a lost connection,
+or because the consumer could not decrypt them.
 `DeliveryCounts` remembers these deliveries by the broker's count and subtracts them. It knows neither
 deliveries that were lost on the way, nor those to other consumers of the subscription. They count as
 deliveries to the application.
@@ -46,6 +47,12 @@ class DeliveryCounts:
                 for message in item:
                     self._note(message.entry.position, message.entry.redelivery_count, (-1,))
 
+    def withheld(self, position: EntryPosition, redelivery_count: int, indexes: Sequence[int]) -> None:
+        """Record messages that arrived, and that the consumer does not deliver because it cannot decrypt
+        them."""
+        self.arrived(position, redelivery_count)
+        self._note(position, redelivery_count, indexes)
+
     def _note(self, position: EntryPosition, count: int, indexes: Sequence[int]) -> None:
         known = self._entries.setdefault(position, {}).setdefault(count, set())
         self._messages -= len(known)
@@ -66,9 +73,12 @@ class DeliveryCounts:
                 self._messages -= len(known.pop(count))
 
     def of(self, entry: Entry, index: int) -> int:
-        """Return how often the application received the message before this delivery of its entry."""
+        """Return how often the application received the message before this delivery of its entry. Index -1
+        stands for the whole entry: a batch that cannot be decrypted is one message."""
         known = self._entries.get(entry.position, {})
-        return entry.redelivery_count - sum(index in untried for untried in known.values())
+        return entry.redelivery_count - sum(
+            index in untried or -1 in untried or (index < 0 and bool(untried)) for untried in known.values()
+        )
 
     def discard(self, position: EntryPosition) -> None:
         """Forget an entry that has no messages left."""
