@@ -11,6 +11,10 @@ from decimal import Decimal
 from hashlib import blake2b
 from pathlib import Path
 
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, x25519
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from fuzz.ciphers import KINDS, WRAPPED, private_key, private_pem, public_pem
 from fuzz.credentials import sign
 from fuzz.draws import Draws
 from fuzz.mischief import BROKER_SAYS, CLIENT_SAYS
@@ -30,7 +34,7 @@ from fuzz.trees import Descriptor, Tree, descriptor_of, encode, make_tree, wrap
 from fuzz.values import AVRO, JSON, NULLS, OTHER_ORDER, PAIRS, Checked, Color, Line, Node, Order, Packed
 from pulsar_sansio.schemas import KeyValue, KeyValueEncoding
 from pulsar_sansio.schemas.shapes.shape import avro_text
-from pulsar_sansio.wire import compress, proto
+from pulsar_sansio.wire import EncryptionKey, MessageMetadata, compress, encode_message_metadata, proto
 
 FOLDER = Path(__file__).parent / "corpus"
 
@@ -323,8 +327,9 @@ def _avro(draws: Draws) -> Iterator[bytes]:
 def _json(draws: Draws) -> Iterator[bytes]:
     for number, (schema, value) in enumerate(zip(JSON, _VALUES, strict=True)):
         yield bytes([number]) + schema.encode(value)
-        for text in (b"", b"null", b"[]", b"{}", b"NaN", b"1e999", b'"\\ud800"', b"[" * 2000, b"1" * 3000):
-            yield bytes([number]) + text
+        for text in (b"", b"null", b"[]", b"{}", b"NaN", b"1e999", b'"\\ud800"', b"[" * 2000, b"1" * 999):
+            if number < 2 or len(text) < 10:
+                yield bytes([number]) + text
             yield bytes([number]) + schema.encode(value)[:-1] + b',"id":' + text + b"}"
     yield b"\0" + JSON[0].encode(_ORDER).replace(b"1.5", b"1e999")
     yield b"\1" + b'{"value":1,"next":' * 200 + b"null" + b"}" * 200
@@ -349,6 +354,60 @@ def _pairs(draws: Draws) -> Iterator[bytes]:
         "[]",
     ):
         yield b"\xfe" + text.encode()
+
+
+def _encryption_keys(draws: Draws) -> Iterator[bytes]:
+    for number, kind in enumerate(KINDS):
+        wrapped = WRAPPED[kind]
+        for data in (
+            wrapped,
+            wrapped[:-1],
+            wrapped + b"\0",
+            b"",
+            bytes(len(wrapped)),
+            b"\xff" * len(wrapped),
+        ):
+            yield bytes([number]) + data
+        for place in (0, 1, 64, 65, len(wrapped) - 20, len(wrapped) - 1):
+            yield bytes([number]) + wrapped[:place] + bytes([wrapped[place] ^ 1]) + wrapped[place + 1 :]
+    every = [EncryptionKey(kind, WRAPPED[kind], (("version", "1"),)) for kind in KINDS]
+    for keys in (every, every[:1], [EncryptionKey("", b"", ())] * 70, [EncryptionKey("k" * 4000, b"", ())]):
+        metadata = MessageMetadata(
+            "p", 1, 1_700_000_000_000, encryption_keys=keys, encryption_param=bytes(12)
+        )
+        yield b"\xff" + encode_message_metadata(metadata)
+
+
+def _key_files(draws: Draws) -> Iterator[bytes]:
+    pems = [
+        private_pem(kind, form)
+        for kind in KINDS
+        for form in (PrivateFormat.PKCS8, PrivateFormat.TraditionalOpenSSL)
+    ]
+    pems += [public_pem(kind) for kind in KINDS]
+    others = (
+        ed25519.Ed25519PrivateKey.from_private_bytes(bytes(32)),
+        x25519.X25519PrivateKey.from_private_bytes(bytes(32)),
+        ec.derive_private_key(5, ec.SECP256K1()),
+    )
+    for other in others:
+        pems.append(other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        pems.append(other.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    rsa = private_key("rsa").public_key()
+    pems.append(rsa.public_bytes(Encoding.PEM, PublicFormat.PKCS1))
+    locked = b"RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,%b\n\n" % (b"0" * 32)
+    pems.append(
+        private_pem("rsa", PrivateFormat.TraditionalOpenSSL).replace(b"RSA PRIVATE KEY-----\n", locked, 1)
+    )
+    for number, pem in enumerate(pems):
+        for which in range(4):
+            yield bytes([which]) + pem
+        lines = pem.splitlines(keepends=True)
+        yield bytes([number % 4]) + b"".join(lines[:-1])
+        yield bytes([number % 4]) + b"".join([lines[0], lines[1][:20] + b"\n", *lines[2:]])
+        yield bytes([number % 4]) + pem + pem
+    yield b"\0"
+    yield b"\1-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n"
 
 
 def _decisions(draws: Draws) -> Iterator[bytes]:
@@ -376,5 +435,8 @@ _SEEDS: dict[str, Callable[[Draws], Iterator[bytes]]] = {
     "avro_data": _avro,
     "json_data": _json,
     "key_value": _pairs,
+    "encryption_keys": _encryption_keys,
+    "key_files": _key_files,
+    "encrypted": _decisions,
     **dict.fromkeys(MACHINES, _decisions),
 }

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from fuzz import reference, web_server
 from fuzz.broker_side import BrokerRound
+from fuzz.ciphers import encrypted, encryption_keys, key_files
 from fuzz.client_side import ClientRound
 from fuzz.credentials import certificate_names, challenges, tokens
 from fuzz.draws import Draws
@@ -357,6 +358,9 @@ TARGETS: dict[str, Target] = {
         avro_data,
         json_data,
         key_value,
+        encryption_keys,
+        key_files,
+        encrypted,
         scenario,
         broker,
     )

@@ -415,3 +415,18 @@ def test_a_model_or_a_definition_is_needed() -> None:
         AvroSchema(int)
     with pytest.raises(InvalidConfiguration, match="definition: unknown type 'foo'"):
         AvroSchema(definition='"foo"')
+
+
+@pytest.mark.parametrize("kind", ["array", "map", "record", "enum", "fixed", "error", "union"])
+def test_a_record_may_have_the_name_of_a_kind_of_types(kind: str) -> None:
+    """Found by fuzzing: where such a record was read under another name, its arrays became that record."""
+
+    def record(name: str, *fields: dict[str, object]) -> AvroSchema[Any]:
+        inner = {"name": "x", "type": {"type": "array", "items": {"type": "map", "values": "int"}}}
+        return AvroSchema(definition={"type": "record", "name": name, "fields": [inner, *fields]})
+
+    again = {"name": "again", "type": ["null", kind], "default": None}
+    named, other = record(kind, again), record("Order")
+    for reader, writer in ((named, other), (other, named)):
+        value = reader.decoder(writer.info)(writer.encode({"x": [{"a": 1}]}))
+        assert value["x"] == [{"a": 1}]

@@ -231,17 +231,22 @@ def _is_record(avro: Any) -> bool:
 
 
 def _with_reference(avro: Any, old: str, new: str) -> Any:
+    """Return a type, written anew, in which references to `old` are to `new`. A record may have the name of a
+    kind of types, such as array."""
     if isinstance(avro, list):
         return [_with_reference(each, old, new) for each in avro]
-    if isinstance(avro, dict):
-        inner = ("type", "fields", "items", "values")
-        named = {
-            key: _with_reference(value, old, new) if key in inner else value for key, value in avro.items()
-        }
-        if "name" in avro and avro["type"] in ("record", "error", "enum", "fixed"):
-            named.setdefault("namespace", "")  # a type within keeps its full name
-        return named
-    return new if avro == old else avro
+    if isinstance(avro, str):
+        return new if avro == old else avro
+    renamed = dict(avro)
+    for key in ("items", "values"):
+        if key in renamed:
+            renamed[key] = _with_reference(renamed[key], old, new)
+    if "fields" in renamed:
+        fields = renamed["fields"]
+        renamed["fields"] = [{**each, "type": _with_reference(each["type"], old, new)} for each in fields]
+    if "name" in renamed:
+        renamed.setdefault("namespace", "")  # a type within keeps its full name
+    return renamed
 
 
 def _loaded(given: bytes | str | Mapping[str, Any]) -> Any:
