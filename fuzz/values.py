@@ -134,6 +134,9 @@ AVRO: tuple[Schema[Any], ...] = (
     AvroSchema(definition=NULLS),
 )
 
+DICTS = AVRO[4:]
+"""Schemas whose values have no class."""
+
 JSON: tuple[Schema[Any], ...] = (
     JsonSchema(Order),
     JsonSchema(Node),
@@ -322,7 +325,8 @@ def _comes_back(schema: Schema[Any], value: Any) -> None:
     try:
         payload = schema.encode(value)
     except InvalidMessage as error:
-        if "too deep" not in str(error):  # a value may be nested deeper than a writer goes
+        # A value may be nested deeper than a writer goes. Numbers of dicts are not compared with their type.
+        if not ("too deep" in str(error) or ("2**31" in str(error) and schema in DICTS)):
             raise AssertionError("read, and not written") from error
         return
     assert _same(schema.decode(payload), value), "written and read again, it is another value"

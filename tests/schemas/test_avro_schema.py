@@ -425,8 +425,56 @@ def test_a_record_may_have_the_name_of_a_kind_of_types(kind: str) -> None:
         inner = {"name": "x", "type": {"type": "array", "items": {"type": "map", "values": "int"}}}
         return AvroSchema(definition={"type": "record", "name": name, "fields": [inner, *fields]})
 
-    again = {"name": "again", "type": ["null", kind], "default": None}
+    again: dict[str, object] = {"name": "again", "type": ["null", kind], "default": None}
     named, other = record(kind, again), record("Order")
     for reader, writer in ((named, other), (other, named)):
         value = reader.decoder(writer.info)(writer.encode({"x": [{"a": 1}]}))
         assert value["x"] == [{"a": 1}]
+
+
+@pytest.mark.parametrize(
+    ("payload", "value"),
+    [
+        ("feffffffffffffffff0100", 2**63 - 1),
+        ("ffffffffffffffffff0100", -(2**63)),
+        ("8280808080808080800000", 1),
+        ("ffffffffffffffffff0200", None),
+        ("80808080808080808080808080808080808000", None),
+    ],
+)
+def test_a_number_of_a_record_that_holds_itself_has_64_bits(payload: str, value: int | None) -> None:
+    """Found by fuzzing: fastavro reads numbers of any length, in Python code, and takes hours for a megabyte."""
+    schema = AvroSchema(Node)
+    if value is not None:
+        assert schema.decode(bytes.fromhex(payload)) == Node(value)
+        return
+    with pytest.raises(SchemaDecodingError, match="more than 64 bits"):
+        schema.decode(bytes.fromhex(payload))
+
+
+def test_a_negative_length_in_a_record_that_holds_itself_is_refused() -> None:
+    definition = {
+        "type": "record",
+        "name": "R",
+        "fields": [{"name": "data", "type": "bytes"}, {"name": "next", "type": ["null", "R"]}],
+    }
+    schema = AvroSchema(definition=definition)
+    assert schema.decode(b"\x02a\0") == {"data": b"a", "next": None}
+    with pytest.raises(SchemaDecodingError, match="a negative length"):
+        schema.decode(b"\x01\0\0")
+
+
+def test_a_number_of_32_bits_that_has_more_is_refused() -> None:
+    payload = AvroSchema(Line).encode(Line("a", 1))
+    with pytest.raises(SchemaDecodingError, match=r"amount: a whole number from -2\*\*31"):
+        AvroSchema(Line).decode(payload[:-1] + bytes.fromhex("8080808020"))
+
+
+def test_a_definition_that_fastavro_refuses_is_a_declared_error() -> None:
+    """Found by fuzzing: Java allows `$` in a symbol, and fastavro does not."""
+    symbols = {"type": "enum", "name": "E", "symbols": ["A$B"]}
+    with pytest.raises(InvalidConfiguration, match="fastavro refuses it"):
+        AvroSchema(definition=symbols)
+    writer = SchemaInfo(SchemaType.AVRO, "", json.dumps(symbols).encode())
+    with pytest.raises(SchemaDecodingError, match="fastavro refuses it"):
+        AvroSchema(Line).decoder(writer)

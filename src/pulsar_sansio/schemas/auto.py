@@ -95,10 +95,10 @@ class _Read(Schema[Any]):
 
 def _avro(info: SchemaInfo) -> Callable[[bytes], Any]:
     try:
-        shape = definition_shape(AvroDefinition(info.data), Form.AVRO)
+        codec = AvroCodec(definition_shape(AvroDefinition(info.data), Form.AVRO), values_are_plain=True)
     except DefinitionError as error:
         raise SchemaDecodingError(f"schema AVRO: the producer's definition is wrong: {error}") from None
-    return AvroCodec(shape, values_are_plain=True).decoder(info.data)
+    return codec.decoder(info.data)
 
 
 def _json(data: bytes) -> Any:

@@ -84,7 +84,11 @@ class AvroSchema(Schema[T], Generic[T]):
         namespace: str | None = None,
     ) -> None:
         self._arguments = model, definition, namespace
-        self._codec = AvroCodec(structure(Form.AVRO, model, definition, namespace), model is None)
+        shape = structure(Form.AVRO, model, definition, namespace)
+        try:
+            self._codec = AvroCodec(shape, model is None)
+        except DefinitionError as error:
+            raise InvalidConfiguration(f"schema, definition: {error}") from None
         self._info = SchemaInfo(SchemaType.AVRO, "", self._codec.text.encode())
         self._own = self.decoder(self._info)
 
@@ -113,7 +117,10 @@ class AvroSchema(Schema[T], Generic[T]):
 
 
 class AvroCodec:
-    """One type's Avro encoding and decoding. `text`: its definition as JSON."""
+    """One type's Avro encoding and decoding. `text`: its definition as JSON.
+
+    Raises `DefinitionError` for a definition that the Avro library refuses.
+    """
 
     def __init__(self, shape: Shape, values_are_plain: bool) -> None:
         self._shape = shape
@@ -139,22 +146,24 @@ class AvroCodec:
         """Return a function that reads payloads of a producer's definition. Raises `SchemaDecodingError`."""
         try:
             writer = AvroDefinition(definition)
+            if writer.avro == self._definition.avro:
+                schema, reader = self._schema, None
+            else:
+                wanted = named_as(self._definition.avro, writer.avro)
+                schema, reader = _parsed(writer.avro), _with_absent_defaults(_parsed(wanted, defaults=True))
         except DefinitionError as error:
             raise SchemaDecodingError(f"schema AVRO: the producer's definition is wrong: {error}") from None
-        if writer.avro == self._definition.avro:
-            schema, reader = self._schema, None
-        else:
-            wanted = named_as(self._definition.avro, writer.avro)
-            schema, reader = _parsed(writer.avro), _with_absent_defaults(_parsed(wanted, defaults=True))
-        read = _library(writer.recursive or self._definition.recursive).schemaless_reader
+        recursive = writer.recursive or self._definition.recursive
+        read = _library(recursive).schemaless_reader
+        stream = _Payload if recursive else BytesIO
         convert = None if self._values_are_plain and reader is None else self._shape.decode
 
         def decode(data: bytes) -> Any:
             try:
                 if convert is None:
-                    return read(BytesIO(data), schema, reader)
+                    return read(stream(data), schema, reader)
                 # Names of records tell the branches of a union apart, where several are records.
-                return convert(read(BytesIO(data), schema, reader, True, True))
+                return convert(read(stream(data), schema, reader, True, True))
             except WrongValueError as error:
                 raise SchemaDecodingError(f"schema AVRO: {error}") from error.__cause__
             except RecursionError:
@@ -167,6 +176,32 @@ class AvroCodec:
                 raise SchemaDecodingError(_words(error)) from None
 
         return decode
+
+
+class _Payload(BytesIO):
+    """A payload for fastavro's Python code, which reads numbers of any length, bytewise, and so for hours."""
+
+    _continued = 0
+    """The bytes that the present number has had so far."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Raises `ValueError` within a number of more than 64 bits, and for a negative size."""
+        if size is None or size < 0:
+            raise ValueError("a negative length")
+        data = super().read(size)
+        if size != 1 or not data or data[0] < 0x80:
+            if size == 1 and self._continued == _MOST_CONTINUED and data > b"\1":
+                raise ValueError("a number of more than 64 bits")
+            self._continued = 0
+        else:
+            self._continued += 1
+            if self._continued > _MOST_CONTINUED:
+                raise ValueError("a number of more than 64 bits")
+        return data
+
+
+_MOST_CONTINUED = 9
+"""Bytes of seven bits each, behind which one bit of 64 is left."""
 
 
 def _words(error: Exception) -> str:
@@ -198,11 +233,14 @@ def _library(recursive: bool) -> "_Fastavro":
 
 def _parsed(definition: Any, defaults: bool = False) -> Any:
     """Return a definition as fastavro wants it. A writer's defaults have no use, and fastavro is stricter
-    with them than Java."""
-    import fastavro
+    with them than Java. Raises `DefinitionError` for what it refuses, such as `$` in a symbol."""
+    from fastavro.schema import SchemaParseException, UnknownType, parse_schema
 
     avro = json.loads(avro_text(definition))
-    return fastavro.parse_schema(avro if defaults else _without_defaults(avro))
+    try:
+        return parse_schema(avro if defaults else _without_defaults(avro))
+    except (SchemaParseException, UnknownType) as error:
+        raise DefinitionError(f"fastavro refuses it: {error}"[:300]) from None
 
 
 def _without_defaults(avro: Any) -> Any:

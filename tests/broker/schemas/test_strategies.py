@@ -127,3 +127,13 @@ def test_both_halves_of_a_pair_are_compared() -> None:
     )
     broken = SchemaInfo(SchemaType.KEY_VALUE, "", b"\0")
     assert "no length" in unreadable(broken, broken)
+
+
+def test_symbols_with_a_dollar_are_compared() -> None:
+    """Found by fuzzing: Java allows them, and the library avro raised what nothing declares."""
+    one, two = (
+        SchemaInfo(SchemaType.AVRO, "", json.dumps({"type": "enum", "name": "E", "symbols": symbols}).encode())
+        for symbols in (["A$B"], ["A$B", "C"])
+    )
+    assert unreadable(two, one) == ""
+    assert "missing enum symbols" in unreadable(one, two)

@@ -207,7 +207,9 @@ def _day_number(value: Any) -> int:
 
 NULL = _leaf("null", _kind(type(None), "None"), _of_type(type(None)))
 BOOLEAN = _leaf("boolean", _kind(bool, "True or False"), _of_type(bool))
-INT = _leaf("int", _whole_number(32), _of_type(int))
+INT = {  # a payload can hold more than 32 bits
+    form: Shape("int", _whole_number(32), _whole_number(32), same, _of_type(int)) for form in Form
+}
 LONG = _leaf("long", _whole_number(64), _of_type(int))
 FLOAT = _leaf("float", _number, _of_type(float, int), same, _finite_number, _float_of_json)
 DOUBLE = _leaf("double", _number, _of_type(float, int), same, _finite_number, _float_of_json)
