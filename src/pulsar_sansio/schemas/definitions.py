@@ -144,6 +144,7 @@ class AvroDefinition:
 
     def _record(self, given: Mapping[str, Any], namespace: str, depth: int) -> tuple[Any, int]:
         avro, full, inner = self._begin(given, namespace)
+        avro["type"] = "record"  # an error is a record to Java, and nothing to the library avro
         fields = given.get("fields")
         if not isinstance(fields, list):
             raise DefinitionError(f"record {full}: fields is a list, not {_short(fields)}")
@@ -227,7 +228,7 @@ def named_as(reader: Any, writer: Any) -> Any:
 
 
 def _is_record(avro: Any) -> bool:
-    return isinstance(avro, dict) and avro["type"] in ("record", "error")
+    return isinstance(avro, dict) and avro["type"] == "record"
 
 
 def _with_reference(avro: Any, old: str, new: str) -> Any:
@@ -345,7 +346,7 @@ class _Shapes:
             return lambda value: getattr(done[name], which)(value)
 
         avro = self._named[name]
-        is_record = avro["type"] in ("record", "error")
+        is_record = avro["type"] == "record"
         if not is_record:
             return done[name]
         return Shape(name, later("encode"), later("decode"), later("default"), _is_dict, name)
@@ -412,7 +413,7 @@ def _default_value(named: Mapping[str, Any], avro: Any, default: Any) -> Any:
             return [_default_value(named, avro["items"], each) for each in default]
         if kind == "map":
             return {key: _default_value(named, avro["values"], each) for key, each in default.items()}
-        if kind in ("record", "error"):
+        if kind == "record":
             return {
                 field["name"]: _default_value(
                     named,

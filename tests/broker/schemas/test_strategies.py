@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import avro.errors
+import avro.schema
 import pytest
 
 from pulsar_sansio.broker.schemas.strategies import SchemaStrategy, unreadable
@@ -132,8 +134,25 @@ def test_both_halves_of_a_pair_are_compared() -> None:
 def test_symbols_with_a_dollar_are_compared() -> None:
     """Found by fuzzing: Java allows them, and the library avro raised what nothing declares."""
     one, two = (
-        SchemaInfo(SchemaType.AVRO, "", json.dumps({"type": "enum", "name": "E", "symbols": symbols}).encode())
-        for symbols in (["A$B"], ["A$B", "C"])
+        SchemaInfo(SchemaType.AVRO, "", b'{"type":"enum","name":"E","symbols":[%b]}' % symbols)
+        for symbols in (b'"A$B"', b'"A$B","C"')
     )
     assert unreadable(two, one) == ""
     assert "missing enum symbols" in unreadable(one, two)
+
+
+def test_an_error_is_a_record() -> None:
+    """Found by fuzzing: the library avro knows errors in protocols only."""
+    error = SchemaInfo(SchemaType.AVRO, "", ONE.data.replace(b'"record"', b'"error"'))
+    assert unreadable(error, ONE) == unreadable(ONE, error) == ""
+
+
+def test_a_definition_that_the_library_refuses_is_not_compatible(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library raises for what it does not know; the broker goes on."""
+
+    def parse(*_: object, **__: object) -> None:
+        raise avro.errors.SchemaParseException("it is not known")
+
+    monkeypatch.setattr(avro.schema, "parse", parse)
+    new = record(("a", "int", False), name="Refused")
+    assert unreadable(new, ONE) == "the library avro refuses a definition: it is not known"
