@@ -1,6 +1,6 @@
 """`TypedProgram`: another client's program that sends and receives typed messages as the test says.
 
-The program reads a JSON object per line and answers with one. It serves several tests, one request after the
+The program reads a JSON object per line, and answers with the word "answer", a tab, and a JSON object. It serves several tests, one request after the
 other.
 """
 
@@ -69,8 +69,9 @@ class TypedProgram:
         self._process.stdin.write(line)
         self._process.stdin.flush()
         for said in self._process.stdout:
-            if said.startswith("{"):  # other lines are of a log
-                answer: dict[str, Any] = json.loads(said)
+            word, _, text = said.partition("\t")
+            if word == "answer":  # other lines are of a log
+                answer: dict[str, Any] = json.loads(text)
                 if answer["id"] == number:  # a cancelled test left its answer unread
                     return answer
         raise EOFError("the program of the other client has ended")

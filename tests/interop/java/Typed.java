@@ -51,7 +51,7 @@ import org.apache.pulsar.common.schema.KeyValueEncodingType;
  * Sends and receives typed messages, as each line of standard input says.
  *
  * <p>A line is a JSON object. "do" is "send", with the "values" to send, or "receive", with their "count"; both name the
- * "url", the "topic" and the "schema". The answer is a JSON object with the "id" of the line, and with the "values", or
+ * "url", the "topic" and the "schema". The answer is "answer", a tab, and a JSON object with the "id" of the line, and with the "values", or
  * with the class and text of the "error". A schema is an object with a "type", and the "model", a class, where the type
  * needs one. Values of primitive types are text as Java writes it, bytes hexadecimal, and dates milliseconds.
  */
@@ -102,19 +102,20 @@ public class Typed {
     /** The first version of an order. */
     public static class OrderOne {
         public String id;
-        @AvroDefault("7") public int amount;
+        @AvroDefault("7") public int amount = 7;
     }
 
-    /** An order with a new field, and without an old one; each of them has a default. */
+    /** An order with two new fields, and without an old one; each of them has a default. */
     public static class OrderTwo {
         public String id;
-        @AvroDefault("\"none\"") public String note = "none";
+        public String note;
+        @AvroDefault("1.5") public double weight = 1.5;
     }
 
-    /** An order that no other one reads, nor is it read by them: its field has no default. */
+    /** An order that neither reads the other ones nor is read by them. */
     public static class OrderOther {
         public long id;
-        public double weight;
+        public boolean paid;
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -136,7 +137,7 @@ public class Typed {
                 answer.put("error", error.getClass().getSimpleName()).put("text", error.toString());
             }
             client.closeAsync(); // to wait for the end of its threads would take two seconds
-            output.println(JSON.writeValueAsString(answer));
+            output.println("answer\t" + JSON.writeValueAsString(answer));
         }
         System.exit(0);
     }
