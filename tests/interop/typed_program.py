@@ -1,7 +1,7 @@
 """`TypedProgram`: another client's program that sends and receives typed messages as the test says.
 
-The program reads a JSON object per line, and answers with the word "answer", a tab, and a JSON object. It serves several tests, one request after the
-other.
+The program reads a JSON object per line, and answers with the word "answer", a tab, and a JSON object. It
+serves several tests, one request after the other.
 """
 
 import json

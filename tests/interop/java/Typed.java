@@ -51,9 +51,10 @@ import org.apache.pulsar.common.schema.KeyValueEncodingType;
  * Sends and receives typed messages, as each line of standard input says.
  *
  * <p>A line is a JSON object. "do" is "send", with the "values" to send, or "receive", with their "count"; both name the
- * "url", the "topic" and the "schema". The answer is "answer", a tab, and a JSON object with the "id" of the line, and with the "values", or
- * with the class and text of the "error". A schema is an object with a "type", and the "model", a class, where the type
- * needs one. Values of primitive types are text as Java writes it, bytes hexadecimal, and dates milliseconds.
+ * "url", the "topic" and the "schema". The answer is the word "answer", a tab, and a JSON object. It has the "id" of the
+ * line, and the "values", or the class and text of the "error". A schema is an object with a "type", and the "model", a
+ * class, where the type needs one. Values of primitive types are text as Java writes it, bytes hexadecimal, and dates
+ * milliseconds.
  */
 public class Typed {
     private static final ObjectMapper JSON = new ObjectMapper()

@@ -32,7 +32,7 @@ class OrderTwo:
 
 @dataclass
 class OrderOther:
-    """It neither reads the other ones nor is read by them."""
+    """The other ones do not read it, and it does not read them."""
 
     id: int
     paid: bool
