@@ -11,7 +11,7 @@ from ..model.records.producer_record import ProducerRecord
 from ..model.records.sent import Sent
 from ..model.schemas.definition import Definition
 from ..model.schemas.topic_schemas import TopicSchemas
-from ..model.schemas.written import Written
+from ..model.schemas.written_value import WrittenValue
 from .interceptor_probes import MARK
 
 LONGEST_DELAY = 3000
@@ -109,5 +109,5 @@ def _value(
     )
     sent = Sent(record, number, message.payload, message.key, properties, event_time)
     sent.has_base64_key = message.has_base64_key
-    sent.written = Written(definition, value)
+    sent.written = WrittenValue(definition, value)
     return sent, message

@@ -16,6 +16,7 @@ from . import (
     interceptors,
     partitions,
     producers,
+    schemas,
 )
 from .consuming import (
     acknowledgements,
@@ -59,6 +60,7 @@ __all__ = [
     "partitions",
     "positions",
     "producers",
+    "schemas",
     "suitable",
     "tables",
     "timeouts",

@@ -16,7 +16,7 @@ from ..model.schemas.questions import whole
 T = proto.BaseCommand
 
 
-class Registration(NamedTuple):
+class NamedSchema(NamedTuple):
     """PRODUCER or SUBSCRIBE with a schema."""
 
     topic: str
@@ -25,7 +25,7 @@ class Registration(NamedTuple):
     at: int
 
 
-class Asked(NamedTuple):
+class VersionAsked(NamedTuple):
     """GET_SCHEMA for one version."""
 
     topic: str
@@ -38,7 +38,7 @@ class BrokerSchemaWatch:
 
     def __init__(self, model: ReferenceModel) -> None:
         self._model = model
-        self._open: dict[tuple[int, int], Registration | Asked] = {}
+        self._open: dict[tuple[int, int], NamedSchema | VersionAsked] = {}
         """Requests by wire and request id."""
 
     def got(self, wire: Wire, kind: int, command: Any) -> None:
@@ -46,14 +46,16 @@ class BrokerSchemaWatch:
             return
         now = wire.network.clock.now
         if kind == T.GET_SCHEMA and command.HasField("schema_version"):
-            self._open[wire.number, command.request_id] = Asked(command.topic, command.schema_version, now)
+            self._open[wire.number, command.request_id] = VersionAsked(
+                command.topic, command.schema_version, now
+            )
         elif kind in (T.PRODUCER, T.SUBSCRIBE) and command.HasField("schema"):
             schemas = self._model.schemas
             definition = schemas.known_as(command.schema.type, command.schema.schema_data)
             if definition is not None:
                 topic = whole(command.topic)
                 key = wire.number, command.request_id
-                self._open[key] = Registration(topic, definition, kind == T.PRODUCER, now)
+                self._open[key] = NamedSchema(topic, definition, kind == T.PRODUCER, now)
                 if kind == T.PRODUCER:
                     schemas.versions.try_out(topic, definition)
 
@@ -65,7 +67,7 @@ class BrokerSchemaWatch:
         request = self._open.pop((wire.number, command.request_id), None)
         if request is None or request.at <= self._model.schemas.versions.of(request.topic).deleted_at:
             return
-        if isinstance(request, Asked):
+        if isinstance(request, VersionAsked):
             self._answered(request, command)
         elif kind == T.ERROR:
             if command.error == proto.IncompatibleSchema:
@@ -77,7 +79,7 @@ class BrokerSchemaWatch:
         for key in [key for key in self._open if key[0] == wire.number]:
             del self._open[key]
 
-    def _answered(self, request: Asked, command: Any) -> None:
+    def _answered(self, request: VersionAsked, command: Any) -> None:
         schemas = self._model.schemas
         assert schemas is not None
         definition = None
@@ -85,13 +87,13 @@ class BrokerSchemaWatch:
             definition = schemas.known_as(command.schema.type, command.schema.schema_data)
         schemas.versions.answers(request.topic, request.version, definition)
 
-    def _refused(self, request: Registration) -> None:
+    def _refused(self, request: NamedSchema) -> None:
         schemas = self._model.schemas
         assert schemas is not None
         refused = schemas.versions.refused if request.of_producer else schemas.versions.keeps_out
         refused(request.topic, request.definition)
 
-    def _accepted(self, request: Registration, command: Any) -> None:
+    def _accepted(self, request: NamedSchema, command: Any) -> None:
         schemas = self._model.schemas
         assert schemas is not None
         topic, definition, strategy = request.topic, request.definition, schemas.strategy

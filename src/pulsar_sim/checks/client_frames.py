@@ -325,7 +325,7 @@ class ClientWatch:
             raise ViolationError("INV-P10", f"wire {wire.number}: SEND of a producer that is not open there")
         self._schemas.wrote_send(producer, command, wire)
         if type(producer) is CopyProducerEnd:
-            self._copies.wrote(producer, command)
+            self._schemas.wrote_letter(producer, self._copies.wrote(producer, command))
         elif producer.lane.topic.persistent:
             self._sends.wrote(producer, command)
 

@@ -44,6 +44,8 @@ class WrittenCopy(NamedTuple):
     copy: Copy
     sources: list[CopySource]
     """The possible sources: a message that was copied twice may be copied again twice."""
+    consumer: ConsumerRecord | None
+    """The consumer that copies, where its name tells."""
 
 
 class CopyProducerEnd(ProducerEnd):
@@ -70,13 +72,14 @@ class CopyWatch:
         record = ProducerRecord(name or f"later in {topic.name}", topic, ProducerSpec(topic=topic.name))
         return CopyProducerEnd(record, record.lane(topic), record.tag)
 
-    def wrote(self, producer: CopyProducerEnd, command: Send) -> None:
+    def wrote(self, producer: CopyProducerEnd, command: Send) -> WrittenCopy:
         """A copy is written, perhaps not for the first time."""
         key = producer.lane.topic.name, command.payload
         written = self._copies.get(key)
         if written is None:
             written = self._copies[key] = self._wrote_first(producer, command)
         producer.copies[command.sequence_id] = written
+        return written
 
     def _wrote_first(self, producer: CopyProducerEnd, command: Send) -> WrittenCopy:
         unpacked = unpack_payload(command.payload)
@@ -99,7 +102,9 @@ class CopyWatch:
         sent.has_base64_key = original.has_base64_key
         sent.written = original.written if producer.record.definition is not None else None
         producer.lane.topic.sends[command.payload] = StoredEntry(command.payload, (sent,))
-        return WrittenCopy(Copy(number), sources)
+        first = sources[0]
+        consumer = first.requested and first.requested.record
+        return WrittenCopy(Copy(number), sources, consumer or self._consumer_of(producer, first.subscription))
 
     def _retry_sources(
         self, producer: CopyProducerEnd, metadata: MessageMetadata, requested: list[RetryRequest]

@@ -19,7 +19,7 @@ from ..model.reference_model import ReferenceModel
 from ..model.schemas.definition import Definition
 from ..model.schemas.questions import whole
 from ..model.schemas.topic_schemas import ADOPTING, DETECTING, TopicSchemas
-from .copy_frames import CopyProducerEnd
+from .copy_frames import CopyProducerEnd, WrittenCopy
 from .receive_frames import ConsumerEnd
 from .send_frames import ProducerEnd
 
@@ -94,6 +94,27 @@ class SchemaWatch:
         if stamp == b"" or (stamp or b"") not in allowed:
             raise ViolationError(
                 "INV-S1", f"{record.tag}: an entry has the version {stamp!r}, not {versions[-1]!r}"
+            )
+
+    def wrote_letter(self, producer: ProducerEnd, letter: WrittenCopy) -> None:
+        """INV-S8: a letter keeps the definition of its original, where the consumer can know it."""
+        schemas, consumer = self._schemas, letter.consumer
+        original = letter.sources[0].sent.written
+        if schemas is None or consumer is None or original is None:
+            return
+        schema = consumer.spec.schema
+        if schema is None:
+            expected = None
+        elif schema.wants_writer:
+            if schemas.questions.has_failed(consumer.name, consumer.subscription.topic.name):
+                return
+            expected = original.definition
+        else:
+            expected = schemas.definition_of(schema.info)
+        found = producer.record.definition
+        if found is not expected and not (found is None and schemas.plan.kind == "json"):
+            raise ViolationError(
+                "INV-S8", f"{consumer.name}: a letter of {_name(expected)} is written as {_name(found)}"
             )
 
     # --- consumers ---

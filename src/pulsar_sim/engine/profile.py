@@ -476,8 +476,8 @@ class SchemaPlan:
     """Producers that adopt the definition of their topic, per thousand."""
     strange_permille: int = 0
     """Producers and consumers with a definition that the strategy may refuse, per thousand."""
-    weighed: bool = False
-    """Half of these have a definition that earlier ones read, and that does not read them."""
+    measured: bool = False
+    """Half of these have a definition that all others read, and that reads few of them."""
     registrations: list[int] = field(default_factory=list)
     """Nanoseconds from the start of the applications: at each moment an administrator registers a version."""
     deleted_after: int = 0

@@ -32,17 +32,17 @@ def draw_schemas(draw: Stream, profile: Profile, faults: bool) -> None:
     plan.strategy = draw.weighted(list(STRATEGIES))
     plan.bytes_permille = draw.choice([0, 0, 200])
     plan.adopting_permille = draw.choice([0, 200])
-    if plan.adopting_permille:  # older brokers have no definitions to adopt
-        for broker in profile.brokers:
-            broker.protocol_version = max(broker.protocol_version, QUESTION_VERSION)
     plan.registrations = [draw.spread(10 * MILLISECOND, 10 * SECOND) for _ in range(draw.below(4))]
     if plan.kind == "text":
         plan.strategy = "FULL"
     elif not _has_letters(profile):  # a letter has the definition of its original, and its topic must take it
         plan.strange_permille = draw.choice([0, 200, 400])
-        plan.weighed = draw.chance(600)
+        plan.measured = draw.chance(600)
         if draw.chance(200):
             plan.loosened_after = draw.spread(100 * MILLISECOND, 10 * SECOND)
+    if plan.adopting_permille or plan.strange_permille:  # older brokers have nothing to adopt or to refuse
+        for broker in profile.brokers:
+            broker.protocol_version = max(broker.protocol_version, QUESTION_VERSION)
     if len(profile.brokers) > 1 and profile.partitioned:
         profile.brokers = profile.brokers[:1]  # the partitions of a topic share their versions
         profile.all_addresses = False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from .message_position import MessagePosition, Position
 
 if TYPE_CHECKING:
-    from ..schemas.written import Written
+    from ..schemas.written_value import WrittenValue
     from .producer_record import ProducerRecord
     from .topic_record import TopicRecord
 
@@ -68,7 +68,7 @@ class Sent:
         """Positions of its chunks in the log, in order, each with the chunk's number."""
         self.has_base64_key = False
         """The key is the Base64 text of a key of bytes."""
-        self.written: Written | None = None
+        self.written: WrittenValue | None = None
         """The value of the payload, where its producer has registered a schema."""
 
     @property

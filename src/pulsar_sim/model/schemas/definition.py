@@ -13,7 +13,7 @@ Value: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class RecordField:
     """One field of a record."""
 
     name: str
@@ -32,7 +32,7 @@ class Definition:
     """A record as a producer or consumer defines it."""
 
     name: str
-    fields: tuple[Field, ...]
+    fields: tuple[RecordField, ...]
 
     @property
     def text(self) -> str:
@@ -56,27 +56,27 @@ class Definition:
 
     def value(self, number: int, text: str) -> dict[str, Any]:
         """Return a value of this definition for a message, with a text that names it."""
-        given = {"name": text, "number": number, "colour": f"{number % 3}", "size": 2 * number, "weight": 1}
+        given = {"name": text, "number": number, "colour": f"{number % 3}", "size": 2 * number}
         found = {field.name: given[field.name] for field in self.fields}
         return {**found, "number": str(number)} if self is FOREIGN else found
 
 
-_NAMED = (Field("name", "string"), Field("number", "long"))
+_NAMED = (RecordField("name", "string"), RecordField("number", "long"))
 
 PLAIN = Definition("plain", _NAMED)
 """The definition that every topic has from the beginning."""
 
-COLOURED = Definition("coloured", (*_NAMED, Field("colour", "string", "grey")))
-SIZED = Definition("sized", (Field("size", "long", 7), *_NAMED))
+COLOURED = Definition("coloured", (*_NAMED, RecordField("colour", "string", "grey")))
+SIZED = Definition("sized", (RecordField("size", "long", 7), *_NAMED))
 """These two may follow PLAIN and each other, in any order."""
 
-WEIGHED = Definition("weighed", (*_NAMED, Field("weight", "long")))
-"""Earlier definitions read it, and it does not read their values."""
+MEASURED = Definition("measured", (RecordField("size", "long"), *_NAMED))
+"""All others read it, and it reads SIZED alone: it may follow SIZED where only the latest version counts."""
 
-FOREIGN = Definition("foreign", (Field("name", "string"), Field("number", "string")))
+FOREIGN = Definition("foreign", (RecordField("name", "string"), RecordField("number", "string")))
 """No other definition reads it, and it reads no other."""
 
 COMPATIBLE = (PLAIN, COLOURED, SIZED)
 """The definitions that read each other."""
 
-DEFINITIONS = (*COMPATIBLE, WEIGHED, FOREIGN)
+DEFINITIONS = (*COMPATIBLE, MEASURED, FOREIGN)

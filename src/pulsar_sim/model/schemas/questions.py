@@ -17,7 +17,7 @@ Key: TypeAlias = tuple[str, str, bytes]
 
 
 @dataclass(slots=True, eq=False)
-class Question:
+class OpenQuestion:
     """A question that was written over a wire."""
 
     key: Key
@@ -25,8 +25,8 @@ class Question:
 
 
 @dataclass(slots=True, eq=False)
-class Answers:
-    """What became of the questions for one version."""
+class VersionAnswers:
+    """The outcomes of the questions for one version."""
 
     failed_at: int = -1
     """Virtual time of the last failure."""
@@ -45,9 +45,9 @@ class Questions:
     def __init__(self, timeout: int, clock: Clock) -> None:
         self._timeout = timeout
         self._clock = clock
-        self._open: dict[tuple[int, int], Question] = {}
+        self._open: dict[tuple[int, int], OpenQuestion] = {}
         """Questions by wire and request id."""
-        self._answers: dict[Key, Answers] = {}
+        self._answers: dict[Key, VersionAnswers] = {}
         self._clients: dict[str, str] = {}
         """Consumer -> its client process."""
         self._unanswerable: dict[tuple[str, str], None] = {}
@@ -78,7 +78,7 @@ class Questions:
             raise ViolationError(
                 "INV-S4", f"{client} asks for version {version.hex()} of {topic}, and has it"
             )
-        self._open[wire, request_id] = Question(key, now)
+        self._open[wire, request_id] = OpenQuestion(key, now)
 
     def answered(
         self,
@@ -103,7 +103,7 @@ class Questions:
         for key in [key for key in self._open if key[0] == wire]:
             self._gives_up(self._open.pop(key))
 
-    def _gives_up(self, question: Question) -> bool:
+    def _gives_up(self, question: OpenQuestion) -> bool:
         """True when the client has waited too long for an answer."""
         given_up = question.asked_at + self._timeout
         if self._clock.now < given_up:
@@ -112,14 +112,22 @@ class Questions:
         answers.failed_at = max(answers.failed_at, given_up)
         return True
 
-    def _answer(self, key: Key) -> Answers:
-        return self._answers.setdefault(key, Answers())
+    def _answer(self, key: Key) -> VersionAnswers:
+        return self._answers.setdefault(key, VersionAnswers())
 
     # --- what applications see ---
 
     def taken(self, consumer: str, topic: str, position: Position) -> int:
         """An application has taken a message of the entry. Return the time of its arrival."""
         return self._arrived.get((consumer, topic, position), 0)
+
+    def has_failed(self, consumer: str, topic: str) -> bool:
+        """True when any question of the consumer's client has failed, or may not be asked."""
+        client = self._clients[consumer]
+        for question in list(self._open.values()):
+            self._gives_up(question)
+        failed = any(key[0] == client and each.failed_at >= 0 for key, each in self._answers.items())
+        return failed or (consumer, topic) in self._unanswerable
 
     def failed_since(self, consumer: str, topic: str, version: bytes, arrived_at: int) -> bool:
         """True when a question for that version has failed since then, or may not be asked."""

@@ -26,7 +26,7 @@ from ...engine.randomness import Stream
 from ..records.consumer_record import ConsumerRecord
 from ..records.message_position import Position
 from ..records.sent import Sent
-from .definition import COMPATIBLE, DEFINITIONS, FOREIGN, PLAIN, WEIGHED, Definition
+from .definition import COMPATIBLE, DEFINITIONS, FOREIGN, MEASURED, PLAIN, Definition
 from .questions import Questions
 from .versions import Versions
 
@@ -73,19 +73,20 @@ class TopicSchemas:
             return None
         if draw.chance(plan.adopting_permille):
             return ADOPTING
-        return self._chosen(draw, rash)
+        return self._chosen(draw, rash, measured=self.plan.measured)
 
     def for_consumer(self, draw: Stream, rash: bool) -> Schema[Any] | None:
-        """Choose the schema of a consumer; None is bytes."""
+        """Choose the schema of a consumer; None is bytes. A broker that lets it in once does so again,
+        whatever is registered meanwhile."""
         if draw.chance(150):
             return None
         return DETECTING if draw.chance(300) else self._chosen(draw, rash)
 
-    def _chosen(self, draw: Stream, rash: bool) -> Schema[Any]:
+    def _chosen(self, draw: Stream, rash: bool, measured: bool = False) -> Schema[Any]:
         if self.plan.kind == "text":
             return self.schemas[PLAIN]
         if rash and draw.chance(self.plan.strange_permille):
-            strange = WEIGHED if self.plan.weighed and draw.chance(500) else FOREIGN
+            strange = MEASURED if measured and draw.chance(500) else FOREIGN
             return self.schemas[strange]
         return self.schemas[draw.choice(COMPATIBLE) if rash else PLAIN]
 

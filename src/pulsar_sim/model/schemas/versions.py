@@ -16,7 +16,7 @@ ANY = "ALWAYS_COMPATIBLE"
 
 
 @dataclass(slots=True, eq=False)
-class TopicVersions:
+class ConfirmedVersions:
     """One topic."""
 
     known: dict[int, Definition] = field(default_factory=dict)
@@ -24,6 +24,8 @@ class TopicVersions:
     tried: dict[Definition, int] = field(default_factory=dict)
     """Definitions that may have a version, each with the last version known when it was tried first: its own
     comes after that."""
+    gone: int = -1
+    """The last version known at a deletion: no number up to it is used again."""
     deleted_at: int = -1
     """Virtual time of the last deletion."""
 
@@ -32,10 +34,10 @@ class Versions:
     """The versions of all topics."""
 
     def __init__(self) -> None:
-        self._topics: dict[str, TopicVersions] = {}
+        self._topics: dict[str, ConfirmedVersions] = {}
 
-    def of(self, topic: str) -> TopicVersions:
-        return self._topics.setdefault(topic, TopicVersions())
+    def of(self, topic: str) -> ConfirmedVersions:
+        return self._topics.setdefault(topic, ConfirmedVersions())
 
     def try_out(self, topic: str, definition: Definition) -> None:
         """A broker is asked to register a definition."""
@@ -45,6 +47,7 @@ class Versions:
     def delete(self, topic: str, now: int) -> None:
         """An administrator deletes all versions."""
         found = self.of(topic)
+        found.gone = max([found.gone, *found.known])
         found.known.clear()
         found.tried.clear()
         found.deleted_at = now
@@ -53,6 +56,8 @@ class Versions:
         """INV-S6, INV-S7: a broker returns the version of a definition to a producer."""
         known = self.of(topic).known
         number = int.from_bytes(version, "big")
+        if number <= self.of(topic).gone:
+            raise ViolationError("INV-S6", f"{topic}: version {number} is used again after a deletion")
         if number in known:
             if known[number] is not definition:
                 raise ViolationError(
