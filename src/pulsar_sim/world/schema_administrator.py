@@ -44,7 +44,7 @@ class SchemaAdministrator:
     def start(self) -> None:
         """Plan the commands of the run."""
         clock, plan = self._world.clock, self._plan
-        definitions = COMPATIBLE if plan.kind in ("avro", "json") else (PLAIN,)
+        definitions = (PLAIN,) if plan.kind == "text" else COMPATIBLE
         for after in plan.registrations:
             clock.after(after, self._register_one, self._stream.choice(definitions))
         if plan.deleted_after:
@@ -70,11 +70,17 @@ class SchemaAdministrator:
         self._world.trace.add(self._world.clock.now, node.name, f"registers {definition.name} for {topic}")
         self._schemas.versions.try_out(topic, definition)
         info = self._schemas.schemas[definition].info
-        arguments = topic, _TYPES[self._plan.kind], info.data.decode(), dict(info.properties)
+        arguments = topic, _TYPES[self._plan.kind], self._text(definition), dict(info.properties)
         try:
             node.command(node.broker.schema_administration.register_schema, *arguments)
         except NotApplicable:
             self._schemas.versions.refused(topic, definition)
+
+    def _text(self, definition: Definition) -> str:
+        """Return the definition as an administrator writes it."""
+        if self._plan.kind == "text":
+            return ""
+        return f'{{"key": "", "value": {definition.text}}}' if self._plan.kind == "pairs" else definition.text
 
     def _delete(self, topic: str) -> None:
         """Delete all versions of a topic, and give it its first definition again."""
