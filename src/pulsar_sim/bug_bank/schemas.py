@@ -5,6 +5,7 @@ from typing import Any
 
 from pulsar_sansio.broker.schemas.registry import Schemas
 from pulsar_sansio.broker.schemas.strategies import SchemaStrategy
+from pulsar_sansio.client.delivery.received_entries import size_of
 from pulsar_sansio.client.delivery.schema_queue import SchemaQueue
 from pulsar_sansio.client.letter_topics.letter_topics import LetterTopics
 from pulsar_sansio.client.producing.producer import Producer
@@ -139,18 +140,6 @@ def questions_are_not_shared(patches: Patches) -> None:
     patches.around(SchemaVersions, "ask", ask)
 
 
-@bug("own", caught_by=("INV-S4",), needs=[needs.lost_questions])
-def a_question_ends_with_its_consumer(patches: Patches) -> None:
-    """A client forgets a question with the last consumer of the topic, and asks anew for the next one."""
-
-    def leave(self: SchemaVersions, versions: TopicVersions) -> None:
-        versions.users -= 1
-        if not versions.users:
-            self._topics.pop(str(versions.topic), None)
-
-    patches.replace(SchemaVersions, "leave", leave)
-
-
 @bug("own", caught_by=("INV-N5",), needs=[needs.losses])
 def a_lost_question_is_never_repeated(patches: Patches) -> None:
     """A consumer whose question was lost with the connection waits for its answer for ever."""
@@ -263,7 +252,20 @@ def waiting_messages_survive_a_clearing(patches: Patches) -> None:
     patches.replace(SchemaQueue, "_take_in", take_in)
 
 
-@bug("own", caught_by=("INV-N5", "INV-N9"), needs=[needs.refusals])
+@bug("own", caught_by=("INV-C6",), needs=[needs.questions])
+def waiting_messages_do_not_count(patches: Patches) -> None:
+    """Messages that wait for their definition are not in the queue, which asks for more in their place."""
+
+    def add(original: Any, self: SchemaQueue, item: Any) -> None:
+        before = len(self._held)
+        original(self, item)
+        self._permits.give_back(sum(map(size_of, list(self._held)[before:])))
+
+    for name in ("add", "add_batch", "add_singles"):
+        patches.around(SchemaQueue, name, add)
+
+
+@bug("own", caught_by=("INV-N5", "INV-C7"), needs=[needs.refusals])
 def a_failed_question_loses_its_messages(patches: Patches) -> None:
     """Messages whose definition could not be had are dropped, and are not asked for again."""
 

@@ -187,7 +187,9 @@ class ClientWatch:
         self._request(wire, end, command.request_id, None)
 
     def _wrote_seek(self, wire: Wire, end: ClientEnd, command: Any) -> None:
-        self._consumer(wire, end, command.consumer_id, "SEEK").record.deliveries.moves()
+        consumer = self._consumer(wire, end, command.consumer_id, "SEEK")
+        consumer.held_from = None
+        consumer.record.deliveries.moves()
         self._request(wire, end, command.request_id, None)
 
     def _wrote_unsubscribe(self, wire: Wire, end: ClientEnd, command: Any) -> None:
@@ -347,7 +349,7 @@ class ClientWatch:
             if consumer.record.name in self.model.groups:  # the share of this topic is unknown
                 return 0
             try:
-                return node.client.available(consumer.handle)
+                return node.client.available(consumer.handle) + self._schemas.held(consumer)
             except ClosedError:  # the consumer has ended; its application has not read that output yet
                 return 0
 
@@ -361,6 +363,7 @@ class ClientWatch:
 
     def _wrote_redeliver(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         consumer = self._consumer(wire, end, command.consumer_id, "REDELIVER")
+        consumer.held_from = None
         wrote_redeliver(consumer, command, wire.network.clock.now)
 
     def _wrote_close_producer(self, wire: Wire, end: ClientEnd, command: Any) -> None:
@@ -446,8 +449,8 @@ class ClientWatch:
     def _got_message(self, wire: Wire, end: ClientEnd, command: MessageCommand) -> None:
         consumer = end.consumers.get(command.consumer_id)
         if consumer is not None:
+            self._schemas.gets_message(consumer, command)
             got_message(consumer, command, wire.network.clock.now)
-            self._schemas.got_message(consumer, command)
             group = self.model.groups.get(consumer.record.name)
             waits = self._schemas.may_wait(consumer.record)
             if group is not None and not consumer.closed and not waits:

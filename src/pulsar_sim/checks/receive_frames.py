@@ -32,6 +32,8 @@ class ConsumerEnd:
         "far",
         "granted",
         "handle",
+        "held_from",
+        "held_version",
         "queue",
         "ready",
         "record",
@@ -54,6 +56,10 @@ class ConsumerEnd:
         """Virtual time of the first of them."""
         self.arrived = 0
         """Messages arrived, without those masked by an ack set."""
+        self.held_from: int | None = None
+        """Messages that had arrived before the first that waits for its definition; None while none waits."""
+        self.held_version = b""
+        """The version that this message waits for."""
         self.chunks: dict[Position, int] = {} if record.spec.durable else record.chunks
         """Arrival time of each chunk. For a durable consumer they are those of this connection; a reader
         keeps those of earlier connections."""

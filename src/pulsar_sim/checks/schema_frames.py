@@ -140,11 +140,31 @@ class SchemaWatch:
         schema = record.spec.schema
         return schema is not None and schema.wants_writer
 
-    def got_message(self, consumer: ConsumerEnd, command: MessageCommand) -> None:
-        if self._schemas is not None:
-            record = consumer.record
-            position = command.ledger_id, command.entry_id
-            self._schemas.questions.arrived(record.name, record.subscription.topic.name, position)
+    def gets_message(self, consumer: ConsumerEnd, command: MessageCommand) -> None:
+        """A message is about to arrive."""
+        schemas, record = self._schemas, consumer.record
+        if schemas is None:
+            return
+        topic, position = record.subscription.topic, (command.ledger_id, command.entry_id)
+        schemas.questions.arrived(record.name, topic.name, position)
+        entry = topic.log.get(position)
+        if entry is None or entry.chunk is not None or record.spec.letters is not None:
+            consumer.held_from = None  # such a message may leave the client without being delivered
+        elif consumer.held_from is None and self.may_wait(record):
+            version = unpack_payload(entry.payload).metadata.schema_version
+            if version and schemas.questions.is_unsettled(record.name, topic.name, version):
+                consumer.held_from, consumer.held_version = consumer.arrived, version
+
+    def held(self, consumer: ConsumerEnd) -> int:
+        """Return the number of messages that wait for a definition, at least: they are in the queue."""
+        schemas, record = self._schemas, consumer.record
+        if schemas is None or consumer.held_from is None:
+            return 0
+        topic = record.subscription.topic.name
+        if not schemas.questions.is_unsettled(record.name, topic, consumer.held_version):
+            consumer.held_from = None
+            return 0
+        return consumer.arrived - consumer.held_from
 
     # --- questions ---
 

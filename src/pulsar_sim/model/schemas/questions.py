@@ -121,6 +121,16 @@ class Questions:
         """An application has taken a message of the entry. Return the time of its arrival."""
         return self._arrived.get((consumer, topic, position), 0)
 
+    def is_unsettled(self, consumer: str, topic: str, version: bytes) -> bool:
+        """True when no question of the consumer's client for that version was ever answered, or failed."""
+        if (consumer, topic) in self._unanswerable:
+            return False
+        key = self._clients[consumer], whole(topic), version
+        for question in list(self._open.values()):
+            if question.key == key:
+                self._gives_up(question)
+        return key not in self._answers
+
     def has_failed(self, consumer: str, topic: str) -> bool:
         """True when any question of the consumer's client has failed, or may not be asked."""
         client = self._clients[consumer]
