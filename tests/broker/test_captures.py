@@ -59,6 +59,17 @@ def when(name: str) -> int:
     return publish_time - at // 1_000_000
 
 
+REFUSED_IN_ANSWERS = (
+    Type.ACK_RESPONSE,
+    Type.TC_CLIENT_CONNECT_RESPONSE,
+    Type.NEW_TXN_RESPONSE,
+    Type.ADD_PARTITION_TO_TXN_RESPONSE,
+    Type.ADD_SUBSCRIPTION_TO_TXN_RESPONSE,
+    Type.END_TXN_RESPONSE,
+)
+"""Answers that may hold an error in place of an ERROR frame."""
+
+
 class Answers:
     """The frames of one side of the comparison."""
 
@@ -96,6 +107,8 @@ class Answers:
             what = (command.request_id, proto.ServerError.Name(command.error))
         elif number == Type.ACTIVE_CONSUMER_CHANGE:
             what = (command.consumer_id, command.is_active)
+        elif number in REFUSED_IN_ANSWERS and command.HasField("error"):
+            what = (command.request_id, proto.ServerError.Name(command.error))
         elif hasattr(command, "request_id"):
             what = command.request_id
         self.said.setdefault(where, []).append(what)
@@ -195,6 +208,8 @@ class Replay:
                 ids,
                 validation_error=command.validation_error,
                 request_id=command.request_id,
+                txnid_least_bits=command.txnid_least_bits,
+                txnid_most_bits=command.txnid_most_bits,
             )
         if isinstance(command, tuple):
             data: bytes = command.encode()  # type: ignore[attr-defined]
@@ -210,6 +225,11 @@ class Replay:
         return found + [fields[name] for name in ("message_id", "start_message_id") if name in fields]
 
 
+def one_transaction(broker: Broker) -> None:
+    """The recorded broker had opened a transaction before."""
+    broker.coordinators.begin(0, 30_000, "")
+
+
 def deduplication(broker: Broker) -> None:
     broker.administration.create_namespace(0, "public/dedup")
     broker.administration.set_policy(0, "public/dedup", "deduplication", True)
@@ -222,6 +242,7 @@ def partitions(topic: str, count: int) -> Callable[[Broker], None]:
 PREPARE: dict[str, Callable[[Broker], None]] = {
     "java-deduplication": deduplication,
     "java-partitioned": partitions("partitioned", 3),
+    "java-transaction-abort": one_transaction,
     "java-partitioned-murmur3": partitions("partitioned-murmur3", 4),
     "cpp-partitioned": partitions("cpp-partitioned", 3),
 }
@@ -239,8 +260,6 @@ BY_ADMINISTRATOR: dict[str, Callable[[World], object]] = {
 
 NOT_BUILT = {
     "java-compaction": "an administrator compacts in the middle",
-    "java-transaction-abort": "transactions",
-    "java-transaction-commit": "transactions",
 }
 """Recordings that this broker answers otherwise, and what it lacks or what the replay leaves out."""
 

@@ -25,7 +25,6 @@ NOT_RETRYABLE = {
     ServerError.InvalidTopicName,
     ServerError.IncompatibleSchema,
     ServerError.ConsumerAssignError,
-    ServerError.TransactionCoordinatorNotFound,
     ServerError.InvalidTxnStatus,
     ServerError.NotAllowedError,
     ServerError.TransactionConflict,

@@ -23,6 +23,7 @@ from .administration.schema_admin import SchemaAdministration
 from .administration.subscription_admin import SubscriptionAdministration
 from .administration.topic_admin import TopicAdministration
 from .config import BrokerConfig
+from .coordinating.coordinators import Coordinators
 from .metadata import Metadata
 from .outputs import CLIENT_LEFT, Output
 from .owner import Owner
@@ -31,7 +32,7 @@ from .schemas.registry import Schemas
 from .security.authenticator import Authenticator
 from .security.authorization import Authorization
 from .services import BrokerServices, LedgerIds, wall_text
-from .serving import lookups, publishing, subscribing, topic_list_watch
+from .serving import lookups, publishing, subscribing, topic_list_watch, transacting
 from .serving.connection import Connection, Handler
 from .serving.topic_list_watch import Watchers
 from .storage.store import StoredState
@@ -44,6 +45,7 @@ HANDLERS: dict[int, Handler] = {
     **topic_list_watch.HANDLERS,
     **publishing.HANDLERS,
     **subscribing.HANDLERS,
+    **transacting.HANDLERS,
 }
 """Command of a connected client -> its handler; every other command is ignored."""
 
@@ -52,7 +54,8 @@ class Broker:
     """One node. `state`: the result of `Store.load()`; `wall_time`: milliseconds since 1970 at `now`.
 
     `owner`: for one node of several. `state` then holds only the topics that this node serves, and the
-    embedder reports which topics exist by `ownership.topic_made` and `ownership.topic_gone`. `ledger_ids`:
+    embedder reports which topics exist by `ownership.topic_made` and `ownership.topic_gone`. One of several
+    has no transactions. `ledger_ids`:
     called with the first id that is free, for an embedder whose nodes share ids.
     """
 
@@ -98,6 +101,8 @@ class Broker:
         self.subscription_administration = SubscriptionAdministration(parts)
         for name, stored in state.topics.items():
             self.topics.restore(TopicName.parse(name), stored)
+        count = config.transaction_coordinators if owner is None else 0
+        self.coordinators = Coordinators(self.services, self.topics, self.authorization, count, state)
         self._settle()
 
     # --- facts ----------------------------------------------------------------------------------------

@@ -74,6 +74,9 @@ class BrokerConfig:
         `reached_end_of_topic`: "not to C++" sends REACHED_END_OF_TOPIC to clients of protocol 21, "never"
         to none. The C++ client, which announces 20, drops its connection on it. The Go client announces 20,
         too, and would accept it.
+        `transaction_coordinators`: how many clients find, 0 to 1,024; 0 is a broker without transactions. The
+        Java broker has none by default, and 16 where they are enabled; one node needs one.
+        `max_transactions`: more are refused. The Java broker has no such limit by default.
         `topic_list_watcher`: whether clients may watch lists of topics; otherwise clients poll.
         `default_policies`: policies used where neither the topic nor its namespace sets them. A policy that
         is an option above is refused here.
@@ -126,6 +129,8 @@ class BrokerConfig:
     delayed_delivery_tick: float = 1.0
     delayed_delivery_strict: bool = False
     reached_end_of_topic: str = "not to C++"
+    transaction_coordinators: int = 1
+    max_transactions: int = 10_000
     topic_list_watcher: bool = True
     default_policies: Policies = NO_POLICIES
 
@@ -204,8 +209,10 @@ class BrokerConfig:
             "ledger_max_entries",
             "entries_per_turn",
             "key_shared_look_ahead",
+            "max_transactions",
         ):
             self._check(name, getattr(self, name), 1, 2**31 - 1)
+        self._check("transaction_coordinators", self.transaction_coordinators, 0, 1024)
         self._check("protocol_version", self.protocol_version, 12, 21)
         self._check("max_message_size", self.max_message_size, 1024, 2**31 - 1 - 10_240)
         self._check("max_unsent_bytes", self.max_unsent_bytes, 1024, 2**40)

@@ -29,6 +29,10 @@ class EntryAdded:
     they are not counted."""
     received_at: int = 0
     """The wall time (ms) at which the broker received the entry."""
+    transaction: tuple[int, int] | None = None
+    """The transaction to which the entry belongs: the numbers of its coordinator and of itself."""
+    commits: bool | None = None
+    """This is None for messages. A marker commits (True) or aborts (False) its transaction."""
 
 
 @dataclass(slots=True)
@@ -91,6 +95,28 @@ class CursorSaved:
 class CursorDeleted:
     topic: str
     subscription: str
+
+
+@dataclass(slots=True)
+class AcknowledgedInTransaction:
+    """Acknowledgements that wait for the end of their transaction."""
+
+    topic: str
+    subscription: str
+    transaction: tuple[int, int]
+    individual: tuple[tuple[int, int], ...]
+    """(offset, bits of the acknowledged messages)."""
+    cumulative: tuple[int, int | None] | None = None
+    """(offset, bits of its messages that are not acknowledged) of a cumulative acknowledgement."""
+
+
+@dataclass(slots=True)
+class PendingAcksEnded:
+    """The transaction has no acknowledgements on the subscription any more."""
+
+    topic: str
+    subscription: str
+    transaction: tuple[int, int]
 
 
 @dataclass(slots=True)
@@ -189,6 +215,38 @@ class SchemaDeleted:
 
 
 @dataclass(slots=True)
+class TransactionOpened:
+    """A coordinator gave this number to a new transaction.
+
+    `timeout`: milliseconds. `opened_at`: wall time in ms.
+    """
+
+    coordinator: int
+    number: int
+    owner: str
+    timeout: int
+    opened_at: int
+
+
+@dataclass(slots=True)
+class TransactionJoined:
+    """Topics and subscriptions, as (topic, subscription), take part in a transaction."""
+
+    coordinator: int
+    number: int
+    topics: tuple[str, ...] = ()
+    subscriptions: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(slots=True)
+class TransactionEnded:
+    """The transaction was committed or aborted everywhere."""
+
+    coordinator: int
+    number: int
+
+
+@dataclass(slots=True)
 class BrokerStarted:
     """The broker's run number, which makes generated producer names unique over restarts."""
 
@@ -203,6 +261,8 @@ Record = (
     | TopicDeleted
     | CursorSaved
     | CursorDeleted
+    | AcknowledgedInTransaction
+    | PendingAcksEnded
     | SequenceSaved
     | TopicCompacted
     | PartitionsSaved
@@ -214,6 +274,9 @@ Record = (
     | NamespaceDeleted
     | SchemaSaved
     | SchemaDeleted
+    | TransactionOpened
+    | TransactionJoined
+    | TransactionEnded
     | BrokerStarted
 )
 
@@ -225,6 +288,8 @@ OF_ITS_OWNER = (
     TopicDeleted,
     CursorSaved,
     CursorDeleted,
+    AcknowledgedInTransaction,
+    PendingAcksEnded,
     SequenceSaved,
     TopicCompacted,
 )

@@ -404,20 +404,41 @@ class ProducerFenced(BrokerError):
     advice = "another producer took exclusive access; this one can never send again"
 
 
+class TransactionCoordinatorNotFound(BrokerError):
+    """The coordinator of a transaction is not ready, or has moved to another broker."""
+
+    code = ServerError.TransactionCoordinatorNotFound
+
+
 class TransactionRefused(BrokerError):
-    """One of the transaction codes; `code` tells which."""
+    """The base of the refusals of a command in a transaction."""
+
+    retryable = False
+
+
+class TransactionConflict(TransactionRefused):
+    """The message is acknowledged already, or another open transaction acknowledges it."""
 
     code = ServerError.TransactionConflict
-    retryable = False
+    advice = "abort this transaction: the message belongs to another one, or is done"
+
+
+class TransactionNotFound(TransactionRefused):
+    """The coordinator does not know the transaction: it has ended, or belongs to another role."""
+
+    code = ServerError.TransactionNotFound
+
+
+class InvalidTransactionStatus(TransactionRefused):
+    """The transaction is not in a state that allows the command."""
+
+    code = ServerError.InvalidTxnStatus
 
 
 _CLASS_BY_CODE: dict[ServerError, type[BrokerError]] = {
     **{kind.code: kind for kind in BrokerError.__subclasses__() if kind is not TransactionRefused},
+    **{kind.code: kind for kind in TransactionRefused.__subclasses__()},
     ServerError.ProducerBlockedQuotaExceededException: ProducerBlockedQuotaExceeded,
-    ServerError.TransactionCoordinatorNotFound: TransactionRefused,
-    ServerError.InvalidTxnStatus: TransactionRefused,
-    ServerError.TransactionConflict: TransactionRefused,
-    ServerError.TransactionNotFound: TransactionRefused,
 }
 
 

@@ -94,28 +94,3 @@ def test_asking_creates_partitions_where_that_is_the_policy() -> None:
     assert partitions(world.connect(), TOPIC).partitions == 2
     world.start()
     assert partitions(world.connect(), TOPIC).partitions == 2, "and they stay"
-
-
-def test_transaction_coordinators_are_none() -> None:
-    """0 partitions mean that transactions are off."""
-    name = "persistent://pulsar/system/transaction_coordinator_assign"
-    assert partitions(World().connect(), name).partitions == 0
-
-
-@pytest.mark.parametrize(
-    ("number", "command"),
-    [
-        (Type.NEW_TXN, proto.CommandNewTxn(request_id=1)),
-        (Type.TC_CLIENT_CONNECT_REQUEST, proto.CommandTcClientConnectRequest(request_id=1, tc_id=0)),
-        (Type.ADD_PARTITION_TO_TXN, proto.CommandAddPartitionToTxn(request_id=1)),
-        (Type.ADD_SUBSCRIPTION_TO_TXN, proto.CommandAddSubscriptionToTxn(request_id=1)),
-        (Type.END_TXN, proto.CommandEndTxn(request_id=1)),
-    ],
-)
-def test_what_is_not_there_is_refused_by_name(number: int, command: Any) -> None:
-    """Rule ERR-18."""
-    peer = World().connect()
-    peer.send(number, command)
-    error = peer.expect_error("NotAllowedError")
-    assert error.request_id == 1
-    assert "not supported by this broker" in error.message

@@ -100,11 +100,9 @@ def test_a_batch_that_lies_about_its_size(count: int) -> None:
     assert send_error(peer) == ("MetadataError", 7)
 
 
-def test_what_only_brokers_or_transactions_send() -> None:
+def test_what_only_brokers_send() -> None:
     _, peer = producing()
     payload = b"".join(pack_payload(encode_message_metadata(MessageMetadata("p", 0, WALL)), b""))
-    peer.feed(Send(0, 1, txnid_least_bits=1, txnid_most_bits=0, payload=payload).encode())
-    assert send_error(peer) == ("NotAllowedError", 1)
     peer.feed(Send(0, 2, marker=True, payload=payload).encode())
     assert send_error(peer) == ("NotAllowedError", 2)
     peer.feed(Send(0, 3, message_id=b"\x08\x01\x10\x01", payload=payload).encode())

@@ -322,18 +322,6 @@ def test_a_terminated_topic_takes_nothing() -> None:
     again.expect_error("TopicTerminatedError")
 
 
-def test_transactions_are_refused_by_name() -> None:
-    _, peer = topic_with(b"0")
-    peer.subscribe()
-    peer.messages()
-    peer.feed(encode_ack(0, 0, [(0, 0, None)], request_id=5, txnid_least_bits=1, txnid_most_bits=0))
-    answer = peer.expect(Type.ACK_RESPONSE)
-    assert answer.error == proto.NotAllowedError
-    assert "not supported by this broker" in answer.message
-    peer.feed(encode_ack(0, 0, [(0, 0, None)], txnid_least_bits=1, txnid_most_bits=0))
-    peer.nothing()
-
-
 def test_discarded_messages_are_acknowledged() -> None:
     """WIRE-18: validation errors are acknowledgements."""
     world, peer = topic_with(b"0")

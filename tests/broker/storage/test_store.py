@@ -2,6 +2,7 @@
 
 from pulsar_sansio.broker.policies import Policies
 from pulsar_sansio.broker.records import (
+    AcknowledgedInTransaction,
     BrokerStarted,
     CursorDeleted,
     CursorSaved,
@@ -11,6 +12,7 @@ from pulsar_sansio.broker.records import (
     LedgersDeleted,
     NamespaceDeleted,
     PartitionsSaved,
+    PendingAcksEnded,
     PoliciesSaved,
     PropertiesSaved,
     Record,
@@ -20,6 +22,9 @@ from pulsar_sansio.broker.records import (
     TopicCompacted,
     TopicDeleted,
     TopicSaved,
+    TransactionEnded,
+    TransactionJoined,
+    TransactionOpened,
 )
 from pulsar_sansio.broker.storage.store import MemoryStore, StoredState
 
@@ -111,3 +116,35 @@ def test_what_was_loaded_is_the_callers_own() -> None:
     first.topics["other"] = topic
     first.policies["x"] = Policies()
     assert store.load() == second
+
+
+def test_a_transaction_that_ended_leaves_only_its_number() -> None:
+    opened = TransactionOpened(1, 7, "role", 5000, 9)
+    joined = TransactionJoined(1, 7, (TOPIC,), ((TOPIC, "s"),))
+    found = state(opened, joined)
+    assert (found.transactions[1, 7].opened, found.transactions[1, 7].joined) == (opened, [joined])
+    ended = state(opened, joined, TransactionEnded(1, 7))
+    assert (ended.transactions, ended.next_transactions) == ({}, {1: 8})
+
+
+def test_pending_acknowledgements_go_with_their_transaction_or_subscription() -> None:
+    mine = AcknowledgedInTransaction(TOPIC, "s", (1, 7), ((10, 1),))
+    other = AcknowledgedInTransaction(TOPIC, "s", (1, 8), (), (11, None))
+    assert state(SAVED, CURSOR, mine, other).topics[TOPIC].pending_acks == {"s": [mine, other]}
+    one = state(SAVED, CURSOR, mine, other, PendingAcksEnded(TOPIC, "s", (1, 7)))
+    assert one.topics[TOPIC].pending_acks == {"s": [other]}
+    assert state(SAVED, CURSOR, mine, PendingAcksEnded(TOPIC, "s", (1, 7))).topics[TOPIC].pending_acks == {}
+    assert state(SAVED, CURSOR, mine, CursorDeleted(TOPIC, "s")).topics[TOPIC].pending_acks == {}
+
+
+def test_a_copy_shares_no_container_of_transactions() -> None:
+    store = MemoryStore()
+    mine = AcknowledgedInTransaction(TOPIC, "s", (1, 7), ((10, 1),))
+    store.write([SAVED, CURSOR, TransactionOpened(1, 7, "", 5000, 9), mine])
+    copy = store.load()
+    copy.topics[TOPIC].pending_acks["s"].clear()
+    copy.transactions[1, 7].joined.append(TransactionJoined(1, 7))
+    copy.next_transactions.clear()
+    kept = store.load()
+    assert kept.topics[TOPIC].pending_acks == {"s": [mine]}
+    assert (kept.transactions[1, 7].joined, kept.next_transactions) == ([], {1: 8})

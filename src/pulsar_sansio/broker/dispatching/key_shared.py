@@ -97,7 +97,8 @@ class KeyShared(Shared):
         if subscription.fenced or self._is_throttled():
             return
         log = subscription.topic.log
-        end = log.durable_end
+        transactions, taken = subscription.topic.transactions, subscription.pending_acks.taken
+        end, hidden = transactions.read_end, transactions.hidden
         if not self._held and self.read >= end:
             subscription.check_end_of_topic()
             return
@@ -119,6 +120,11 @@ class KeyShared(Shared):
             if offset >= ledger.end or offset < ledger.first:
                 ledger = log.ledger_at(offset)
             self.read = offset + 1
+            if hidden and offset in hidden:
+                subscription.skip_hidden(offset)
+                continue
+            if taken and self._is_taken(offset):
+                continue
             if delayed_or_chunked and offset in delayed_or_chunked and self._is_delayed(offset):
                 continue
             slot = self._slot(ledger, offset)
@@ -138,7 +144,7 @@ class KeyShared(Shared):
     def _dispatch_held(self) -> None:
         """Deliver entries held back, in order of offsets, as far as consumers are available."""
         subscription = self.subscription
-        log, cursor = subscription.topic.log, subscription.cursor
+        log, cursor, taken = subscription.topic.log, subscription.cursor, subscription.pending_acks.taken
         ready = []
         undecided, self._undecided = self._undecided, {}
         for slot in undecided:
@@ -159,7 +165,8 @@ class KeyShared(Shared):
             offset = heappop(heap)
             self._held_count -= 1
             self._replaying.discard(offset)
-            if cursor.acknowledged(offset):  # True also for entries of removed ledgers.
+            # An entry of a removed ledger counts as acknowledged, too.
+            if cursor.acknowledged(offset) or (taken and self._is_taken(offset)):
                 self._slots.pop(offset, None)
             else:
                 self._deliver_slot(target, log.ledger_at(offset), offset, slot)
@@ -207,8 +214,10 @@ class KeyShared(Shared):
         if slot in self._held:
             self._unblocked = True
 
-    def acknowledged(self, consumer: Consumer | None, offset: int, messages: int, whole: bool) -> None:
-        super().acknowledged(consumer, offset, messages, whole)
+    def acknowledged_in_transaction(
+        self, consumer: Consumer | None, offset: int, messages: int, whole: bool
+    ) -> None:
+        super().acknowledged_in_transaction(consumer, offset, messages, whole)
         slot = self._slots.get(offset) if whole else None
         held = self._held.get(slot) if slot is not None else None
         if held is None or slot is None or offset not in held:

@@ -77,7 +77,7 @@ class Shared:
         if subscription.fenced or self._is_throttled():
             return
         log = subscription.topic.log
-        end, delayed_or_chunked = log.durable_end, log.delayed_or_chunked
+        end, delayed_or_chunked = subscription.topic.transactions.read_end, log.delayed_or_chunked
         if self._chunks_held:
             self._release_chunks()
         if not self._replay and self.read >= end:
@@ -125,10 +125,13 @@ class Shared:
         """Take the next entry to deliver out of the replay heap, or from the read position."""
         log = self.subscription.topic.log
         cursor, first, delayed_or_chunked = self.subscription.cursor, log.first, log.delayed_or_chunked
+        hidden, taken = self.subscription.topic.transactions.hidden, self.subscription.pending_acks.taken
         while self._replay:
             offset = heappop(self._replay)
             self._replaying.discard(offset)
             if cursor.acknowledged(offset):  # True also for entries of removed ledgers.
+                continue
+            if taken and self._is_taken(offset):
                 continue
             if not (delayed_or_chunked and offset in delayed_or_chunked and self._is_held_apart(offset)):
                 return offset
@@ -141,8 +144,18 @@ class Shared:
                 self.read = offset
                 return None
             self.read = offset + 1
+            if hidden and offset in hidden:
+                self.subscription.skip_hidden(offset)
+                continue
+            if taken and self._is_taken(offset):
+                continue
             if not (delayed_or_chunked and offset in delayed_or_chunked and self._is_held_apart(offset)):
                 return offset
+
+    def _is_taken(self, offset: int) -> bool:
+        """True when open transactions have acknowledged all messages of the entry."""
+        subscription = self.subscription
+        return subscription.deliverable(offset, subscription.topic.log.entry(offset).messages) == 0
 
     def _is_held_apart(self, offset: int) -> bool:
         """True when a delayed or chunked entry needs no further care.
@@ -201,8 +214,9 @@ class Shared:
         messages = entry.messages
         subscription = self.subscription
         ack_set = None
-        partly = subscription.cursor.partly
-        if partly and (bits := partly.get(offset)) is not None:
+        if (subscription.cursor.partly or subscription.pending_acks.taken) and (
+            bits := subscription.deliverable(offset, messages)
+        ) is not None:
             ack_set = bits
             messages = bits.bit_count()
         consumer.pending[offset] = messages
@@ -222,11 +236,17 @@ class Shared:
 
     def acknowledged(self, consumer: Consumer | None, offset: int, messages: int, whole: bool) -> None:
         """Any consumer may acknowledge an entry that is pending at another one."""
+        if whole and self.redeliveries:
+            self.redeliveries.pop(offset, None)
+        self.acknowledged_in_transaction(consumer, offset, messages, whole)
+
+    def acknowledged_in_transaction(
+        self, consumer: Consumer | None, offset: int, messages: int, whole: bool
+    ) -> None:
+        """Settle the entry with its consumer, and keep its redelivery count."""
         holder = consumer
         if holder is None or offset not in holder.pending:
             holder = next((each for each in self.consumers if offset in each.pending), None)
-        if whole and self.redeliveries:
-            self.redeliveries.pop(offset, None)
         if holder is None:
             self.delays.discard(offset)
             return
@@ -238,6 +258,21 @@ class Shared:
         else:
             holder.pending[offset] = left - messages
             self._count_acknowledged(holder, messages)
+
+    def returned(self, offsets: list[int], cumulative: bool) -> None:
+        """Deliver these entries again; one that a consumer still holds in part is delivered once more."""
+        for offset in offsets:
+            if self.subscription.cursor.acknowledged(offset) or offset >= self.read:
+                continue
+            self.redeliveries[offset] = self.redeliveries.get(offset, 0) + 1
+            holder = next((each for each in self.consumers if offset in each.pending), None)
+            if holder is None:
+                self._replay_later(offset)
+            else:
+                self._reclaim(holder, [offset])
+        self._check_subscription_limit()
+        self._unblocked = False
+        self.dispatch()
 
     def acknowledged_up_to(self, offset: int) -> None:
         """Acknowledge on behalf of consumers, for expiry and skipping; cumulative acknowledgements are

@@ -70,6 +70,15 @@ class Dispatcher(Protocol):
     def acknowledged_up_to(self, offset: int) -> None:
         """All entries up to this offset were acknowledged."""
 
+    def acknowledged_in_transaction(
+        self, consumer: Consumer | None, offset: int, messages: int, whole: bool
+    ) -> None:
+        """`messages` of the entry were acknowledged by `consumer` in a transaction, which may be aborted;
+        `whole`: none is left."""
+
+    def returned(self, offsets: list[int], cumulative: bool) -> None:
+        """A transaction was aborted that acknowledged these entries; `cumulative`: and a whole range."""
+
     def acknowledgements_done(self) -> None:
         """One ACK command ends."""
 
@@ -208,7 +217,8 @@ class SingleActive:
             if not consumer.available or (throttle is not None and throttle.exhausted):
                 return
         log = subscription.topic.log
-        end = log.durable_end
+        transactions = subscription.topic.transactions
+        end, hidden, taken = transactions.read_end, transactions.hidden, subscription.pending_acks.taken
         offset = self.read
         if offset >= end:
             subscription.check_end_of_topic()
@@ -223,15 +233,21 @@ class SingleActive:
             offset = max(offset, log.first)
             if offset >= end:
                 break
+            if hidden and offset in hidden:
+                subscription.skip_hidden(offset)
+                offset += 1
+                continue
             if offset >= ledger.end or offset < ledger.first:
                 ledger = log.ledger_at(offset)
             entry = ledger.entries[offset - ledger.first]
             messages = entry.messages
             ack_set = None
-            if cursor.partly and (bits := cursor.partly.get(offset)) is not None:
+            if (cursor.partly or taken) and (bits := subscription.deliverable(offset, messages)) is not None:
                 ack_set = bits
                 messages = bits.bit_count()
             offset += 1
+            if not messages:  # An open transaction has acknowledged all of them.
+                continue
             if filters_keys and not consumer.matches_key_filter(entry.data):
                 continue
             consumer.deliver(entry, messages, 0, ack_set)
@@ -246,6 +262,16 @@ class SingleActive:
 
     def acknowledged_up_to(self, offset: int) -> None:
         """Do nothing: cursor and read position tell which entries are unacknowledged."""
+
+    def acknowledged_in_transaction(
+        self, consumer: Consumer | None, offset: int, messages: int, whole: bool
+    ) -> None:
+        """Do nothing: cursor and read position tell which entries are unacknowledged."""
+
+    def returned(self, offsets: list[int], cumulative: bool) -> None:
+        """Deliver every unacknowledged entry again: order matters here."""
+        self.rewind()
+        self.dispatch()
 
     def acknowledgements_done(self) -> None:
         """Do nothing: acknowledgements unblock nothing here."""

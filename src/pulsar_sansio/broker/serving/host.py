@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from ..coordinating.coordinators import Coordinators
     from ..metadata import Metadata
     from ..schemas.registry import Schemas
     from ..security.authenticator import Authenticator
@@ -21,6 +22,7 @@ class Host(Protocol):
     topics: "TopicRegistry"
     schemas: "Schemas"
     watchers: "Watchers"
+    coordinators: "Coordinators"
     authenticator: "Authenticator | None"
     authorization: "Authorization"
     links: "dict[int, Connection]"

@@ -1,7 +1,6 @@
-"""Requests that need no producer or consumer: LOOKUP, partitions, schemas, transactions.
+"""Requests that need no producer or consumer: LOOKUP, partitions, schemas.
 
-Handlers answer from the broker's state; only the creation of topics and schemas changes it. This broker has
-no transactions, and refuses them with an error.
+Handlers answer from the broker's state; only the creation of topics and schemas changes it.
 """
 
 import re
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
     from .connection import Connection
 
 Type = proto.BaseCommand.Type
-
-NO_TRANSACTIONS = "Transactions are not supported by this broker"
-
 
 MAX_NAME_LENGTH = 4096
 """The number of characters of a name that a client chooses."""
@@ -131,10 +127,12 @@ def on_lookup(connection: "Connection", command: proto.CommandLookupTopic) -> No
     answer = proto.CommandLookupTopicResponse(request_id=command.request_id)
     try:
         topic = parse_topic(command.topic)
-        if not connection.broker.authorization.may_look_up(connection.roles, topic):
-            raise AuthorizationError("Client is not authorized to Lookup")
-        connection.broker.metadata.check_namespace(topic.namespace_name)
-        elsewhere = connection.broker.topics.other_broker(str(topic), command.authoritative)
+        elsewhere = None
+        if not connection.broker.coordinators.is_coordinator(topic):
+            if not connection.broker.authorization.may_look_up(connection.roles, topic):
+                raise AuthorizationError("Client is not authorized to Lookup")
+            connection.broker.metadata.check_namespace(topic.namespace_name)
+            elsewhere = connection.broker.topics.other_broker(str(topic), command.authoritative)
     except BrokerError as error:
         answer.response = proto.CommandLookupTopicResponse.Failed
         answer.error = code(error)
@@ -159,11 +157,15 @@ def on_partitioned_metadata(connection: "Connection", command: proto.CommandPart
     answer = proto.CommandPartitionedTopicMetadataResponse(request_id=command.request_id)
     try:
         topic = parse_topic(command.topic)
-        if not broker.authorization.may_look_up(connection.roles, topic):
+        coordinators = broker.coordinators.partitions_of(topic)
+        if coordinators is not None:
+            answer.partitions = coordinators
+        else:
+            if not broker.authorization.may_look_up(connection.roles, topic):
+                broker.metadata.check_namespace(topic.namespace_name)
+                raise AuthorizationError("Client is not authorized to Get Partition Metadata")
             broker.metadata.check_namespace(topic.namespace_name)
-            raise AuthorizationError("Client is not authorized to Get Partition Metadata")
-        broker.metadata.check_namespace(topic.namespace_name)
-        answer.partitions = broker.topics.partitions_for(topic, command.metadata_auto_creation_enabled)
+            answer.partitions = broker.topics.partitions_for(topic, command.metadata_auto_creation_enabled)
         answer.response = proto.CommandPartitionedTopicMetadataResponse.Success
     except BrokerError as error:
         answer.response = proto.CommandPartitionedTopicMetadataResponse.Failed
@@ -224,14 +226,6 @@ def on_get_or_create_schema(connection: "Connection", command: proto.CommandGetO
     connection.services.journal.confirm(lambda: connection.send(Type.GET_OR_CREATE_SCHEMA_RESPONSE, answer))
 
 
-# --- unsupported commands -----------------------------------------------------------------------------
-
-
-def on_transaction_command(connection: "Connection", command: Any) -> None:
-    """Answer as a Java broker with its transaction coordinator disabled."""
-    connection.error(command.request_id, ServerError.NotAllowedError, NO_TRANSACTIONS)
-
-
 HANDLERS: dict[int, Any] = {
     Type.CONNECT: on_late_handshake,
     Type.AUTH_RESPONSE: on_auth_response,
@@ -241,11 +235,4 @@ HANDLERS: dict[int, Any] = {
     Type.PARTITIONED_METADATA: on_partitioned_metadata,
     Type.GET_SCHEMA: on_get_schema,
     Type.GET_OR_CREATE_SCHEMA: on_get_or_create_schema,
-    Type.TC_CLIENT_CONNECT_REQUEST: on_transaction_command,
-    Type.NEW_TXN: on_transaction_command,
-    Type.ADD_PARTITION_TO_TXN: on_transaction_command,
-    Type.ADD_SUBSCRIPTION_TO_TXN: on_transaction_command,
-    Type.END_TXN: on_transaction_command,
-    Type.END_TXN_ON_PARTITION: on_transaction_command,
-    Type.END_TXN_ON_SUBSCRIPTION: on_transaction_command,
 }

@@ -21,6 +21,7 @@ from ..topics import quotas
 from ..topics.producing.producer import MODE_NAMES, Producer
 from ..topics.producing.producers import NameTaken
 from ..topics.topic import Topic
+from ..topics.transactions.transaction_id import transaction_id
 from .connection import Connection, Handler, Reserved, Type
 from .lookups import check_name, check_properties, code, parse_topic
 from .subscribing import check_room
@@ -163,6 +164,7 @@ def on_send(connection: Connection, send: Send) -> None:
     if producer.closing and producer.topic.terminated_at is None:
         return  # CLOSE_PRODUCER is in flight; the client resends to another broker
     try:
+        _check_transaction(connection, producer, send)
         stored = producer.topic.publish(producer, send)
     except BrokerError as error:
         refusal = proto.CommandSendError(
@@ -180,6 +182,16 @@ def on_send(connection: Connection, send: Send) -> None:
             send.producer_id, send.sequence_id, DROPPED, DROPPED, send.highest_sequence_id
         )
         _answer_in_turn(producer, lambda: connection.write(dropped))
+
+
+def _check_transaction(connection: Connection, producer: Producer, send: Send) -> None:
+    """Raise the refusal of a message whose transaction cannot take it."""
+    transaction = transaction_id(send.txnid_most_bits, send.txnid_least_bits)
+    if transaction is None:
+        return
+    if not isinstance(producer.topic, Topic):
+        raise NotAllowed("Transactions need a persistent topic")
+    connection.broker.coordinators.check_topic(transaction, producer.topic.name)
 
 
 def _answer_in_turn(producer: Producer, answer: Callable[[], None]) -> None:

@@ -22,8 +22,9 @@ from ..services import wall_text
 from ..topics.compaction.compacted_view import CompactedView
 from ..topics.subscription import Subscription
 from ..topics.topic import Topic
+from ..topics.transactions.transaction_id import TransactionId, transaction_id
 from .connection import Connection, Handler, Reserved, Type
-from .lookups import NO_TRANSACTIONS, check_name, check_properties, parse_topic, server_error
+from .lookups import check_name, check_properties, parse_topic, server_error
 
 if TYPE_CHECKING:
     from ..topics.nonpersistent import NonPersistentSubscription
@@ -227,11 +228,9 @@ def on_ack(connection: Connection, ack: Ack) -> None:
         return  # An unknown consumer is ignored, and gets no response even to a request.
     request_id = ack.request_id if connection.protocol_version >= RECEIPT_VERSION else None
     subscription = consumer.subscription
-    if ack.txnid_least_bits is not None and ack.txnid_most_bits is not None:
-        if request_id is not None:
-            _ack_response(
-                connection, ack.consumer_id, request_id, ServerError.NotAllowedError, NO_TRANSACTIONS
-            )
+    transaction = transaction_id(ack.txnid_most_bits, ack.txnid_least_bits)
+    if transaction is not None:
+        _acknowledge_in_transaction(connection, consumer, ack, transaction)
         return
     if ack.ack_type == CUMULATIVE:
         if len(ack.message_ids) != 1:
@@ -247,6 +246,34 @@ def on_ack(connection: Connection, ack: Ack) -> None:
             _ack_response(connection, consumer_id, request_id, code, LOST if code else "")
 
         subscription.confirm(confirm)
+
+
+def _acknowledge_in_transaction(
+    connection: Connection, consumer: Consumer, ack: Ack, transaction: TransactionId
+) -> None:
+    """Take acknowledgements that take effect when the transaction is committed; ACK_RESPONSE always follows
+    a request."""
+    subscription = consumer.subscription
+    error: BrokerError | None = None
+    try:
+        if not isinstance(subscription, Subscription):
+            raise NotAllowed("Acknowledgements in a transaction need a persistent topic")
+        topic = subscription.topic.name
+        connection.broker.coordinators.check_subscription(transaction, topic, subscription.name)
+        if ack.ack_type == CUMULATIVE:
+            if len(ack.message_ids) != 1:
+                raise NotAllowed(f"A cumulative acknowledgement of {len(ack.message_ids)} messages")
+            subscription.acknowledge_cumulative_in_transaction(*ack.message_ids[0], transaction)
+        else:
+            subscription.acknowledge_in_transaction(consumer, ack.message_ids, transaction)
+    except BrokerError as refusal:
+        error = refusal
+    request_id = ack.request_id
+    if request_id is not None:
+        code, text = (None, "") if error is None else (error.code, error.text)
+        connection.services.journal.confirm(
+            lambda: _ack_response(connection, ack.consumer_id, request_id, code, text)
+        )
 
 
 def _ack_response(
@@ -330,7 +357,7 @@ def on_get_last_message_id(connection: Connection, command: proto.CommandGetLast
     topic = subscription.topic
     answer = proto.CommandGetLastMessageIdResponse(request_id=command.request_id)
     view = topic.compaction.view if consumer.read_compacted else None
-    if view is not None and topic.log.durable_end - 1 <= view.horizon:
+    if view is not None and topic.transactions.last_visible <= view.horizon:
         ledger_id, entry_id, batch_index = view.last_position
     else:
         ledger_id, entry_id, batch_index = topic.last_position()

@@ -49,6 +49,8 @@ class ManagedLedger:
         self.entries_added = 0
         self.delayed_or_chunked: dict[int, EntryAdded] = {}
         """Offset -> delayed entry or chunk: Shared and Key_Shared treat these entries specially."""
+        self.transactional: dict[int, EntryAdded] = {}
+        """Offset -> entry of a transaction, or marker that ends one."""
         self._next_index = 0
         """The number of the next message; the messages of the topic are counted from 0."""
 
@@ -62,6 +64,8 @@ class ManagedLedger:
             for entry in kept.entries:
                 if entry.deliver_at >= 0 or entry.chunk_of is not None:
                     managed.delayed_or_chunked[ledger.end] = entry
+                if entry.transaction is not None:
+                    managed.transactional[ledger.end] = entry
                 ledger.append(entry)
             managed.ledgers.append(ledger)
             managed._firsts.append(ledger.first)
@@ -153,9 +157,11 @@ class ManagedLedger:
         deliver_at: int | None = None,
         chunk_of: str | None = None,
         received_at: int = 0,
+        transaction: tuple[int, int] | None = None,
+        commits: bool | None = None,
     ) -> EntryAdded:
-        """Add an entry to the open ledger; it may be read once it is durable. `received_at`: wall time in
-        ms."""
+        """Add an entry to the open ledger; it may be read once it is durable. `received_at`: wall time in ms.
+        The other arguments are those of `EntryAdded`."""
         ledger = self.ledgers[-1]
         entry = EntryAdded(topic, ledger.id, ledger.end - ledger.first, messages, publish_time, data)
         self._next_index += messages
@@ -166,6 +172,10 @@ class ManagedLedger:
                 entry.deliver_at = max(deliver_at, 0)
             entry.chunk_of = chunk_of
             self.delayed_or_chunked[ledger.end] = entry
+        if transaction is not None:
+            entry.transaction = transaction
+            entry.commits = commits
+            self.transactional[ledger.end] = entry
         ledger.append(entry)
         self.size += len(data)
         self.entries_added += 1
@@ -184,11 +194,15 @@ class ManagedLedger:
             del self._firsts[0], self._ids[0]
             self.size -= ledger.size
             removed.append(ledger.id)
-        if removed and self.delayed_or_chunked:
-            self.delayed_or_chunked = {
-                offset: entry for offset, entry in self.delayed_or_chunked.items() if offset >= self.first
-            }
+        if removed:
+            self.delayed_or_chunked = self._left_of(self.delayed_or_chunked)
+            self.transactional = self._left_of(self.transactional)
         return tuple(removed)
+
+    def _left_of(self, entries: dict[int, EntryAdded]) -> dict[int, EntryAdded]:
+        """Return those of the entries that were not removed."""
+        first = self.first
+        return {offset: entry for offset, entry in entries.items() if offset >= first} if entries else entries
 
     def size_from(self, first: int) -> int:
         """The bytes of all entries from an offset on."""

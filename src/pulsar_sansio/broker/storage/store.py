@@ -14,6 +14,7 @@ from typing import Protocol
 
 from ..policies import Policies
 from ..records import (
+    AcknowledgedInTransaction,
     BrokerStarted,
     CursorDeleted,
     CursorSaved,
@@ -24,6 +25,7 @@ from ..records import (
     MigratedTo,
     NamespaceDeleted,
     PartitionsSaved,
+    PendingAcksEnded,
     PoliciesSaved,
     PropertiesSaved,
     Record,
@@ -35,6 +37,9 @@ from ..records import (
     TopicCompacted,
     TopicDeleted,
     TopicSaved,
+    TransactionEnded,
+    TransactionJoined,
+    TransactionOpened,
 )
 
 # --- state --------------------------------------------------------------------------------------------
@@ -57,6 +62,14 @@ class StoredTopic:
     sequences: dict[str, int] = field(default_factory=dict)
     migrated_to: MigratedTo | None = None
     compacted: TopicCompacted | None = None
+    pending_acks: dict[str, list[AcknowledgedInTransaction]] = field(default_factory=dict)
+    """Subscription -> its acknowledgements in open transactions."""
+
+
+@dataclass(slots=True)
+class StoredTransaction:
+    opened: TransactionOpened
+    joined: list[TransactionJoined] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -74,6 +87,10 @@ class StoredState:
     """Base name of a topic -> all versions of its schema."""
     properties: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     grants: dict[str, GrantsSaved] = field(default_factory=dict)
+    transactions: dict[tuple[int, int], StoredTransaction] = field(default_factory=dict)
+    """(coordinator, number) -> the open transaction."""
+    next_transactions: dict[int, int] = field(default_factory=dict)
+    """Coordinator -> the number of its next transaction."""
 
     def apply(self, record: Record) -> None:
         """Add one record, in the order in which the broker wrote it."""
@@ -105,6 +122,25 @@ class StoredState:
                 self._discard(record.topic)
             case CursorDeleted():
                 self.topics[record.topic].cursors.pop(record.subscription, None)
+                self.topics[record.topic].pending_acks.pop(record.subscription, None)
+            case AcknowledgedInTransaction():
+                pending = self.topics[record.topic].pending_acks
+                pending.setdefault(record.subscription, []).append(record)
+            case PendingAcksEnded():
+                pending = self.topics[record.topic].pending_acks
+                left = [
+                    each for each in pending[record.subscription] if each.transaction != record.transaction
+                ]
+                pending[record.subscription] = left
+                if not left:
+                    del pending[record.subscription]
+            case TransactionOpened():
+                self.transactions[record.coordinator, record.number] = StoredTransaction(record)
+                self.next_transactions[record.coordinator] = record.number + 1
+            case TransactionJoined():
+                self.transactions[record.coordinator, record.number].joined.append(record)
+            case TransactionEnded():
+                del self.transactions[record.coordinator, record.number]
             case TopicCompacted():
                 self.topics[record.topic].compacted = record
                 self.next_ledger_id = max(self.next_ledger_id, record.ledger_id + 1)
@@ -165,12 +201,18 @@ class StoredState:
                     dict(topic.sequences),
                     topic.migrated_to,
                     topic.compacted,
+                    {name: list(pending) for name, pending in topic.pending_acks.items()},
                 )
                 for name, topic in self.topics.items()
             },
             {topic: list(versions) for topic, versions in self.schemas.items()},
             dict(self.properties),
             dict(self.grants),
+            {
+                key: StoredTransaction(transaction.opened, list(transaction.joined))
+                for key, transaction in self.transactions.items()
+            },
+            dict(self.next_transactions),
         )
 
 

@@ -3,20 +3,22 @@
 It carries out acknowledgements, seeks and unsubscribes. The dispatcher chooses the consumer of each entry.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from ...model.errors import ConsumerBusy, MetadataError, NotAllowed, ServiceNotReady
+from ...model.errors import ConsumerBusy, MetadataError, NotAllowed, ServiceNotReady, TransactionConflict
 from ...wire import proto
 from ..dispatching.consumer import Consumer, SubType
 from ..dispatching.key_shared import KeyShared
 from ..dispatching.shared import Shared
 from ..dispatching.single_active import Dispatcher, SingleActive
-from ..records import CursorDeleted, CursorSaved
+from ..records import AcknowledgedInTransaction, CursorDeleted, CursorSaved, PendingAcksEnded
 from ..storage.cursor import Cursor
 from ..throttling.dispatch_throttle import DispatchThrottle
 from ..throttling.rate_limiter import RateLimiter
 from ..throttling.topic_rates import limiter_for
+from .transactions.pending_acks import PendingAcks, TransactionAcks
+from .transactions.transaction_id import TransactionId
 
 if TYPE_CHECKING:
     from ..owner import OtherBroker
@@ -40,6 +42,7 @@ class Subscription:
         cursor: Cursor,
         durable: bool,
         properties: tuple[tuple[str, str], ...] = (),
+        pending_acks: Iterable[AcknowledgedInTransaction] = (),
     ) -> None:
         self.topic = topic
         self.context = topic.context
@@ -47,6 +50,7 @@ class Subscription:
         self.cursor = cursor
         self.durable = durable
         self.properties = properties
+        self.pending_acks = PendingAcks(pending_acks)
         self.kind: int | None = None
         self.dispatcher: Dispatcher | None = None
         self.fenced = False
@@ -256,6 +260,120 @@ class Subscription:
                 changed = changed or fresh > 0
         if changed:
             self._moved(before)
+
+    # --- transactions ---------------------------------------------------------------------------------
+
+    def acknowledge_in_transaction(
+        self, consumer: Consumer, ids: list[tuple[int, int, int | None]], transaction: TransactionId
+    ) -> None:
+        """Acknowledge individually at the end of the transaction. Ids of absent entries change nothing.
+
+        Raises `TransactionConflict`, having changed nothing, where one of the messages is acknowledged.
+        """
+        cursor, log, pending = self.cursor, self.topic.log, self.pending_acks
+        messages: dict[int, int] = {}
+        for ledger_id, entry_id, ack_set in ids:
+            offset = log.exact(ledger_id, entry_id)
+            if offset is None or offset >= log.durable_end:
+                continue
+            everything = (1 << log.entry(offset).messages) - 1
+            bits = everything if ack_set is None else everything & ~ack_set
+            if cursor.acknowledged(offset):
+                raise TransactionConflict(f"Message {ledger_id}:{entry_id} is acknowledged already")
+            messages[offset] = messages.get(offset, 0) | bits
+        pending.check(messages)
+        pending.acknowledge(transaction, messages)
+        self._record_pending(transaction, tuple(messages.items()), None)
+        consumer.acknowledged_at = self.context.now
+        assert self.dispatcher is not None
+        for offset, bits in messages.items():
+            before = cursor.partly.get(offset, (1 << log.entry(offset).messages) - 1)
+            left = before & ~pending.taken[offset]
+            self.dispatcher.acknowledged_in_transaction(
+                consumer, offset, (before & bits).bit_count(), left == 0
+            )
+        self.dispatcher.acknowledgements_done()
+
+    def acknowledge_cumulative_in_transaction(
+        self, ledger_id: int, entry_id: int, ack_set: int | None, transaction: TransactionId
+    ) -> None:
+        """Acknowledge up to the entry at the end of the transaction.
+
+        Raises `NotAllowed` on Shared and Key_Shared, and `TransactionConflict` where the message is
+        acknowledged already or another transaction acknowledges cumulatively.
+        """
+        if self.kind in (SubType.Shared, SubType.Key_Shared):
+            raise NotAllowed("Cumulative acknowledgement needs an Exclusive or Failover subscription")
+        log = self.topic.log
+        offset = log.exact(ledger_id, entry_id)
+        if offset is None or offset >= log.durable_end:
+            return
+        if self.cursor.acknowledged(offset):
+            raise TransactionConflict(f"Message {ledger_id}:{entry_id} is acknowledged already")
+        self.pending_acks.check_cumulative(transaction, offset)
+        self.pending_acks.acknowledge_cumulative(transaction, offset, ack_set)
+        self._record_pending(transaction, (), (offset, ack_set))
+
+    def _record_pending(
+        self,
+        transaction: TransactionId,
+        individual: tuple[tuple[int, int], ...],
+        cumulative: tuple[int, int | None] | None,
+    ) -> None:
+        if self.durable:
+            self.topic.journal.records.append(
+                AcknowledgedInTransaction(self.topic.name, self.name, transaction, individual, cumulative)
+            )
+
+    def end_transaction(self, transaction: TransactionId, commits: bool) -> None:
+        """Carry out the transaction's acknowledgements, or deliver their messages again."""
+        acks = self.pending_acks.end(transaction)
+        if acks is None:
+            return
+        records = self.topic.journal.records
+        if self.durable:
+            records.append(PendingAcksEnded(self.topic.name, self.name, transaction))
+        if commits:
+            self._commit(acks)
+            if self.durable:
+                records.append(self.cursor_record())
+        elif self.dispatcher is not None:
+            self.dispatcher.returned(list(acks.individual), acks.cumulative is not None)
+
+    def _commit(self, acks: TransactionAcks) -> None:
+        cursor, log = self.cursor, self.topic.log
+        before = cursor.mark_delete
+        if acks.cumulative is not None:
+            offset, remaining = acks.cumulative
+            cursor.acknowledge_up_to(offset if remaining is None else offset - 1)
+            if remaining is not None and offset >= log.first:
+                cursor.acknowledge_partly(offset, remaining, log.entry(offset).messages)
+        for offset, bits in acks.individual.items():
+            if cursor.acknowledged(offset):  # This is true also for entries of removed ledgers.
+                continue
+            cursor.acknowledge_partly(offset, ~bits, log.entry(offset).messages)
+            if self.dispatcher is not None and cursor.acknowledged(offset):
+                self.dispatcher.acknowledged(None, offset, 0, True)
+        self._moved(before)
+        if self.dispatcher is not None:
+            self.dispatcher.acknowledgements_done()
+
+    def skip_hidden(self, offset: int) -> None:
+        """Acknowledge a marker, or an entry of an aborted transaction, which no consumer receives."""
+        before = self.cursor.mark_delete
+        if self.cursor.acknowledge(offset):
+            self._moved(before)
+
+    def deliverable(self, offset: int, messages: int) -> int | None:
+        """Return the bits of the messages of an entry that may be delivered now; None is all of them.
+
+        `messages`: the number of messages in the entry.
+        """
+        bits = self.cursor.partly.get(offset)
+        taken = self.pending_acks.taken.get(offset)
+        if taken is None:
+            return bits
+        return ((1 << messages) - 1 if bits is None else bits) & ~taken
 
     def skip_up_to(self, offset: int) -> bool:
         """Acknowledge on the consumers' behalf, for expiry or to clear a backlog. True when anything

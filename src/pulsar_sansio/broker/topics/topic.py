@@ -5,6 +5,7 @@ decides which producers are admitted, `ledger` numbers entries, `subscription` d
 """
 
 from collections import deque
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ...model.config import nanoseconds_of
@@ -16,6 +17,7 @@ from ..dispatching.consumer import Consumer
 from ..dispatching.key_hash import Sticky
 from ..policies import Policies
 from ..records import (
+    AcknowledgedInTransaction,
     CursorSaved,
     EntryAdded,
     LedgersDeleted,
@@ -39,6 +41,9 @@ from .producing.producer import Producer
 from .producing.producers import Producers, going_away
 from .producing.publish_checks import check_message, chunked_message, is_last_chunk
 from .subscription import Subscription
+from .transactions.marker import marker
+from .transactions.transaction_buffer import TransactionBuffer
+from .transactions.transaction_id import TransactionId, transaction_id
 
 if TYPE_CHECKING:
     from ..services import BrokerServices
@@ -76,9 +81,9 @@ class Topic:
         self.chunk_published = False
         self.out_of_deleted = (0, 0)
         """Messages and bytes delivered by subscriptions that have been deleted."""
-        self._pending: deque[tuple[Producer, int, int | None, int | None, int, int]] = deque()
+        self._pending: deque[tuple[Producer | None, int, int | None, int | None, int, int]] = deque()
         """Entries not yet durable: producer, sequence id, highest sequence id, id for deduplication, ledger,
-        entry."""
+        entry. Markers of transactions have no producer."""
         self._sequences_moved: dict[str, int] = {}
         """Deduplication: producer name -> highest sequence id among the entries of the next write."""
         self._trim_mark = TrimMark()
@@ -93,8 +98,9 @@ class Topic:
         self.log = ManagedLedger.restored(stored.ledgers)
         if is_new:
             self.save()
+        self.transactions = TransactionBuffer(self.log)
         for saved in stored.cursors.values():
-            self._restore(saved)
+            self._restore(saved, stored.pending_acks.get(saved.subscription, ()))
         if not self.log.ledgers:
             self._roll()
         self.inactivity = Inactivity(self)
@@ -102,14 +108,14 @@ class Topic:
         self.compaction.retain_uncompacted()
         self._place_trim_mark()
 
-    def _restore(self, saved: CursorSaved) -> None:
+    def _restore(self, saved: CursorSaved, pending_acks: Iterable[AcknowledgedInTransaction]) -> None:
         cursor = Cursor(saved.mark_delete)
         for first, last in saved.acknowledged:
             for offset in range(first, last + 1):
                 cursor.ranges.add(offset)
         cursor.partly = dict(saved.partly)
         self.subscriptions[saved.subscription] = Subscription(
-            self, saved.subscription, cursor, True, saved.properties
+            self, saved.subscription, cursor, True, saved.properties, pending_acks
         )
 
     def save(self) -> None:
@@ -161,7 +167,9 @@ class Topic:
             if self.deduplication.is_duplicate(producer.name, first, remember):
                 return False
             self._sequences_moved[producer.name] = remember
-        entry = self._append(data, messages, metadata)
+        entry = self._append(
+            data, messages, metadata, transaction_id(send.txnid_most_bits, send.txnid_least_bits)
+        )
         self._pending.append((producer, sequence_id, highest, remember, entry.ledger_id, entry.entry_id))
         producer.pending += 1
         producer.messages_in += messages
@@ -169,17 +177,16 @@ class Topic:
         producer.connection.pending_publishes += 1
         return True
 
-    def _append(self, data: bytes, messages: int, metadata: MessageMetadata) -> EntryAdded:
+    def _append(
+        self, data: bytes, messages: int, metadata: MessageMetadata, transaction: TransactionId | None
+    ) -> EntryAdded:
         log = self.log
-        ledger = log.ledgers[-1]
-        config = self.services.config
-        if len(ledger.entries) >= config.ledger_max_entries or ledger.size >= config.ledger_max_bytes:
-            self._roll()
-        if metadata.deliver_at_time is None and metadata.chunk_id is None:
+        self._roll_full_ledger()
+        if metadata.deliver_at_time is None and metadata.chunk_id is None and transaction is None:
             received_at = self.services.wall_time
             entry = log.append(self.name, data, messages, metadata.publish_time, received_at=received_at)
         else:
-            entry = self._append_delayed_or_chunked(data, messages, metadata)
+            entry = self._append_special(data, messages, metadata, transaction)
         journal = self.journal
         journal.records.append(entry)
         journal.published(self)
@@ -187,11 +194,14 @@ class Topic:
         self.bytes_in += len(data)
         return entry
 
-    def _append_delayed_or_chunked(self, data: bytes, messages: int, metadata: MessageMetadata) -> EntryAdded:
+    def _append_special(
+        self, data: bytes, messages: int, metadata: MessageMetadata, transaction: TransactionId | None
+    ) -> EntryAdded:
+        """Append an entry that is delayed, a chunk, or part of a transaction."""
         chunk_of = chunked_message(metadata)
         if chunk_of is not None:
             self.chunk_published = True
-        return self.log.append(
+        entry = self.log.append(
             self.name,
             data,
             messages,
@@ -199,7 +209,35 @@ class Topic:
             metadata.deliver_at_time,
             chunk_of,
             self.services.wall_time,
+            transaction,
         )
+        if transaction is not None:
+            self.transactions.added(self.log.end - 1, entry)
+        return entry
+
+    def end_transaction(self, transaction: TransactionId, commits: bool) -> None:
+        """Append a marker, which takes effect once it is durable. A transaction without messages in the topic
+        needs none."""
+        if not self.transactions.has_entries_of(transaction):
+            return
+        self._roll_full_ledger()
+        wall_time = self.services.wall_time
+        entry = self.log.append(
+            self.name,
+            marker(transaction, commits, wall_time),
+            1,
+            wall_time,
+            received_at=wall_time,
+            transaction=transaction,
+            commits=commits,
+        )
+        self.transactions.added(self.log.end - 1, entry)
+        self._pending.append((None, 0, None, None, entry.ledger_id, entry.entry_id))
+        self.journal.records.append(entry)
+        self.journal.published(self)
+        if self.terminated_at is not None:  # The marker belongs to the topic's end, too.
+            self.terminated_at = self.log.end
+            self.save()
 
     def entries_durable(self, count: int) -> None:
         """`count` more entries are durable: send their receipts, and dispatch."""
@@ -207,10 +245,13 @@ class Topic:
         deduplication = self.deduplication
         for _ in range(count):
             producer, sequence_id, highest, remember, ledger_id, entry_id = pending.popleft()
+            if producer is None:
+                continue
             if remember is not None and deduplication is not None:
                 deduplication.stored(producer.name, remember)
             producer.connection.confirm_send(producer, sequence_id, highest, ledger_id, entry_id)
         self.log.durable_end += count
+        self.transactions.settle()
         for subscription in list(self.served):
             dispatcher = subscription.dispatcher
             if dispatcher is not None:
@@ -220,7 +261,8 @@ class Topic:
         """Another broker serves the topic: entries that are not durable are never confirmed."""
         pending, self._pending = self._pending, deque()
         for producer, *_ in pending:
-            producer.connection.publish_done(producer)
+            if producer is not None:
+                producer.connection.publish_done(producer)
 
     def last_sequence_id(self, name: str) -> int:
         """The last sequence id in PRODUCER_SUCCESS; -1 without deduplication."""
@@ -268,6 +310,13 @@ class Topic:
 
     # --- ledgers --------------------------------------------------------------------------------------
 
+    def _roll_full_ledger(self) -> None:
+        """Open the next ledger where the last one is full."""
+        ledger = self.log.ledgers[-1]
+        config = self.services.config
+        if len(ledger.entries) >= config.ledger_max_entries or ledger.size >= config.ledger_max_bytes:
+            self._roll()
+
     def _roll(self) -> None:
         self.journal.records.append(
             self.log.roll(self.name, self.services.ledger_ids.take(), self.services.wall_time)
@@ -304,6 +353,7 @@ class Topic:
             )
         removed = log.trim(min(upto, log.durable_end), keep, enough)
         if removed:
+            self.transactions.trimmed()
             self.journal.records.append(LedgersDeleted(self.name, removed))
         self._place_trim_mark()
 
@@ -322,7 +372,7 @@ class Topic:
 
     def expire_before(self, oldest: int) -> None:
         """Acknowledge entries published before `oldest` (ms) in every subscription except compaction's."""
-        last = self.log.find_publish_time(oldest) - 1
+        last = min(self.log.find_publish_time(oldest), self.transactions.read_end) - 1
         for subscription in self._of_consumers():
             subscription.expire_up_to(last)
 
@@ -364,9 +414,10 @@ class Topic:
                 self.journal.records.append(SequenceSaved(self.name, name, None))
 
     def last_position(self) -> tuple[int, int, int]:
-        """(ledger, entry, batch index) of the last durable message; all -1 for an empty topic."""
+        """(ledger, entry, batch index) of the last message that consumers may receive; all -1 where there is
+        none."""
         log = self.log
-        offset = log.durable_end - 1
+        offset = self.transactions.last_visible
         if offset < log.first:
             return -1, -1, -1
         entry = log.entry(offset)

@@ -94,7 +94,7 @@ class Compaction:
             topic.subscribe(SUBSCRIPTION, topic.log.first - 1, True)
         self.status = "RUNNING"
         self._started = topic.services.wall_time
-        self._work = self._compact(topic.log.durable_end - 1)
+        self._work = self._compact(topic.transactions.read_end - 1)
         self._slot.set(topic.context.now)
 
     def stop(self) -> None:
@@ -167,13 +167,13 @@ class Compaction:
         Entries deleted meanwhile are left out: an administrator may move the subscription of compaction, or
         delete it.
         """
-        view, log = self.view, self._topic.log
+        view, log, hidden = self.view, self._topic.log, self._topic.transactions.hidden
         first = log.first
         if view is not None:
             yield from zip(view.offsets, view.entries, strict=True)
             first = max(first, view.horizon + 1)
         for offset in range(first, horizon + 1):
-            if offset >= log.first:
+            if offset >= log.first and offset not in hidden:
                 yield offset, log.entry(offset)
 
     def _finish(self, horizon: int, kept: list[tuple[int, EntryAdded]], removed: int) -> None:

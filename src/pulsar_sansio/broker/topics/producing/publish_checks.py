@@ -28,8 +28,6 @@ def check_message(
 
     Raises the refusal, a `BrokerError`, and `FrameError` for headers that cannot be parsed.
     """
-    if send.txnid_least_bits is not None and send.txnid_most_bits is not None:
-        raise NotAllowed("Transactions are not supported by this broker")
     if send.message_id is not None:
         raise NotAllowed(f"The topic {topic} is not a shadow topic: sending with a message id is not allowed")
     try:

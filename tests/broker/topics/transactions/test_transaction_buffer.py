@@ -1,0 +1,108 @@
+"""Open transactions of one topic, and what its consumers may read."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_sansio.broker.records import EntryAdded
+from pulsar_sansio.broker.storage.ledger import ManagedLedger
+from pulsar_sansio.broker.topics.transactions.transaction_buffer import TransactionBuffer
+from pulsar_sansio.broker.topics.transactions.transaction_id import TransactionId
+
+ONE, TWO = TransactionId(0, 1), TransactionId(0, 2)
+
+
+class Topic:
+    """A ledger with a buffer. `durable`: every entry is durable at once."""
+
+    def __init__(self) -> None:
+        self.log = ManagedLedger()
+        self.log.roll("t", 0, 0)
+        self.buffer = TransactionBuffer(self.log)
+
+    def add(
+        self, transaction: TransactionId | None = None, commits: bool | None = None, durable: bool = True
+    ) -> EntryAdded:
+        entry = self.log.append("t", b"", 1, 0, transaction=transaction, commits=commits)
+        if transaction is not None:
+            self.buffer.added(self.log.end - 1, entry)
+        if durable:
+            self.make_durable()
+        return entry
+
+    def make_durable(self) -> bool:
+        self.log.durable_end = self.log.end
+        return self.buffer.settle()
+
+    def restored(self) -> TransactionBuffer:
+        """The buffer of a broker that starts with these entries."""
+        return TransactionBuffer(self.log)
+
+
+def test_the_first_open_transaction_limits_reading() -> None:
+    topic = Topic()
+    topic.add()
+    topic.add(ONE)
+    topic.add(TWO)
+    assert (topic.buffer.read_end, topic.buffer.ongoing) == (1, 2)
+    topic.add(TWO, commits=True)
+    assert topic.buffer.read_end == 1
+    topic.add(ONE, commits=True)
+    assert (topic.buffer.read_end, topic.buffer.ongoing) == (5, 0)
+    assert list(topic.buffer.hidden) == [3, 4]
+
+
+def test_a_marker_has_no_effect_before_it_is_durable() -> None:
+    topic = Topic()
+    topic.add(ONE)
+    topic.add(ONE, commits=False, durable=False)
+    assert (topic.buffer.settle(), topic.buffer.read_end, list(topic.buffer.hidden)) == (False, 0, [])
+    assert topic.make_durable()
+    assert (topic.buffer.read_end, list(topic.buffer.hidden)) == (2, [1, 0])
+    assert (topic.buffer.committed, topic.buffer.aborted) == (0, 1)
+
+
+def test_what_is_not_durable_is_not_read() -> None:
+    topic = Topic()
+    topic.add()
+    topic.add(durable=False)
+    assert topic.buffer.read_end == 1
+
+
+def test_the_last_visible_entry() -> None:
+    topic = Topic()
+    assert topic.buffer.last_visible == -1
+    topic.add()
+    topic.add(ONE)
+    topic.add(ONE, commits=False)
+    assert topic.buffer.last_visible == 0
+
+
+def test_removed_ledgers_leave_no_offsets() -> None:
+    topic = Topic()
+    topic.add(ONE)
+    topic.add(ONE, commits=False)
+    topic.log.roll("t", 1, 0)
+    topic.add(TWO)
+    topic.add(TWO, commits=True)
+    assert topic.log.trim(2, None) == (0,)
+    topic.buffer.trimmed()
+    assert list(topic.buffer.hidden) == [3]
+    assert list(topic.log.transactional) == [2, 3]
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from([None, None, True, False])), max_size=40))
+def test_a_restart_makes_no_difference(steps: list[tuple[int, bool | None]]) -> None:
+    """The topic's entries are all that the buffer needs."""
+    topic = Topic()
+    for number, commits in steps:
+        transaction = TransactionId(0, number)
+        if number == 0:
+            topic.add()
+        elif commits is None or topic.buffer.has_entries_of(transaction):
+            topic.add(transaction, commits)
+    ours, restored = topic.buffer, topic.restored()
+    assert (ours.read_end, set(ours.hidden), ours.ongoing) == (
+        restored.read_end,
+        set(restored.hidden),
+        restored.ongoing,
+    )
