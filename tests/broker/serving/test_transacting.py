@@ -258,7 +258,7 @@ def test_cumulative_acknowledgement() -> None:
     assert second.ack(messages[1], kind=CUMULATIVE) == "TransactionConflict"
     assert second.ack(messages[2], kind=CUMULATIVE) == ""
     assert second.abort() == ""
-    assert consuming.payloads() == [b"2"]
+    consuming.nothing()
     assert backlog(world) == 1
 
 

@@ -259,7 +259,7 @@ class Shared:
             holder.pending[offset] = left - messages
             self._count_acknowledged(holder, messages)
 
-    def returned(self, offsets: list[int], cumulative: bool) -> None:
+    def returned(self, offsets: list[int]) -> None:
         """Deliver these entries again; one that a consumer still holds in part is delivered once more."""
         for offset in offsets:
             if self.subscription.cursor.acknowledged(offset) or offset >= self.read:

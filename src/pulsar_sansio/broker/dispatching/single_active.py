@@ -76,8 +76,8 @@ class Dispatcher(Protocol):
         """`messages` of the entry were acknowledged by `consumer` in a transaction, which may be aborted;
         `whole`: none is left."""
 
-    def returned(self, offsets: list[int], cumulative: bool) -> None:
-        """A transaction was aborted that acknowledged these entries; `cumulative`: and a whole range."""
+    def returned(self, offsets: list[int]) -> None:
+        """A transaction was aborted that had acknowledged these entries, or messages of them."""
 
     def acknowledgements_done(self) -> None:
         """One ACK command ends."""
@@ -268,7 +268,7 @@ class SingleActive:
     ) -> None:
         """Do nothing: cursor and read position tell which entries are unacknowledged."""
 
-    def returned(self, offsets: list[int], cumulative: bool) -> None:
+    def returned(self, offsets: list[int]) -> None:
         """Deliver every unacknowledged entry again: order matters here."""
         self.rewind()
         self.dispatch()

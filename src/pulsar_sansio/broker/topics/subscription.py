@@ -326,7 +326,11 @@ class Subscription:
             )
 
     def end_transaction(self, transaction: TransactionId, commits: bool) -> None:
-        """Carry out the transaction's acknowledgements, or deliver their messages again."""
+        """Carry out the transaction's acknowledgements, or deliver their messages again.
+
+        Messages that were acknowledged cumulatively stay with their consumer, as with a Java broker: it may ask
+        for them again.
+        """
         acks = self.pending_acks.end(transaction)
         if acks is None:
             return
@@ -337,8 +341,8 @@ class Subscription:
             self._commit(acks)
             if self.durable:
                 records.append(self.cursor_record())
-        elif self.dispatcher is not None:
-            self.dispatcher.returned(list(acks.individual), acks.cumulative is not None)
+        elif self.dispatcher is not None and acks.individual:
+            self.dispatcher.returned(list(acks.individual))
 
     def _commit(self, acks: TransactionAcks) -> None:
         cursor, log = self.cursor, self.topic.log
