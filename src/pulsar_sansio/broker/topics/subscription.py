@@ -328,8 +328,8 @@ class Subscription:
     def end_transaction(self, transaction: TransactionId, commits: bool) -> None:
         """Carry out the transaction's acknowledgements, or deliver their messages again.
 
-        Messages that were acknowledged cumulatively stay with their consumer, as with a Java broker: it may ask
-        for them again.
+        Messages that were acknowledged cumulatively stay with their consumer, as with a Java broker. The
+        consumer may ask for them again.
         """
         acks = self.pending_acks.end(transaction)
         if acks is None:
