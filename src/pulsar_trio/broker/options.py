@@ -55,6 +55,8 @@ class BrokerOptions(TypedDict, total=False):
     delayed_delivery_tick: float
     delayed_delivery_strict: bool
     reached_end_of_topic: Literal["not to C++", "never"]
+    transaction_coordinators: int
+    max_transactions: int
     topic_list_watcher: bool
     default_policies: Policies
 

@@ -254,6 +254,15 @@ SETTINGS: dict[str, Setting] = {
     ),
     "brokerServiceCompactionMonitorIntervalInSeconds": _seconds(HOUSEKEEPING, 1, SHORTEST),
     # subscriptions
+    "transactionCoordinatorEnabled": Setting(
+        "transaction_coordinators",
+        lambda text: 1 if _read_flag(text) else 0,
+        "true or false",
+        "true without the setting, unlike in Pulsar; one coordinator",
+    ),
+    "maxActiveTransactionsPerCoordinator": _number(
+        "max_transactions", 0, MANY, "0 is no limit", unlimited=MANY
+    ),
     "acknowledgmentAtBatchIndexLevelEnabled": _flag("batch_index_acknowledgement"),
     "maxUnackedMessagesPerConsumer": _number("max_unacked_messages_per_consumer", 0, MANY, "0 is no limit"),
     "maxUnackedMessagesPerSubscription": _number(

@@ -432,6 +432,16 @@ def test_unloading_keeps_open_transactions() -> None:
     assert peer.payloads() == [b"inside"]
 
 
+def test_the_stats_of_a_topic_count_its_transactions() -> None:
+    world, producing, _ = scene()
+    ended = [InTransaction(producing) for _ in range(4)]
+    for number, each in enumerate(ended):
+        each.publish(b"inside", number)
+    assert [ended[0].end(), ended[1].abort(), ended[2].abort()] == ["", "", ""]
+    stats = world.broker.topic_administration.stats(TOPIC)
+    assert [stats[f"{name}TxnCount"] for name in ("ongoing", "committed", "aborted")] == [1, 1, 2]
+
+
 def test_too_many_transactions() -> None:
     """The Java broker leaves the request without an answer; a refusal says more."""
     peer = World(BrokerConfig(max_transactions=1)).connect()

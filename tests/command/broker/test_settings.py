@@ -76,6 +76,8 @@ OPTIONS: list[tuple[str, str, str, object]] = [
     ("retentionCheckIntervalInSeconds", "9", "housekeeping_interval", 9),
     ("messageExpiryCheckIntervalInMinutes", "2", "housekeeping_interval", 120),
     ("brokerServiceCompactionMonitorIntervalInSeconds", "11", "housekeeping_interval", 11),
+    ("transactionCoordinatorEnabled", "false", "transaction_coordinators", 0),
+    ("maxActiveTransactionsPerCoordinator", "7", "max_transactions", 7),
     ("acknowledgmentAtBatchIndexLevelEnabled", "false", "batch_index_acknowledgement", False),
     ("maxUnackedMessagesPerConsumer", "6", "max_unacked_messages_per_consumer", 6),
     ("maxUnackedMessagesPerSubscription", "0", "max_unacked_messages_per_subscription", 0),

@@ -77,6 +77,9 @@ def topic_stats(topic: AnyTopic, rates: Rates, options: StatsOptions) -> dict[st
         "publishRateLimitedTimes": topic.rates.times_limited,
         "earliestMsgPublishTimeInBacklogs": _earliest(subscriptions.values()),
         **_NEVER_OF_A_TOPIC,
+        "ongoingTxnCount": topic.transactions.ongoing if isinstance(topic, Topic) else 0,
+        "abortedTxnCount": topic.transactions.aborted if isinstance(topic, Topic) else 0,
+        "committedTxnCount": topic.transactions.committed if isinstance(topic, Topic) else 0,
         "publishers": (
             [_publisher_stats(services, producer, rates) for producer in topic.producers.by_name.values()]
             if options.publishers
@@ -105,9 +108,6 @@ _NEVER_OF_A_TOPIC = {
     "lastOffloadLedgerId": 0,
     "lastOffloadSuccessTimeStamp": 0,
     "lastOffloadFailureTimeStamp": 0,
-    "ongoingTxnCount": 0,
-    "abortedTxnCount": 0,
-    "committedTxnCount": 0,
 }
 
 _NEVER_COMPACTED = {
