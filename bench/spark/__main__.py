@@ -104,8 +104,35 @@ class Bench:
             if with_connector:  # close in time to what it is compared with
                 self._connector(topic)
             self._others(spark, small, extra)
+            self._typed(spark)
         with spark_of(1) as spark:
             self._reads(spark, 1, topic)
+
+    def run_typed(self) -> None:
+        """Typed values beside bytes: each topic is written, and read both ways."""
+        self._admin.create_namespace(self._namespace)
+        with spark_of(2) as spark:
+            self._typed(spark)
+
+    def _typed(self, spark: Spark) -> None:
+        some = self._messages // 4
+        for form in ("text", "json", "avro"):
+            found = [
+                spark.run(f"write_{form}", self._url, [self._topic(f"{form}-{round_}")], some)
+                for round_ in range(self._rounds + WARM_UP)
+            ]
+            self._note(f"write {form}, 2 slots", found[WARM_UP:])
+        for form in ("json", "avro"):
+            self._ratio(f"write {form}", f"write {form}, 2 slots", "write text, 2 slots")
+            topics = [self._topic(f"{form}-{round_}") for round_ in range(self._rounds + WARM_UP)]
+            rows = some * len(topics)
+            self._measure(spark, f"read {form} as bytes, 2 slots", "read_value", topics, rows)
+            self._measure(spark, f"read {form} as structs, 2 slots", "read_typed", topics, rows)
+            self._ratio(f"read {form}", f"read {form} as structs, 2 slots", f"read {form} as bytes, 2 slots")
+
+    def _ratio(self, name: str, typed: str, plain: str) -> None:
+        rates = [self.rows[each]["rows_per_second"] for each in (typed, plain)]
+        self._say(f"{name}, typed beside bytes", {"of_the_rate": rates[0] / rates[1]})
 
     def _topic(self, name: str) -> str:
         return f"persistent://{self._namespace}/{name}"
@@ -174,6 +201,7 @@ def main() -> int:
     parser.add_argument("--messages", type=int, default=4_000_000, help="a multiple of 1000")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--no-connector", action="store_true")
+    parser.add_argument("--typed", action="store_true", help="typed values beside bytes, and nothing else")
     arguments = parser.parse_args()
     if (arguments.url is None) != (arguments.admin is None):
         parser.error("--url and --admin go together")
@@ -186,7 +214,10 @@ def main() -> int:
                 place = urlparse(arguments.admin)
                 url, admin = arguments.url, Admin(place.hostname or "localhost", place.port or 8080)
             bench = Bench(url, admin, arguments.messages, arguments.rounds)
-            bench.run(not arguments.no_connector)
+            if arguments.typed:
+                bench.run_typed()
+            else:
+                bench.run(not arguments.no_connector)
     except (Failed, Unavailable) as reason:
         print(reason, file=sys.stderr)
         return 1

@@ -128,6 +128,41 @@ def _write(spark: SparkSession, setting: Setting, guarantee: str, **options: str
     return setting.rows
 
 
+STRUCT = (
+    "struct(id, id / 3 AS price, concat('name-', id) AS name, timestamp_micros(1767225600000000 + id) AS at, "
+    "array('a', 'b') AS tags)"
+)
+"""A row of five fields; about 40 bytes as Avro, 110 as JSON."""
+
+
+def write_text(spark: SparkSession, setting: Setting) -> int:
+    """The struct as JSON that Spark makes, without a schema: what typed writes are compared with."""
+    return _write_struct(spark, setting, f"to_json({STRUCT})", "none")
+
+
+def write_json(spark: SparkSession, setting: Setting) -> int:
+    return _write_struct(spark, setting, STRUCT, "json")
+
+
+def write_avro(spark: SparkSession, setting: Setting) -> int:
+    return _write_struct(spark, setting, STRUCT, "avro")
+
+
+def _write_struct(spark: SparkSession, setting: Setting, value: str, schema: str) -> int:
+    rows = spark.range(0, setting.rows, 1, 2).selectExpr(f"{value} AS value")
+    writing = rows.write.format("pulsar").mode("append").option("service.url", setting.url)
+    writing.option("topic", setting.topics[0]).option("valueSchema", schema).save()
+    return setting.rows
+
+
+def read_typed(spark: SparkSession, setting: Setting) -> int:
+    """The column `value` of the type of the topic's schema."""
+    reader = spark.read.format("pulsar").option("service.url", setting.url)
+    reader = reader.options(topics=",".join(setting.topics), valueType="schema", columns="value")
+    to_nowhere(reader.option("minPartitions", TASKS).load())
+    return setting.rows
+
+
 WORKLOADS: dict[str, Callable[[SparkSession, Setting], int]] = {
     "read_value": read_value,
     "read_all": read_all,
@@ -137,6 +172,10 @@ WORKLOADS: dict[str, Callable[[SparkSession, Setting], int]] = {
     "micro_batches": micro_batches,
     "write_at_least_once": write_at_least_once,
     "write_exactly_once": write_exactly_once,
+    "write_text": write_text,
+    "write_json": write_json,
+    "write_avro": write_avro,
+    "read_typed": read_typed,
 }
 
 
