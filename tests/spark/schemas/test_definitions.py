@@ -19,6 +19,7 @@ from pulsar_spark.schemas import definitions
 from pulsar_spark.schemas.avro_types import NoSparkTypeError
 from pulsar_spark.schemas.decoders import decode_each, decoder_of
 from pulsar_spark.schemas.definitions import Definitions, NoDecoderError, version_words
+from pulsar_spark.schemas.value_types import UnfitError
 
 pytestmark = pytest.mark.spark
 
@@ -118,6 +119,18 @@ def test_payloads_that_hold_no_value_are_found_among_others(
     for count, part in decode_each(decoder.decode, payloads, [None] * 8):
         found += ["bad"] * count if isinstance(part, Exception) else part.to_pylist()
     assert found == [expected, None, "bad", expected, expected, "bad", None, expected]
+
+
+def test_a_key_that_holds_no_value_is_found_among_others() -> None:
+    """Rule SCHEMA-09."""
+    decoder = decoder_of(KeyValueSchema(INT32, STRING, KeyValueEncoding.SEPARATED).info)
+    keys = [None, b"\0\0\0\1", b"\0", b"\0\0\0\2"]
+    found = [part for _, part in decode_each(decoder.decode, [b"a", None, None, b"b"], keys)]
+    assert isinstance(found[1], UnfitError)
+    assert [part.to_pylist() for part in found if part is not found[1]] == [
+        [{"key": None, "value": "a"}, {"key": 1, "value": None}],
+        [{"key": 2, "value": "b"}],
+    ]
 
 
 def test_a_definition_that_is_wrong() -> None:
