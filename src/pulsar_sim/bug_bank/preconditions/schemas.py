@@ -77,9 +77,9 @@ def one_way(profile: Profile) -> bool:
 
 def transitive(profile: Profile) -> bool:
     """All versions count, not the latest one alone."""
-    return (
-        one_way(profile) and profile.schemas is not None and profile.schemas.strategy.endswith("_TRANSITIVE")
-    )
+    plan = profile.schemas
+    strategies = ("BACKWARD_TRANSITIVE", "FULL_TRANSITIVE")
+    return strange(profile) and plan is not None and plan.measured and plan.strategy in strategies
 
 
 def deletions(profile: Profile) -> bool:
