@@ -104,13 +104,30 @@ def test_what_is_not_there() -> None:
 
 
 def test_get_or_create() -> None:
-    """Seen: java-dead-letter: bytes register nothing and have the empty version."""
+    """Seen: java-dead-letter: bytes register nothing here and have the empty version."""
     peer = World().connect()
     peer.producer()
     answer = get_or_create(peer, BYTES)
     assert (answer.schema_version, answer.HasField("error_code")) == (b"", False)
     assert get_or_create(peer, STRING).schema_version == VERSION_0
     assert get_or_create(peer, INT64).error_code == proto.IncompatibleSchema
+
+
+def test_the_type_none_is_a_schema_like_others() -> None:
+    """The Go client registers it for bytes; each message of that producer names its version."""
+    peer = World().connect()
+    assert peer.producer(schema=BYTES).schema_version == VERSION_0
+    assert get_schema(peer, schema_version=VERSION_0).schema.type == getattr(proto.Schema, "None")
+    peer.subscribe(schema=BYTES)
+    peer.ask_subscribe(consumer_id=1, subscription="other", schema=STRING)
+    assert (
+        "exists schema type NONE, new schema type STRING" in peer.expect_error("IncompatibleSchema").message
+    )
+    peer.ask_producer(producer_id=1, schema=STRING)
+    assert (
+        "exists schema type NONE, new schema type STRING" in peer.expect_error("IncompatibleSchema").message
+    )
+    peer.producer(producer_id=1)
 
 
 def order(*fields: str, kind: Any = "Avro") -> proto.Schema:
@@ -197,9 +214,10 @@ def test_policies_of_a_namespace_count_for_its_topics() -> None:
     assert "auto updating is disabled" in peer.expect_error("IncompatibleSchema").message
     assert peer.producer(producer_id=2, schema=STRING).schema_version == version(1)
     admin.set_policy(world.now, "public/default", "schema_validation_enforced", True)
-    for without in (None, BYTES):
-        peer.ask_producer(producer_id=3, schema=without)
-        assert "without a schema" in peer.expect_error("IncompatibleSchema").message
+    peer.ask_producer(producer_id=3)
+    assert "without a schema" in peer.expect_error("IncompatibleSchema").message
+    peer.ask_producer(producer_id=3, schema=BYTES)
+    assert "auto updating is disabled" in peer.expect_error("IncompatibleSchema").message
     other = "persistent://public/default/without"
     peer.producer(other, producer_id=4)
 

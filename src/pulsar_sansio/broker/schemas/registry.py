@@ -120,7 +120,7 @@ class Schemas:
         Raises `IncompatibleSchema`.
         """
         info = info_of(schema)
-        if info.type in (SchemaType.NONE, SchemaType.AUTO_CONSUME):
+        if info.type is SchemaType.AUTO_CONSUME:
             return
         name, policies = topic.topic_name, topic.policies
         validate(info)

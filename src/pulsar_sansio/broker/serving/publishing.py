@@ -94,7 +94,7 @@ def _create(connection: Connection, command: proto.CommandProducer, topic: "AnyT
     if policies.encryption_required and not command.encrypted:
         raise MetadataError(f"Encryption is required in {topic.name}")
     schema_version = b""
-    if command.HasField("schema") and command.schema.type != proto.Schema.Type.Value("None"):
+    if command.HasField("schema"):
         schema_version = broker.schemas.register(
             topic.topic_name, command.schema, policies, connection.services.wall_time
         )
