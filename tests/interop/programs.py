@@ -1,6 +1,6 @@
-"""The commands of the two programs, and their answers.
+"""The commands of the programs in Java and Go, and the answers of those that try credentials.
 
-The Java program needs Java 17 with its compiler, and the jars of the real Pulsar. The Go program needs Go
+A Java program needs Java 17 with its compiler, and the jars of the real Pulsar. A Go program needs Go
 and the modules of `go/go.mod`. It is built once into the cache of these jars. `Unavailable` names what is
 missing.
 """
@@ -37,21 +37,30 @@ def _java_source(name: str) -> list[str]:
 
 
 def go_command() -> list[str]:
-    """Return the command of the Go program. Raises `Unavailable`."""
-    sources = sorted((HERE / "go").iterdir())
+    """Return the command of the Go program for each credential. Raises `Unavailable`."""
+    return [_built(".")]
+
+
+def go_typed_command() -> list[str]:
+    """Return the command of the Go program for typed messages. Raises `Unavailable`."""
+    return [_built("./typed")]
+
+
+def _built(package: str) -> str:
+    sources = sorted(file for file in (HERE / "go").rglob("*") if file.is_file())
     version = hashlib.sha256(b"".join(file.read_bytes() for file in sources)).hexdigest()[:16]
-    program = cache_root() / "interop" / f"go-{version}"
+    program = cache_root() / "interop" / f"go-{version}" / package / "program"
     if not program.is_file():
-        _build(program)
-    return [str(program)]
+        _build(package, program)
+    return str(program)
 
 
-def _build(program: Path) -> None:
+def _build(package: str, program: Path) -> None:
     go = shutil.which("go")
     if go is None:
         raise Unavailable("the Go client needs Go, and there is no `go` on PATH")
     program.parent.mkdir(parents=True, exist_ok=True)
-    command = [go, "build", "-o", str(program), "."]
+    command = [go, "build", "-o", str(program), package]
     try:
         done = subprocess.run(
             command, cwd=HERE / "go", capture_output=True, text=True, timeout=BUILD_TIMEOUT, check=False
