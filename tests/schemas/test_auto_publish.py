@@ -56,6 +56,19 @@ def test_payloads_of_a_type_without_a_generic_reader_are_not_checked() -> None:
     assert adopted.encode(b"\n") == b"\n"
 
 
+def test_the_other_part_of_a_pair_with_such_a_type_is_checked() -> None:
+    """A part may also be null."""
+    pairs = KeyValueSchema(INT64, ProtobufSchema(proto.KeyValue), KeyValueEncoding.INLINE)
+    adopted = AutoPublish().adopted(pairs.info)
+    null, eight, one = b"\xff" * 4, b"\0\0\0\x08" + bytes(8), b"\0\0\0\1\n"
+    for good in (eight + one, null + one, eight + null):
+        assert adopted.encode(good) == good
+    with pytest.raises(InvalidMessage, match="schema INT64: 8 bytes, not 1"):
+        adopted.encode(one + one)
+    with pytest.raises(InvalidMessage, match="no payload of the topic's definition"):
+        adopted.encode(eight)
+
+
 def test_without_a_definition_bytes_stay_bytes() -> None:
     schema = AutoPublish()
     assert schema.adopted(None) is schema

@@ -10,7 +10,7 @@ from typing import Any
 from ..model.errors import InvalidMessage, SchemaDecodingError
 from ..model.schema import Schema, SchemaInfo, SchemaType
 from .auto import schema_of_definition
-from .key_value import KeyValueEncoding, parts_of
+from .key_value import KeyValueEncoding, parts_of, split_inline
 from .primitives import BYTES
 
 _NO_GENERIC_READER = (SchemaType.PROTOBUF, SchemaType.EXTERNAL)
@@ -74,7 +74,23 @@ def _checker(info: SchemaInfo) -> Callable[[bytes], object]:
     if info.type in _NO_GENERIC_READER:
         return BYTES.decode
     if info.type is SchemaType.KEY_VALUE:
-        _, value, encoding = parts_of(info)
+        key, value, encoding = parts_of(info)
         if encoding is KeyValueEncoding.SEPARATED:
             return _checker(value)
+        return _pair_checker(_checker(key), _checker(value))
     return schema_of_definition(info).decoder(info)
+
+
+def _pair_checker(
+    check_key: Callable[[bytes], object], check_value: Callable[[bytes], object]
+) -> Callable[[bytes], object]:
+    """Return a function for INLINE payloads, whose parts are checked by themselves."""
+
+    def check(data: bytes) -> None:
+        key, value = split_inline(data)
+        if key is not None:
+            check_key(key)
+        if value is not None:
+            check_value(value)
+
+    return check
