@@ -29,6 +29,7 @@ from .client.statistics import ConsumerStatistics, ProducerStatistics, SendLaten
 from .model.checkpoint import decode_checkpoint, encode_checkpoint
 from .model.config import (
     NO_REPLICATION,
+    NULL_KEY,
     AutoFailover,
     BatchingPolicy,
     BatchReceivePolicy,
@@ -41,6 +42,7 @@ from .model.config import (
     HashingScheme,
     InitialPosition,
     KeySharedPolicy,
+    NullKey,
     OutgoingFields,
     OutgoingMessage,
     ProducerAccessMode,
@@ -212,6 +214,8 @@ __all__ = [
     "ArrivalCounters",
     # what people ask for
     "NO_REPLICATION",
+    "NULL_KEY",
+    "NullKey",
     "AutoFailover",
     "BatchingPolicy",
     "BatchReceivePolicy",

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pulsar_sansio.model.config import NULL_KEY
 from pulsar_sansio.model.errors import InvalidMessage
 from pulsar_sansio.model.schema import Schema, SchemaInfo, SchemaType
 from pulsar_sansio.schemas import INT32, STRING, JsonSchema, KeyValue, KeyValueEncoding, KeyValueSchema
@@ -24,7 +25,7 @@ INLINE = KeyValueSchema(STRING, INT32, KeyValueEncoding.INLINE)
         (JsonSchema(Line), Line("x", 2), (b'{"item":"x","amount":2}', None)),
         (SEPARATED, KeyValue(7, "v"), (b"v", b"\0\0\0\7")),
         (SEPARATED, KeyValue(7, None), (None, b"\0\0\0\7")),
-        (SEPARATED, KeyValue(None, "v"), (b"v", None)),
+        (SEPARATED, KeyValue(None, "v"), (b"v", NULL_KEY)),
         (INLINE, KeyValue("k", 7), (b"\0\0\0\1k\0\0\0\4\0\0\0\7", None)),
         (INLINE, None, (None, None)),
     ],

@@ -3,16 +3,17 @@
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar, Unpack
 
-from ..model.config import OutgoingFields, OutgoingMessage
+from ..model.config import NULL_KEY, NullKey, OutgoingFields, OutgoingMessage
 from ..model.errors import InvalidMessage
 from ..model.schema import Schema
 from .key_value import KeyValueEncoding, KeyValueSchema
 
 T = TypeVar("T")
 
-Encoder: TypeAlias = Callable[[Any], tuple[bytes | None, bytes | None]]
-"""Takes a value; returns the payload, None for a null value, and the key that the value itself has, None for
-no such key. Raises `InvalidMessage` for a value that is none of the schema."""
+Encoder: TypeAlias = Callable[[Any], tuple[bytes | None, bytes | NullKey | None]]
+"""Takes a value; returns the payload, None for a null value, and the key that the value itself has,
+`NULL_KEY` for a null one, None for no such key. Raises `InvalidMessage` for a value that is none of the
+schema."""
 
 
 def encoder_of(schema: Schema[Any]) -> Encoder:
@@ -21,7 +22,7 @@ def encoder_of(schema: Schema[Any]) -> Encoder:
         return _separated(schema)
     encode = schema.encode
 
-    def encoded(value: Any) -> tuple[bytes | None, bytes | None]:
+    def encoded(value: Any) -> tuple[bytes | None, None]:
         if value is None:
             return None, None
         try:
@@ -40,12 +41,13 @@ def _cannot_encode(schema: Schema[Any], value: Any) -> InvalidMessage:
 
 
 def _separated(schema: KeyValueSchema[Any, Any]) -> Encoder:
-    def encoded(value: Any) -> tuple[bytes | None, bytes | None]:
+    def encoded(value: Any) -> tuple[bytes | None, bytes | NullKey]:
         if value is None:
             raise InvalidMessage("schema KEY_VALUE: a KeyValue, whose value may be None, not None")
         try:
             payload = schema.encode(value)
-            return None if value[1] is None else payload, schema.encode_key(value)
+            key = schema.encode_key(value)
+            return None if value[1] is None else payload, NULL_KEY if key is None else key
         except InvalidMessage:
             raise
         except Exception as error:

@@ -268,6 +268,8 @@ def _describe(metadata: MessageMetadata, message: OutgoingMessage) -> None:
     if message.key is not None:
         metadata.partition_key = message.key
         metadata.partition_key_b64_encoded = message.has_base64_key
+    elif message.has_null_key:
+        metadata.null_partition_key = True
     if message.replicate_to:
         metadata.replicate_to = message.replicate_to
     if message.event_time:
@@ -286,16 +288,20 @@ def encode_member(message: OutgoingMessage, sequence_id: int) -> bytes:
     if key is not None and payload is not None and not message.properties and message.ordering_key is None:
         return encode_keyed(key, message.has_base64_key, message.event_time, sequence_id, payload)
     properties = message.properties.items() if message.properties else ()
-    if message.ordering_key is None:
+    if message.ordering_key is None and not message.has_null_key:
         return encode_unordered(
             properties, key, message.has_base64_key, message.event_time, sequence_id, payload
         )
-    single = SingleMessageMetadata(ordering_key=message.ordering_key, sequence_id=sequence_id)
+    single = SingleMessageMetadata(sequence_id=sequence_id)
+    if message.ordering_key is not None:
+        single.ordering_key = message.ordering_key
     if properties:
         single.properties = tuple(properties)
     if key is not None:
         single.partition_key = key
         single.partition_key_b64_encoded = message.has_base64_key
+    elif message.has_null_key:
+        single.null_partition_key = True
     if message.event_time:
         single.event_time = message.event_time
     if payload is None:

@@ -12,7 +12,7 @@ from .client import ClientConfig
 from .consumer import ConsumerSpec, InitialPosition, SubscriptionType
 from .failover import AutoFailover, ControlledFailover
 from .key_shared import KeySharedPolicy
-from .outgoing import NO_REPLICATION, OutgoingFields, OutgoingMessage
+from .outgoing import NO_REPLICATION, NULL_KEY, NullKey, OutgoingFields, OutgoingMessage
 from .pattern import TopicDomain, TopicsPattern
 from .producer import (
     BatchingPolicy,
@@ -31,6 +31,8 @@ __all__ = [
     "MAX_DURATION",
     "MAX_UINT63",
     "NO_REPLICATION",
+    "NULL_KEY",
+    "NullKey",
     "AutoFailover",
     "BatchReceivePolicy",
     "BatchingPolicy",

@@ -3,6 +3,7 @@
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from enum import Enum
 from typing import Any, TypedDict
 
 from ..errors import InvalidMessage
@@ -12,6 +13,16 @@ from .checks import MAX_UINT63
 
 NO_REPLICATION = ("__local__",)
 """For `replicate_to`: the message stays in the cluster it is sent to."""
+
+
+class NullKey(Enum):
+    """The type of `NULL_KEY`."""
+
+    NULL_KEY = "NULL_KEY"
+
+
+NULL_KEY = NullKey.NULL_KEY
+"""For `key`: the null key of a pair whose key is the message's key. A message without a key has none."""
 
 
 def _clusters(value: object) -> tuple[str, ...]:
@@ -43,7 +54,7 @@ def _time(name: str, given: object) -> int:
 class OutgoingFields(TypedDict, total=False):
     """The keywords of `OutgoingMessage` that any payload may have."""
 
-    key: str | bytes | None
+    key: str | bytes | NullKey | None
     properties: Mapping[str, str] | None
     ordering_key: bytes | None
     event_time: int | datetime
@@ -75,6 +86,7 @@ class OutgoingMessage:
         "deliver_at",
         "event_time",
         "has_base64_key",
+        "has_null_key",
         "key",
         "ordering_key",
         "payload",
@@ -88,7 +100,7 @@ class OutgoingMessage:
         self,
         payload: bytes | bytearray | memoryview | None,
         *,
-        key: str | bytes | None = None,
+        key: str | bytes | NullKey | None = None,
         properties: Mapping[str, str] | None = None,
         ordering_key: bytes | None = None,
         event_time: int | datetime = 0,
@@ -101,12 +113,16 @@ class OutgoingMessage:
             if not isinstance(payload, (bytes, bytearray, memoryview)):
                 raise InvalidMessage(f"payload: bytes or None, not {type(payload).__name__}")
             payload = bytes(payload)
-        self.has_base64_key = False
+        self.has_base64_key = self.has_null_key = False
         if key is not None and not isinstance(key, str):
-            if not isinstance(key, bytes):
-                raise InvalidMessage(f"key: text, bytes or None, not {type(key).__name__}")
-            key = b64encode(key).decode("ascii")
-            self.has_base64_key = True
+            if key is NULL_KEY:
+                key = None
+                self.has_null_key = True
+            elif isinstance(key, bytes):
+                key = b64encode(key).decode("ascii")
+                self.has_base64_key = True
+            else:
+                raise InvalidMessage(f"key: text, bytes, NULL_KEY or None, not {type(key).__name__}")
         if properties:
             if type(properties) is not dict and not isinstance(properties, Mapping):
                 raise InvalidMessage(f"properties: a mapping of text to text, not {properties!r}")
