@@ -1,7 +1,7 @@
 """The types of values, for producers, consumers, readers and table views with a schema.
 
 `T` is the type of the values that are received, and `T_contra` of those that are sent. Both are bytes where
-there is no schema.
+there is no schema. `K` is the type of the keys of a table view, which are text where they have no schema.
 """
 
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,11 +14,13 @@ Payload: TypeAlias = bytes | bytearray | memoryview
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
+    K = TypeVar("K", default=str)
     T = TypeVar("T", default=bytes)
     T_contra = TypeVar("T_contra", contravariant=True, default=Payload)
 else:
     from typing import TypeVar
 
+    K = TypeVar("K")
     T = TypeVar("T")
     T_contra = TypeVar("T_contra", contravariant=True)
 

@@ -47,6 +47,8 @@ async def test_what_is_received_has_the_type_of_the_schema(client: Client) -> No
         client.subscribe("t", "a", schema=Order) as consumer,
         client.create_reader("t", "earliest", schema=Order) as reader,
         client.create_table_view("t", schema=Order) as view,
+        client.create_table_view("t", key_schema=str) as of_bytes,
+        client.create_table_view("t", schema=Order, key_schema=bytes) as by_bytes,
     ):
         await producer.send(Order("o1"), key="k")
         message = await consumer.receive()
@@ -59,8 +61,14 @@ async def test_what_is_received_has_the_type_of_the_schema(client: Client) -> No
         assert_type(reader, Reader[Order])
         assert_type((await reader.receive()).value, Order | None)
         await view.refresh()
-        assert_type(view, TableView[Order])
+        assert_type(view, TableView[str, Order])
         assert_type(view["k"], Order)
+        assert_type(of_bytes, TableView[str])
+        assert_type(of_bytes.snapshot(), dict[str, bytes])
+        await by_bytes.refresh()
+        assert_type(by_bytes, TableView[bytes, Order])
+        assert_type(by_bytes[b"k"], Order)
+        assert_type(list(by_bytes.items()), list[tuple[bytes, Order]])
 
         async def handler(message: Message[Order]) -> None: ...
 

@@ -275,7 +275,10 @@ class Client:
         self._context.now = now
         view = handles.views.get(identifier)
         if view is not None:
-            return under(f"table view of {len(view.table)} keys, {machine.described}", machine.explain())
+            return under(
+                f"table view of {len(view.table)} keys, {machine.described}",
+                [*view.explain(), *machine.explain()],
+            )
         return under(machine.described, machine.explain())
 
     def report_requests(self, wanted: bool) -> None:

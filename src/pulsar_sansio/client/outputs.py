@@ -264,7 +264,8 @@ class TableChanged:
     """Keys of a table view have changed, in this order: to a value, or to None for a removed key."""
 
     view: int
-    changes: Sequence[tuple[str, bytes | None]]
+    changes: Sequence[tuple[Any, bytes | None]]
+    """Keys are text, or of the schema of keys."""
 
 
 @dataclass(slots=True)

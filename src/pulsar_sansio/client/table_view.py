@@ -34,6 +34,7 @@ from .outputs import (
     TableViewFailed,
     TableViewReady,
 )
+from .schemas.keyed_table import KeyedTable
 from .schemas.value_table import ValueTable
 
 EVERYTHING = 1 << 62
@@ -75,9 +76,13 @@ class TableView:
         self._messages: dict[str, Message[Any]] = {}
         """The last message of each key, where the table has a schema."""
         self._typed = spec.schema is not None
-        self.table: Mapping[str, Any] = (
+        self.table: Mapping[Any, Any] = (
             ValueTable(self._messages) if self._typed else MappingProxyType(self._table)
         )
+        self._keyed: KeyedTable | None = None
+        """The table by the keys of the schema of keys, where there is one."""
+        if spec.key_schema is not None:
+            self.table = self._keyed = KeyedTable(spec.key_schema, self.table)
         self.size = 0
         """The bytes of all keys and values."""
         self._topic = ""
@@ -106,6 +111,13 @@ class TableView:
         `ClosedError` only."""
         self._reader.check_open()
         self._catch_up(CatchingUp(request))
+
+    def explain(self) -> list[str]:
+        """Describe the messages that are not in the table because of their keys."""
+        keyed = self._keyed
+        if keyed is None or not keyed.left_out:
+            return []
+        return [f"{keyed.left_out} messages are left out for their keys; the last one: {keyed.why}"]
 
     def forget_request(self, request: int) -> None:
         """Discard a `refresh` whose outcome the application does not want."""
@@ -156,7 +168,7 @@ class TableView:
     # --- reading ---------------------------------------------------------------------------------
 
     def _read(self) -> None:
-        changes: list[tuple[str, bytes | None]] = []
+        changes: list[tuple[Any, bytes | None]] = []
         while not self._over and (messages := self._reader.take(EVERYTHING)):
             for item in messages.items:
                 self._mark_read(item)
@@ -193,14 +205,18 @@ class TableView:
                 ):
                     del each.waits_for[entry.source.topic]
 
-    def _put(self, items: Sequence[Item], changes: list[tuple[str, bytes | None]]) -> None:
+    def _put(self, items: Sequence[Item], changes: list[tuple[Any, bytes | None]]) -> None:
         """Put messages into the table. Only the last message of each key counts."""
         news: dict[str | None, bytes] = {}
         for item in items:
             news.update(zip(keys_of(item), payloads_of(item), strict=True))
         news.pop(None, None)
+        keyed, keys = self._keyed, {}
+        if keyed is not None:
+            keys = keyed.keys_of(Messages[Any](items))
+            news = {text: value for text, value in news.items() if text in keys}
         if self._typed:
-            self._put_messages(items)
+            self._put_messages(items, news)
         table = self._table
         for key, value in news.items():
             assert key is not None
@@ -208,17 +224,22 @@ class TableView:
             if value:
                 table[key] = value
                 self.size += len(value) + (_bytes_of(key) if before is None else -len(before))
+                if keyed is not None:
+                    keyed.put(keys[key], key)
             elif before is not None:
                 del table[key]
                 self.size -= _bytes_of(key) + len(before)
+                if keyed is not None:
+                    keyed.remove(keys[key], key)
             else:
                 continue
             if not self._loading:
-                changes.append((key, value or None))
+                changes.append((keys.get(key, key), value or None))
 
-    def _put_messages(self, items: Sequence[Item]) -> None:
+    def _put_messages(self, items: Sequence[Item], news: Mapping[str | None, bytes]) -> None:
+        """Keep or drop the messages whose keys are in `news`."""
         for message in Messages[Any](items):
-            if message.key is None:
+            if message.key is None or message.key not in news:
                 continue
             if message.data:
                 self._messages[message.key] = message

@@ -61,6 +61,7 @@ from .service_url_source import ServiceUrlProvider
 from .statistics_log import log_statistics
 from .table_view import TableView
 
+KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
 
 
@@ -306,21 +307,44 @@ class Client:
     @overload
     def create_table_view(
         self, topic: str | Sequence[str], *, schema: SchemaLike[ValueT], **options: Unpack[TableViewOptions]
-    ) -> AbstractAsyncContextManager[TableView[ValueT]]: ...
+    ) -> AbstractAsyncContextManager[TableView[str, ValueT]]: ...
+    @overload
+    def create_table_view(
+        self,
+        topic: str | Sequence[str],
+        *,
+        key_schema: SchemaLike[KeyT],
+        **options: Unpack[TableViewOptions],
+    ) -> AbstractAsyncContextManager[TableView[KeyT]]: ...
+    @overload
+    def create_table_view(
+        self,
+        topic: str | Sequence[str],
+        *,
+        schema: SchemaLike[ValueT],
+        key_schema: SchemaLike[KeyT],
+        **options: Unpack[TableViewOptions],
+    ) -> AbstractAsyncContextManager[TableView[KeyT, ValueT]]: ...
     @opening("async with client.create_table_view(topic) as view:")
     async def create_table_view(
-        self, topic: str | Sequence[str], *, schema: Any = None, **options: Unpack[TableViewOptions]
+        self,
+        topic: str | Sequence[str],
+        *,
+        schema: Any = None,
+        key_schema: Any = None,
+        **options: Unpack[TableViewOptions],
     ) -> AsyncIterator[Any]:
         """The last value of every key of `topic`, or of several, as a mapping; closed when the block ends.
-        Its options are those of `TableViewSpec`.
+        Its options are those of `TableViewSpec`. `key_schema` makes keys of those of messages, such
+        as `int` for the keys of a `KeyValueSchema(INT64, …)`.
 
         Entering waits until it holds everything that was there. Raises `InvalidConfiguration` for a wrong
         option or name, `TableViewTooLarge`, what the broker refuses it with, and `TimedOut` after
         `operation_timeout` without a connection.
         """
         driver = self._driver
-        spec = table_view_spec(topic, options, schema)
-        view = await driver.open(driver.machine.open_table_view, spec, TableView[Any])
+        spec = table_view_spec(topic, options, schema, key_schema)
+        view = await driver.open(driver.machine.open_table_view, spec, TableView[Any, Any])
         async with closing(view):
             yield view
 

@@ -40,6 +40,7 @@ from pulsar_sansio import (
     TableViewSpec,
     TopicsPattern,
 )
+from pulsar_sansio.schemas import schema_of
 from pulsar_security import TlsConfig
 
 from ..official_names import word_meant, wrong_argument
@@ -326,12 +327,13 @@ def reader_spec(
 
 
 def table_view_spec(
-    topic: str | Sequence[str], options: Mapping[str, Any], schema: Any = None
+    topic: str | Sequence[str], options: Mapping[str, Any], schema: Any = None, key_schema: Any = None
 ) -> TableViewSpec:
     given = _encryption(
         known_options("create_table_view", TableViewOptions, options), ConsumerCryptoFailureAction
     )
-    return TableViewSpec(_topics(topic), schema=schema_option(schema), **given)
+    keys = None if key_schema is None else schema_of(key_schema)
+    return TableViewSpec(_topics(topic), schema=schema_option(schema), key_schema=keys, **given)
 
 
 def _topics(topic: str | Sequence[str]) -> str | tuple[str, ...]:
@@ -357,7 +359,7 @@ _ARGUMENTS = {
     "create_producer": ("schema",),
     "subscribe": ("kind", "schema"),
     "create_reader": ("schema",),
-    "create_table_view": ("schema",),
+    "create_table_view": ("schema", "key_schema"),
 }
 """The parameters of a function besides its options."""
 

@@ -13,7 +13,7 @@ from pulsar_sansio import PulsarError, TableViewSpec, unknown_names
 from pulsar_sansio import client_outputs as outputs
 
 from .. import official_names
-from ..values import T
+from ..values import K, T
 from .endpoint import Endpoint
 
 if TYPE_CHECKING:
@@ -27,18 +27,18 @@ class Changes:
     knows it from before.
     """
 
-    def __init__(self, known: Iterable[str]) -> None:
-        self.pending: dict[str, bytes | None] = {}
+    def __init__(self, known: Iterable[Any]) -> None:
+        self.pending: dict[Any, bytes | None] = {}
         self.something = trio.lowlevel.ParkingLot()
         self._known = set(known)
         """Keys of the table as the iteration knows it."""
 
-    def note(self, key: str, value: bytes | None) -> None:
+    def note(self, key: Any, value: bytes | None) -> None:
         self.pending.pop(key, None)
         if value is not None or key in self._known:
             self.pending[key] = value
 
-    def take(self) -> tuple[str, bytes | None]:
+    def take(self) -> tuple[Any, bytes | None]:
         """Remove and return the change that waits longest. The caller makes sure that there is one."""
         key = next(iter(self.pending))
         value = self.pending.pop(key)
@@ -50,28 +50,28 @@ class Changes:
 
 
 @unknown_names(official_names.TABLE_VIEW)
-class TableView(Endpoint, Mapping[str, T], Generic[T]):
+class TableView(Endpoint, Mapping[K, T], Generic[K, T]):
     """Made by `client.create_table_view`. Use it from any task of the same `trio.run`.
 
-    Keys are text, those that producers gave as bytes in Base64. Values are bytes, or those of its schema,
-    which are decoded when they are looked at: `SchemaDecodingError` concerns that key alone. After the end it
-    stays as it was.
+    Keys are text, those that producers gave as bytes in Base64, or those of its schema of keys. Values are
+    bytes, or those of its schema, which are decoded when they are looked at: `SchemaDecodingError` concerns
+    that key alone. After the end it stays as it was.
     """
 
     _kind = "table view"
 
     def __init__(self, driver: "Driver", handle: int, spec: TableViewSpec) -> None:
         super().__init__(driver, handle)
-        self._table: Mapping[str, Any] = self._machine.table(handle)
+        self._table: Mapping[Any, Any] = self._machine.table(handle)
         self._listeners: set[Changes] = set()
 
     # --- reading it -------------------------------------------------------------------------------------
 
-    def __getitem__(self, key: str) -> T:
+    def __getitem__(self, key: K) -> T:
         value: T = self._table[key]
         return value
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self) -> Iterator[K]:
         return iter(self._table)
 
     def __len__(self) -> int:
@@ -83,7 +83,7 @@ class TableView(Endpoint, Mapping[str, T], Generic[T]):
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    def snapshot(self) -> dict[str, T]:
+    def snapshot(self) -> dict[K, T]:
         """The table as it is now."""
         return dict(self._table)
 
@@ -95,7 +95,7 @@ class TableView(Endpoint, Mapping[str, T], Generic[T]):
         answer."""
         await self._request(self._machine.refresh)
 
-    async def changes(self) -> AsyncGenerator[tuple[str, T | None], None]:
+    async def changes(self) -> AsyncGenerator[tuple[K, T | None], None]:
         """Keys that change from now on, with their new values, None for a deleted key.
 
         A slow application misses values that were replaced meanwhile, but never the last one. It also misses

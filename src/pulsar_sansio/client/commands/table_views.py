@@ -7,6 +7,7 @@ closes, counts and ends it as a consumer.
 from collections.abc import Mapping
 from functools import partial
 from operator import setitem
+from typing import Any
 
 from ...model.config import TableViewSpec
 from ...model.errors import InvalidConfiguration
@@ -38,7 +39,7 @@ class TableCommands:
         handles.views[handle] = TableView(self._services, handle, spec, register)
         return handle
 
-    def table(self, view: int) -> Mapping[str, bytes]:
+    def table(self, view: int) -> Mapping[Any, Any]:
         """Return the table: the last value of every key.
 
         The table is always one object. It changes with the topic, and keeps its content when the view ends.

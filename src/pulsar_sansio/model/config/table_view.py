@@ -7,7 +7,7 @@ from ..encryption import ConsumerCryptoFailureAction
 from ..errors import InvalidConfiguration
 from ..message_id import EARLIEST
 from ..schema import Schema
-from .checks import integer
+from .checks import instance, integer
 from .reader import ReaderSpec
 from .topics import names_of
 
@@ -24,7 +24,8 @@ class TableViewSpec:
     `TableViewTooLarge`.
     `partitions_update_interval`: seconds between two requests for the number of partitions, 0.001 and
     more; None never asks again.
-    `schema`: makes values of the payloads; None for bytes.
+    `schema`: makes values of the payloads; None for bytes. `key_schema`: makes keys of the keys of messages;
+    None for their text. Messages whose key is none of it are left out, and `explain` tells how many.
     `crypto_key_reader`, `crypto_failure_action`: see `ConsumerSpec`; a table has no use for CONSUME.
     """
 
@@ -35,12 +36,14 @@ class TableViewSpec:
     max_size: int = 1024 * 1024 * 1024
     partitions_update_interval: float | None = 60.0
     schema: Schema[Any] | None = None
+    key_schema: Schema[Any] | None = None
     crypto_key_reader: object = None
     crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL
 
     def __post_init__(self) -> None:
         integer("receiver_queue_size", self.receiver_queue_size, 1, 1_000_000)
         integer("max_size", self.max_size, 1, 2**63 - 1)
+        instance("key_schema", self.key_schema, (Schema, type(None)), "a Schema or None")
         if self.crypto_failure_action is ConsumerCryptoFailureAction.CONSUME:
             raise InvalidConfiguration(
                 "crypto_failure_action: FAIL or DISCARD; a table view has no use for encrypted values"
