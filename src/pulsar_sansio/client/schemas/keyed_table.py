@@ -39,7 +39,7 @@ class KeyedTable(Mapping[Any, Any]):
                 continue
             try:
                 key = self._schema.decode(message.key_bytes or b"")
-                hash(key)
+                self._texts.get(key)  # which raises for a key that no dict can have
             except Exception as error:  # also of the code of an application's own schema
                 self.left_out += 1
                 self.why = f"{type(error).__name__}: {error}"[:300]
