@@ -106,6 +106,7 @@ class Client:
         self.partitions = queries.partitions
         self.topics = queries.topics
         self.definition = queries.definition
+        self.register_schema = queries.register_schema
 
         self._bind_producing(ProducerCommands(services, handles))
         consumers = ConsumerCommands(services, handles)

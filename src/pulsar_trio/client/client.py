@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar, Unpack, overload
 import trio
 
 from pulsar_sansio import (
+    InvalidConfiguration,
     PulsarError,
     SubscriptionType,
     TopicDomain,
@@ -20,6 +21,7 @@ from pulsar_sansio import (
     WrongArguments,
     unknown_names,
 )
+from pulsar_sansio.schemas import SchemaInfo, SchemaType, schema_of
 
 from .. import official_names
 from ..consuming.consumer import Consumer
@@ -54,6 +56,7 @@ from .options import (
     reader_spec,
     table_view_spec,
     url_source,
+    version_bytes,
     waits_when_full,
     word,
 )
@@ -376,6 +379,31 @@ class Client:
             driver.machine.topics, namespace, word("domain", domain, TopicDomain)
         )
         return names
+
+    async def schema(self, topic: str, version: int | None = None) -> SchemaInfo | None:
+        """The definition of a topic's schema: that of a version, counted from 0, or the latest one. None
+        where the topic has no such definition. Raises `InvalidConfiguration` for a version below 0."""
+        driver = self._driver
+        wanted = None if version is None else version_bytes(version)
+        found: SchemaInfo | None = await driver.request(driver.machine.definition, topic, wanted)
+        return found
+
+    async def register_schema(self, topic: str, schema: SchemaLike[Any]) -> int:
+        """Register the definition of a schema for `topic`, and give its version; that of an equal definition
+        where the topic has one. A topic that does not exist is created.
+
+        Raises `IncompatibleSchema` where the topic's strategy refuses it.
+        """
+        driver = self._driver
+        given = schema_of(schema)
+        if given.info.type in (SchemaType.NONE, SchemaType.AUTO_CONSUME):
+            raise InvalidConfiguration(f"schema: one with a definition to register, not {given!r:.100}")
+        place = next(iter(await self.partitions(topic)), topic)  # a partitioned topic itself is none
+        version: bytes = await driver.request(driver.machine.register_schema, place, given)
+        if not version:
+            async with self.create_producer(topic, schema=given):
+                version = await driver.request(driver.machine.register_schema, place, given)
+        return int.from_bytes(version, "big")
 
     async def aclose(self) -> None:
         """Close every producer and consumer gracefully, then the connections. `open_client` does it too.

@@ -259,6 +259,13 @@ def checked_seed(seed: object) -> int:
     return seed
 
 
+def version_bytes(version: object) -> bytes:
+    """Return the version of a schema as brokers write it. Raises `InvalidConfiguration`."""
+    if isinstance(version, bool) or not isinstance(version, int) or not 0 <= version < 2**63:
+        raise InvalidConfiguration(f"version: a whole number of at least 0, not {version!r:.100}")
+    return version.to_bytes(8, "big")
+
+
 def producer_spec(topic: str, options: Mapping[str, Any], schema: Any = None) -> ProducerSpec:
     given = known_options("create_producer", ProducerOptions, options)
     given.pop("when_full", None)  # see `waits_when_full`

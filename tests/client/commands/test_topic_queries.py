@@ -6,8 +6,16 @@ import pytest
 
 from pulsar_sansio.client.outputs import RequestDone, RequestFailed, Retrying
 from pulsar_sansio.model.config import TopicDomain
-from pulsar_sansio.model.errors import AuthorizationError, ClosedError, InvalidTopicName, TimedOut
+from pulsar_sansio.model.errors import (
+    AuthorizationError,
+    ClosedError,
+    IncompatibleSchema,
+    InvalidTopicName,
+    NotSupported,
+    TimedOut,
+)
 from pulsar_sansio.model.schema import SchemaInfo, SchemaType
+from pulsar_sansio.schemas import STRING
 from pulsar_sansio.wire import encode_command, proto
 from tests.client.script import Command, Script, frame_partitions, frame_partitions_failed
 
@@ -94,6 +102,60 @@ def test_a_cancelled_question_for_a_definition_has_no_outcome() -> None:
     script.client.abandon(script.now, early)
     script.find_topic(link)
     script.sent(link)
+
+
+def asked_to_register(script: Script) -> tuple[int, int, int]:
+    """Ask to register a schema; return the link, and the ids of query and request."""
+    request = script.client.register_schema(script.now, "demo", STRING)
+    link = script.ready_link()
+    script.find_topic(link)
+    asked = script.sent(link, Command.GET_OR_CREATE_SCHEMA)
+    assert (asked.topic, asked.schema.type) == ("persistent://public/default/demo", proto.Schema.String)
+    return link, request, asked.request_id
+
+
+def registered(request_id: int, **fields: Any) -> bytes:
+    answer = proto.CommandGetOrCreateSchemaResponse(request_id=request_id, **fields)
+    return encode_command(Command.GET_OR_CREATE_SCHEMA_RESPONSE, answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "version"),
+    [
+        ({"schema_version": b"\0\0\0\0\0\0\0\1"}, b"\0\0\0\0\0\0\0\1"),
+        ({"error_code": proto.TopicNotFound, "error_message": "no"}, b""),
+    ],
+)
+def test_a_registered_schema_has_a_version(answer: dict[str, Any], version: bytes) -> None:
+    script = Script()
+    link, request, asked = asked_to_register(script)
+    script.feed(link, registered(asked, **answer))
+    script.expect(RequestDone(request, version))
+
+
+def test_a_schema_that_the_broker_refuses_fails() -> None:
+    script = Script()
+    link, request, asked = asked_to_register(script)
+    refusal = registered(asked, error_code=proto.IncompatibleSchema, error_message="amount")
+    script.feed(link, refusal)
+    failed = script.expect_one(RequestFailed)
+    assert (failed.request, type(failed.error)) == (request, IncompatibleSchema)
+
+
+def test_a_broker_that_registers_no_schema_by_itself_is_named() -> None:
+    script = Script()
+    request = script.client.register_schema(script.now, "demo", STRING)
+    script.find_topic(script.ready_link(version=14))
+    failed = script.expect_one(RequestFailed)
+    assert (failed.request, type(failed.error)) == (request, NotSupported)
+
+
+def test_a_cancelled_registration_has_no_outcome() -> None:
+    script = Script()
+    link, request, asked = asked_to_register(script)
+    script.client.abandon(script.now, request)
+    script.feed(link, registered(asked, schema_version=b"\0"))
+    assert script.said() == []
 
 
 def test_a_failure_that_may_pass_is_asked_again_until_the_operation_timeout() -> None:

@@ -5,8 +5,8 @@ from functools import partial
 from typing import Any
 
 from ...model.config import TopicDomain
-from ...model.errors import PulsarError, TopicNotFound
-from ...model.schema import SchemaInfo
+from ...model.errors import NotSupported, PulsarError, TopicNotFound
+from ...model.schema import Schema, SchemaInfo
 from ...model.service_url import Address
 from ...model.topic_name import TopicName
 from ..connecting.connection import Connection
@@ -16,6 +16,7 @@ from ..lookup.retried_lookup import RetriedLookup
 from ..lookup.topic_list import TopicList, named_topics
 from ..outputs import RequestDone, RequestFailed
 from ..schemas.schema_question import SchemaQuestion
+from ..schemas.schema_registration import SchemaRegistration
 from .open_handles import OpenHandles
 
 
@@ -63,6 +64,18 @@ class TopicQueries:
         self._context.now = now
         return self._query(f"the schema of {name}", partial(self._ask_definition, name, version))
 
+    def register_schema(self, now: int, topic: str, schema: Schema[Any]) -> int:
+        """Register a definition for a topic, which is the definition's version from then on.
+
+        The `result` of `RequestDone` is the version in bytes; that of an equal definition where the topic has
+        one, and empty where the broker does not have the topic. Where the broker refuses it the error is
+        `IncompatibleSchema`. Raises `InvalidTopicName`, `ClosedError`.
+        """
+        self._handles.check_open()
+        name = TopicName.parse(topic)
+        self._context.now = now
+        return self._query(f"a schema for {name}", partial(self._ask_to_register, name, schema))
+
     def _ask_definition(
         self,
         topic: TopicName,
@@ -70,7 +83,35 @@ class TopicQueries:
         on_known: Callable[[SchemaInfo | None], None],
         on_failed: Callable[[PulsarError], None],
     ) -> Query:
-        query = Query(on_known, on_failed)
+        def failed(error: PulsarError) -> None:
+            if isinstance(error, TopicNotFound):
+                on_known(None)
+            else:
+                on_failed(error)
+
+        def ask(connection: Connection, query: Query) -> None:
+            SchemaQuestion(self._services, connection, topic, version, *_outcomes(query))
+
+        return self._ask_broker(topic, ask, Query(on_known, failed))
+
+    def _ask_to_register(
+        self,
+        topic: TopicName,
+        schema: Schema[Any],
+        on_known: Callable[[bytes], None],
+        on_failed: Callable[[PulsarError], None],
+    ) -> Query:
+        def ask(connection: Connection, query: Query) -> None:
+            try:
+                SchemaRegistration(self._services, connection, topic, schema, *_outcomes(query))
+            except NotSupported as error:
+                on_failed(error)
+
+        return self._ask_broker(topic, ask, Query(on_known, on_failed))
+
+    def _ask_broker(self, topic: TopicName, ask: Callable[[Connection, Query], None], query: Query) -> Query:
+        """Ask the broker of a topic, unless the query is cancelled meanwhile."""
+        _, failed = _outcomes(query)
 
         def found(logical: Address, physical: Address) -> None:
             if not query.cancelled:
@@ -78,17 +119,7 @@ class TopicQueries:
 
         def connected(connection: Connection) -> None:
             if not query.cancelled:
-                SchemaQuestion(self._services, connection, topic, version, known, failed)
-
-        def known(info: SchemaInfo | None) -> None:
-            if not query.cancelled:
-                on_known(info)
-
-        def failed(error: PulsarError) -> None:
-            if isinstance(error, TopicNotFound):
-                known(None)
-            elif not query.cancelled:
-                on_failed(error)
+                ask(connection, query)
 
         self._services.lookup.find(topic, found, failed)
         return query
@@ -124,3 +155,17 @@ class TopicQueries:
         self._queries[request] = query
         query.ask()
         return request
+
+
+def _outcomes(query: Query) -> tuple[Callable[[Any], None], Callable[[PulsarError], None]]:
+    """Return the callbacks of a query, which do nothing once it is cancelled."""
+
+    def known(answer: Any) -> None:
+        if not query.cancelled:
+            query.on_done(answer)
+
+    def failed(error: PulsarError) -> None:
+        if not query.cancelled:
+            query.on_failed(error)
+
+    return known, failed
