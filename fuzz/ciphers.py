@@ -4,6 +4,7 @@ The key pairs of this module are the same in every process, and so are the data 
 them. What is decrypted was encrypted: one changed bit makes an entry undecryptable.
 """
 
+import os
 from collections.abc import Callable
 from functools import cache
 from itertools import count
@@ -152,7 +153,7 @@ def key_files(data: bytes) -> None:
         return
     pem = data[1:]
     calls: tuple[Callable[[], Any], ...] = (
-        lambda: wrap_data_key(pem, DATA_KEY),
+        lambda: wrap_data_key(pem, DATA_KEY, os.urandom),
         *(lambda kind=kind: unwrap_data_key(pem, WRAPPED[kind]) for kind in KINDS),
     )
     try:

@@ -443,7 +443,7 @@ def test_a_record_may_have_the_name_of_a_kind_of_types(kind: str) -> None:
     ],
 )
 def test_a_number_of_a_record_that_holds_itself_has_64_bits(payload: str, value: int | None) -> None:
-    """Found by fuzzing: fastavro reads numbers of any length, in Python code, and takes hours for a megabyte."""
+    """Found by fuzzing: fastavro reads numbers of any length, and takes hours for a megabyte."""
     schema = AvroSchema(Node)
     if value is not None:
         assert schema.decode(bytes.fromhex(payload)) == Node(value)
@@ -478,3 +478,45 @@ def test_a_definition_that_fastavro_refuses_is_a_declared_error() -> None:
     writer = SchemaInfo(SchemaType.AVRO, "", json.dumps(symbols).encode())
     with pytest.raises(SchemaDecodingError, match="fastavro refuses it"):
         AvroSchema(Line).decoder(writer)
+
+
+def decimals(size: int | None = None, precision: int = 40) -> AvroSchema[Any]:
+    kind = {"type": "bytes"} if size is None else {"type": "fixed", "name": "F", "size": size}
+    decimal = {**kind, "logicalType": "decimal", "precision": precision, "scale": 2}
+    return AvroSchema(definition={"type": "record", "name": "R", "fields": [{"name": "x", "type": decimal}]})
+
+
+@pytest.mark.parametrize("text", ["0", "-0.01", "1.28", "-1.28", "1E+3", "9" * 38 + ".99", "-" + "9" * 38])
+def test_decimals_are_exact(text: str) -> None:
+    """Digits beyond Python's decimal context are kept, and the bytes are those that fastavro writes."""
+    value = {"x": Decimal(text)}
+    for schema in (decimals(), decimals(17)):
+        payload = schema.encode(value)
+        assert schema.decode(payload) == value
+        out = BytesIO()
+        fastavro.schemaless_writer(out, json.loads(schema.info.data), value)
+        assert payload == out.getvalue()
+
+
+def test_a_decimal_of_more_bytes_than_its_precision_needs_is_refused() -> None:
+    """Found by fuzzing: a number of a megabyte took hours, and one of ten digits was rounded to nine."""
+    schema = decimals(precision=9)
+    for number, words in (
+        (10**9, "at most 9 digits"),
+        (-(10**9), "at most 9 digits"),
+        (1 << 800_000, "not of 100001 bytes"),
+    ):
+        data = number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)
+        payload = AvroSchema(definition="bytes").encode(data)
+        with pytest.raises(SchemaDecodingError, match=words):
+            schema.decode(payload)
+
+
+def test_a_decimal_that_its_bytes_cannot_hold_is_refused() -> None:
+    with pytest.raises(InvalidMessage, match="x: a Decimal that 1 bytes can hold"):
+        decimals(1).encode({"x": Decimal("1.28")})
+
+
+def test_a_precision_beyond_a_thousand_digits_is_refused() -> None:
+    with pytest.raises(InvalidConfiguration, match="precision from 1 to 1000"):
+        decimals(precision=1001)

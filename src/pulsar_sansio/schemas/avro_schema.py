@@ -124,12 +124,12 @@ class AvroCodec:
 
     def __init__(self, shape: Shape, values_are_plain: bool) -> None:
         self._shape = shape
-        self._values_are_plain = values_are_plain
         self.text = avro_text(shape.avro)
         self._definition = AvroDefinition(self.text)
         library = _library(self._definition.recursive)
         self._write = library.schemaless_writer
         self._schema = _parsed(self._definition.avro)
+        self._values_are_plain = values_are_plain and not self._definition.decimals
 
     def encode(self, value: Any) -> bytes:
         """Return the Avro of a value. Raises `InvalidMessage`."""
@@ -236,7 +236,7 @@ def _parsed(definition: Any, defaults: bool = False) -> Any:
     with them than Java. Raises `DefinitionError` for what it refuses, such as `$` in a symbol."""
     from fastavro.schema import SchemaParseException, UnknownType, parse_schema
 
-    avro = json.loads(avro_text(definition))
+    avro = _without_decimals(json.loads(avro_text(definition)))
     try:
         return parse_schema(avro if defaults else _without_defaults(avro))
     except (SchemaParseException, UnknownType) as error:
@@ -251,6 +251,20 @@ def _without_defaults(avro: Any) -> Any:
             key: _without_defaults(value) if key in ("type", "fields", "items", "values") else value
             for key, value in avro.items()
             if key != "default" or "symbols" in avro
+        }
+    return avro
+
+
+def _without_decimals(avro: Any) -> Any:
+    """Return a definition whose decimals are bytes: fastavro makes numbers of any size of them."""
+    if isinstance(avro, list):
+        return [_without_decimals(each) for each in avro]
+    if isinstance(avro, dict):
+        dropped = ("logicalType", "precision", "scale") if avro.get("logicalType") == "decimal" else ()
+        return {
+            key: _without_decimals(value) if key in ("type", "fields", "items", "values") else value
+            for key, value in avro.items()
+            if key not in dropped
         }
     return avro
 

@@ -19,6 +19,9 @@ MAX_EMPTY_VALUES = 100
 """The number of values that take no bytes (nulls, records without fields) that one value may bring with it.
 Records within records multiply them: thirty short definitions could make a billion out of nothing."""
 
+MAX_PRECISION = 1000
+"""Digits of a decimal number. The time to make a number of bytes grows with the square of their count."""
+
 MAX_DEPTH = 200
 """The depth of types within types. Conversions are functions within functions, and Python counts them."""
 
@@ -38,6 +41,7 @@ class AvroDefinition:
     """One type with all that it is made of.
 
     `avro`: the type, written anew. `recursive`: a record holds itself, so that values can be of any depth.
+    `decimals`: some values are decimal numbers.
     Raises `DefinitionError`.
     """
 
@@ -46,7 +50,7 @@ class AvroDefinition:
         self._empty: dict[str, int] = {}
         self.named: dict[str, Any] = {}
         """The records, enums and fixed types by their full names."""
-        self.recursive = False
+        self.recursive = self.decimals = False
         self.avro, _ = self._read(_loaded(given), "", 0)
 
     def _read(self, given: Any, namespace: str, depth: int) -> tuple[Any, int]:
@@ -75,7 +79,7 @@ class AvroDefinition:
             case "fixed":
                 return self._fixed(given, namespace)
             case str() if kind in PRIMITIVES:
-                return _primitive(kind, given), _null_weight(kind)
+                return self._primitive(kind, given), _null_weight(kind)
             case str():
                 return self._reference(kind, namespace)
             case _:
@@ -207,9 +211,30 @@ class AvroDefinition:
             raise DefinitionError(f"fixed {full}: size is a whole number from 0, not {_short(size)}")
         avro["size"] = size
         if given.get("logicalType") == _LOGICAL_DECIMAL:
-            avro.update(_decimal(given, full))
+            avro.update(self._decimal(given, full))
         self._empty[full] = -1 if size == 0 else 0
         return avro, self._empty[full]
+
+    def _primitive(self, kind: str, given: Mapping[str, Any]) -> Any:
+        """Return a primitive type with its logical type. An unknown logical type means nothing, says Avro."""
+        logical = given.get("logicalType")
+        if not isinstance(logical, str):
+            return kind
+        if kind == "bytes" and logical == _LOGICAL_DECIMAL:
+            return {"type": kind, **self._decimal(given, "bytes")}
+        return {"type": kind, "logicalType": logical} if (kind, logical) in LOGICAL else kind
+
+    def _decimal(self, given: Mapping[str, Any], where: str) -> dict[str, Any]:
+        precision, scale = given.get("precision"), given.get("scale", 0)
+        if not (type(precision) is int and type(scale) is int and 0 <= scale <= precision <= MAX_PRECISION):
+            precision = 0
+        if not precision:
+            raise DefinitionError(
+                f"decimal {where}: precision from 1 to {MAX_PRECISION} and scale from 0 to precision, "
+                f"not {_short(given.get('precision'))} and {_short(scale)}"
+            )
+        self.decimals = True
+        return {"logicalType": _LOGICAL_DECIMAL, "precision": precision, "scale": scale}
 
 
 def named_as(reader: Any, writer: Any) -> Any:
@@ -275,26 +300,6 @@ def _kind_of(avro: Any) -> str:
     if isinstance(avro, str):
         return avro
     return full_name(avro) if "name" in avro else str(avro["type"])
-
-
-def _primitive(kind: str, given: Mapping[str, Any]) -> Any:
-    """Return a primitive type with its logical type. An unknown logical type means nothing, says Avro."""
-    logical = given.get("logicalType")
-    if not isinstance(logical, str):
-        return kind
-    if kind == "bytes" and logical == _LOGICAL_DECIMAL:
-        return {"type": kind, **_decimal(given, "bytes")}
-    return {"type": kind, "logicalType": logical} if (kind, logical) in LOGICAL else kind
-
-
-def _decimal(given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    precision, scale = given.get("precision"), given.get("scale", 0)
-    if not (type(precision) is int and type(scale) is int and 0 <= scale <= precision and precision > 0):
-        raise DefinitionError(
-            f"decimal {where}: precision from 1 and scale from 0 to precision, "
-            f"not {_short(precision)} and {_short(scale)}"
-        )
-    return {"logicalType": _LOGICAL_DECIMAL, "precision": precision, "scale": scale}
 
 
 # --- shapes of values that have no class -------------------------------------------------------------------
@@ -378,7 +383,8 @@ class _Shapes:
                         if given is not ABSENT:
                             plain[field] = convert(given)
                         elif field in defaults:
-                            plain[field] = defaults[field]()
+                            default = defaults[field]()
+                            plain[field] = convert(default) if strict else default
                         else:
                             raise WrongValueError("the field is missing")
                 except WrongValueError as error:

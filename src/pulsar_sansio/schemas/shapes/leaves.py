@@ -300,8 +300,10 @@ BY_TYPE: dict[type, dict[Form, Shape]] = {
 
 
 def decimal_shape(form: Form, avro: Any) -> Shape:
-    """A decimal number; in JSON, text. Java's JSON has a number, which is read, too."""
-    precision, scale = avro["precision"], avro.get("scale", 0)
+    """A decimal number; in JSON, text. Java's JSON has a number, which is read, too. In Avro, plain data are the
+    bytes of the unscaled number."""
+    precision, scale, size = avro["precision"], avro.get("scale", 0), avro.get("size")
+    longest = size if size is not None else precision // 2 + 1  # a digit takes less than half a byte
 
     def check(value: Any) -> Decimal:
         number: Decimal = _decimal(value)
@@ -313,12 +315,28 @@ def decimal_shape(form: Form, avro: Any) -> Shape:
             raise wrong(f"a Decimal of at most {precision} digits, {scale} of them decimal places", value)
         return number
 
+    def encode(value: Any) -> bytes:
+        sign, digits, exponent = check(value).as_tuple()
+        assert isinstance(exponent, int)
+        zeros = exponent + scale
+        number = int("".join(map(str, digits)) + "0" * zeros) * (-1 if sign else 1)
+        length = number.bit_length() // 8 + 1 if size is None else size
+        try:
+            return number.to_bytes(length, "big", signed=True)
+        except OverflowError:
+            raise wrong(f"a Decimal that {size} bytes can hold", value) from None
+
+    def decode_bytes(data: Any) -> Decimal:
+        # The number is made of few bytes only: the time grows with their square.
+        if len(_bytes_like(data)) > longest:
+            raise WrongValueError(f"a Decimal of at most {precision} digits, not of {len(data)} bytes")
+        return check(decimal_of(data, scale))
+
     def default(value: Any) -> str:
-        number = int(check(value).scaleb(scale))
-        return str(number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True), "latin-1")
+        return str(encode(value), "latin-1")
 
     if form is Form.AVRO:
-        return Shape(avro, check, None, default, _of_type(Decimal))
+        return Shape(avro, encode, decode_bytes, default, _of_type(Decimal))
     from_text = _from_text(Decimal, "the text of a decimal number", check)
 
     def decode(value: Any) -> Any:
@@ -329,7 +347,8 @@ def decimal_shape(form: Form, avro: Any) -> Shape:
 
 def decimal_of(data: bytes, scale: int) -> Decimal:
     """Return the decimal number that Avro writes as these bytes."""
-    return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale)
+    sign, digits, _ = Decimal(int.from_bytes(data, "big", signed=True)).as_tuple()
+    return Decimal((sign, digits, -scale))
 
 
 def fixed_shape(form: Form, avro: Any) -> Shape:
