@@ -181,9 +181,9 @@ def test_unknown_commands_without_end() -> None:
         encode_ping(),
         encode_command(Type.LOOKUP, proto.CommandLookupTopic(topic="t", request_id=1)),
         encode_command(Type.GET_SCHEMA, proto.CommandGetSchema(topic="t", request_id=1)),
-        encode_command(Type.NEW_TXN, proto.CommandNewTxn(request_id=1)),
+        encode_command(Type.END_TXN, proto.CommandEndTxn(request_id=1)),
     ],
-    ids=["PING", "LOOKUP", "GET_SCHEMA", "NEW_TXN"],
+    ids=["PING", "LOOKUP", "GET_SCHEMA", "END_TXN"],
 )
 def test_a_client_that_asks_and_does_not_read_is_disconnected(question: bytes) -> None:
     """The broker has said before that it would rather not be asked."""

@@ -300,8 +300,10 @@ BY_TYPE: dict[type, dict[Form, Shape]] = {
 
 
 def decimal_shape(form: Form, avro: Any) -> Shape:
-    """A decimal number; in JSON, text. Java's JSON has a number, which is read, too. In Avro, plain data are the
-    bytes of the unscaled number."""
+    """A decimal number; in JSON, text. Java's JSON has a number, which is read, too.
+
+    In Avro, plain data are the bytes of the unscaled number.
+    """
     precision, scale, size = avro["precision"], avro.get("scale", 0), avro.get("size")
     longest = size if size is not None else precision // 2 + 1  # a digit takes less than half a byte
 
