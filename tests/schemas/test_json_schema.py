@@ -5,7 +5,7 @@ import pickle
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import pulsar.schema as official
@@ -18,7 +18,6 @@ from pulsar_sansio.model.errors import InvalidMessage, SchemaDecodingError
 from pulsar_sansio.model.schema import SchemaInfo, SchemaType
 from pulsar_sansio.schemas import AvroSchema, AvroType, Int32, JsonSchema
 
-from .drawn_models import drawn_models
 from .models import Line, Money, Node, Note, Order
 from .test_avro_schema import ORDER
 
@@ -82,13 +81,6 @@ def test_a_decimal_is_read_from_text_and_from_the_number_that_java_writes(text: 
     for bad in (b"true", b"1.234", b"1e400"):
         with pytest.raises(SchemaDecodingError, match="price: "):
             JsonSchema(Item).decode(b'{"price":%s}' % bad)
-
-
-@given(drawn_models())
-def test_any_model_that_can_be_drawn_comes_back(drawn: tuple[type, Any]) -> None:
-    model, value = drawn
-    schema: JsonSchema[Any] = JsonSchema(model)
-    assert schema.decode(schema.encode(value)) == value
 
 
 def test_unknown_fields_are_ignored_and_absent_ones_are_null_or_their_default() -> None:

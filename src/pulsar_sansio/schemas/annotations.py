@@ -248,8 +248,11 @@ def _avro_decoder(model: type, fields: list[tuple[ModelField, Shape]]) -> Conver
     converters = [(field.name, shape.decode) for field, shape in fields if shape.decode is not None]
     construct = constructor(model)
     with_default = [field.name for field, _ in fields if field.make_default is not None]
+    words = f"the fields of {model.__name__}"
 
     def decode(plain: Any) -> Any:
+        if not isinstance(plain, dict):  # of another branch of a union
+            raise wrong(words, plain)
         for name in with_default:
             if plain[name] is ABSENT:  # the model's constructor has the default
                 del plain[name]

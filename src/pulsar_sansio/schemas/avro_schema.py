@@ -233,7 +233,7 @@ def _library(recursive: bool) -> "_Fastavro":
 
 def _parsed(definition: Any, defaults: bool = False) -> Any:
     """Return a definition as fastavro wants it. A writer's defaults have no use, and fastavro is stricter
-    with them than Java. Raises `DefinitionError` for what it refuses, such as `$` in a symbol."""
+    with them than Java. Raises `DefinitionError` for what it refuses."""
     from fastavro.schema import SchemaParseException, UnknownType, parse_schema
 
     avro = _without_decimals(json.loads(avro_text(definition)))

@@ -28,7 +28,9 @@ MAX_DEPTH = 200
 _NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*(?:\.[A-Za-z_$][A-Za-z0-9_$]*)*")
 """Names may have `$`: the Java client names nested classes so."""
 _NAMESPACE = re.compile(rf"(?:{_NAME.pattern})?")
-_SYMBOL = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+_FIELD = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+_SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""No library for Avro takes `$` here."""
 
 _LOGICAL_DECIMAL = "decimal"
 
@@ -175,7 +177,7 @@ class AvroDefinition:
 
     def _field(self, field: Any, record: str, namespace: str, depth: int) -> tuple[dict[str, Any], int]:
         name = field.get("name") if isinstance(field, Mapping) else None
-        if not isinstance(name, str) or not _SYMBOL.fullmatch(name) or "type" not in field:
+        if not isinstance(name, str) or not _FIELD.fullmatch(name) or "type" not in field:
             raise DefinitionError(f"record {record}: a field has a name and a type, not {_short(field)}")
         try:
             avro, empty = self._read(field["type"], namespace, depth + 1)

@@ -120,8 +120,8 @@ def _avro_reason(reader: bytes, writer: bytes) -> str:
     wanted = named_as(AvroDefinition(reader).avro, written)
     try:
         found: Any = compatibility.ReaderWriterCompatibilityChecker().get_compatibility(
-            schema.parse(avro_text(wanted), validate_enum_symbols=False, validate_names=False),
-            schema.parse(avro_text(written), validate_enum_symbols=False, validate_names=False),
+            schema.parse(avro_text(wanted), validate_names=False),
+            schema.parse(avro_text(written), validate_names=False),
         )
     except schema.avro.errors.AvroException as error:
         return f"the library avro refuses a definition: {error}"[:300]
