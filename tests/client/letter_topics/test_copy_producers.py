@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from pulsar_sansio.client.letter_topics.copy_producers import MAX_IDLE
 from pulsar_sansio.model.config import DeadLetterPolicy, SubscriptionType
 from pulsar_sansio.model.errors import ServerError
-from pulsar_sansio.model.schema import Schema
+from pulsar_sansio.model.schema import Schema, SchemaInfo, SchemaType
 from pulsar_sansio.schemas import JsonSchema
 from pulsar_sansio.wire import proto
 from tests.client.schemas.schema_script import NEW, OLD, TOPIC, Old, SchemaScript, version
@@ -96,3 +97,37 @@ def test_originals_of_two_definitions_have_two_producers() -> None:
     first, second = opened(s)
     assert first is not None
     assert second is None
+
+
+def dead_letter(s: SchemaScript, number: int, *, confirmed: bool = True) -> list[str]:
+    """Dead-letter an order of definition `number`, whose copy gets a producer of its own, and return the
+    commands about other producers."""
+    s.frames()
+    s.order(number, number, redelivery_count=2)
+    s.asked()
+    record = f'{{"type":"record","name":"Order{number}","fields":[{{"name":"id","type":"string"}}]}}'
+    s.answer_with(SchemaInfo(SchemaType.AVRO, "", record.encode()))
+    frames = s.frames()
+    (asked,) = [command for name, command in frames if name == "PRODUCER"]
+    s.say(
+        "PRODUCER_SUCCESS",
+        proto.CommandProducerSuccess(
+            request_id=asked.request_id, producer_name="n", last_sequence_id=-1, producer_ready=True
+        ),
+    )
+    if confirmed:
+        receipt = proto.CommandSendReceipt(producer_id=asked.producer_id, sequence_id=0)
+        receipt.message_id.ledgerId = receipt.message_id.entryId = number
+        s.say("SEND_RECEIPT", receipt)
+        s.pass_time(0)
+    return [f"{name} {command.producer_id}" for name, command in frames if name == "CLOSE_PRODUCER"]
+
+
+def test_the_number_of_producers_without_copies_under_way_is_bounded() -> None:
+    """The one that was used longest ago is closed; a producer whose copy is not stored stays."""
+    s = script(NEW)
+    for number in range(MAX_IDLE):
+        assert dead_letter(s, number, confirmed=number != 0) == []
+    s.order(100, 1, redelivery_count=2)  # which uses the second one again
+    assert dead_letter(s, MAX_IDLE) == ["CLOSE_PRODUCER 2"]
+    assert dead_letter(s, MAX_IDLE + 1) == ["CLOSE_PRODUCER 3"]

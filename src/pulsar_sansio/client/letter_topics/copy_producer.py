@@ -67,6 +67,11 @@ class CopyProducer:
         if self._waiting or not self._send(copy):
             self._waiting.append(copy)
 
+    @property
+    def is_idle(self) -> bool:
+        """True while no copy is under way."""
+        return not self._in_flight and not self._waiting
+
     def _send(self, copy: Copy) -> bool:
         """Send the copy; return False when the producer has no room."""
         write, publish_time, settled = copy
