@@ -32,20 +32,20 @@ class MeteredQueue(ReceiverQueue):
         super().add(message)
 
     def add_batch(self, batch: ReceivedBatch) -> None:
-        self.weigh(_bytes_of(batch))
+        self.weigh(bytes_of(batch))
         super().add_batch(batch)
 
     def add_singles(self, singles: ReceivedSingles) -> None:
-        self.weigh(_bytes_of(singles))
+        self.weigh(bytes_of(singles))
         super().add_singles(singles)
 
     def _pass_over(self, size: int) -> None:
-        self.weigh(-_bytes_of(self._items[0]))
+        self.weigh(-bytes_of(self._items[0]))
         super()._pass_over(size)
 
     def _end_item(self, left: int) -> None:
         assert self._current is not None
-        self.weigh(-_bytes_of(self._current))
+        self.weigh(-bytes_of(self._current))
         super()._end_item(left)
 
     def clear(self) -> None:
@@ -54,7 +54,7 @@ class MeteredQueue(ReceiverQueue):
 
     def _drop(self, positions: Container[EntryPosition], index: int | None) -> int:
         """Messages that stay are weighed when they are added again."""
-        current = 0 if self._current is None else _bytes_of(self._current)
+        current = 0 if self._current is None else bytes_of(self._current)
         self.weigh(current - self.bytes_waiting)
         return super()._drop(positions, index)
 
@@ -84,7 +84,7 @@ def _sizes_of(item: Item) -> Iterator[int]:
     return map(len, _payloads_of(item))
 
 
-def _bytes_of(item: Item) -> int:
+def bytes_of(item: Item) -> int:
     return sum(_sizes_of(item))
 
 

@@ -233,6 +233,9 @@ class ReceiverQueue:
         self._closed = why
         self.leave()
 
+    def weigh_held(self, items: Iterable[Item], sign: int) -> None:
+        """Items are held, with `sign` 1, or are not held any more, with `sign` -1: see `SchemaQueue`."""
+
     def leave(self) -> None:
         """Unregister from the other objects that know this queue; the consumer has ended."""
 

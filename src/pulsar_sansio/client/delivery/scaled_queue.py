@@ -9,13 +9,14 @@ No message is refused for lack of memory: the queue takes every message that the
 Producers never wait for consumers, so an application that sends before it receives is not blocked.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from ...model.message import Message
 from ..memory import ReceivedMemory
-from .metered_queue import MeteredQueue
+from .metered_queue import MeteredQueue, bytes_of
 from .permits import Permits
-from .received_entries import Messages, ReceivedBatch, ReceivedSingles
+from .received_entries import Item, Messages, ReceivedBatch, ReceivedSingles
 
 FIRST_SIZE = 1
 """The first size, in messages, as in the Java client."""
@@ -63,6 +64,12 @@ class ScaledQueue(MeteredQueue):
         super().weigh(size)
         self._memory.bytes_waiting += size
         if size > 0:
+            self._memory.look()
+
+    def weigh_held(self, items: Iterable[Item], sign: int) -> None:
+        """Count held messages in the memory, but not among the bytes that the application can have."""
+        self._memory.bytes_waiting += sign * sum(map(bytes_of, items))
+        if sign > 0:
             self._memory.look()
 
     def add(self, message: Message) -> None:

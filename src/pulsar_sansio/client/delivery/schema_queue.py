@@ -30,13 +30,13 @@ class SchemaQueue(ReceiverQueue):
 
     def add(self, message: Message[Any]) -> None:
         if self._held or not self._decodable(message.entry):
-            self._held.append([message])
+            self._hold([message])
         else:
             super().add(message)
 
     def add_batch(self, batch: ReceivedBatch) -> None:
         if self._held or not self._decodable(batch.entry):
-            self._held.append(batch)
+            self._hold(batch)
         else:
             super().add_batch(batch)
 
@@ -44,9 +44,13 @@ class SchemaQueue(ReceiverQueue):
         for part, version in _by_version(singles):
             source = None if self._held else self._sources.of(version)
             if source is None:
-                self._held.append(part)
+                self._hold(part)
             else:
                 super().add_singles(part._replace(source=source))
+
+    def _hold(self, item: Item) -> None:
+        self._held.append(item)
+        self.weigh_held((item,), 1)
 
     def _decodable(self, entry: Entry) -> bool:
         source = self._sources.of(entry.header.schema_version)
@@ -60,6 +64,7 @@ class SchemaQueue(ReceiverQueue):
         held, self._held = self._held, deque()
         while held and not self._held:
             item = held.popleft()
+            self.weigh_held((item,), -1)
             if isinstance(item, ReceivedBatch):
                 self.add_batch(item)
             elif isinstance(item, ReceivedSingles):
@@ -93,6 +98,7 @@ class SchemaQueue(ReceiverQueue):
         held = bool(self._held)
         self._waiting += sum(map(size_of, self._held))
         self._items.extend(self._held)
+        self.weigh_held(self._held, -1)
         self._held.clear()
         self._singles = None
         return held
