@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.client.outputs import ConsumerFailed, Deliverable, RequestDone
-from pulsar_sansio.model.config import BatchReceivePolicy, ConsumerSpec
+from pulsar_sansio.model.config import BatchReceivePolicy, ConsumerSpec, SubscriptionType
 from pulsar_sansio.model.errors import (
     IncompatibleSchema,
     InvalidConfiguration,
@@ -107,10 +107,72 @@ def test_a_version_that_the_broker_does_not_have_hurts_its_messages_only() -> No
     assert s.asked() == [(TOPIC, version(0))]
     s.answer(0)
     assert s.values() == [Order("o2", 1)]
+    s.pass_time(SECOND)
     s.order(3, 1)
     assert s.asked() == [(TOPIC, version(1))]
     s.answer(1)
     assert s.values() == [Order("o3", 7)]
+
+
+def test_a_refused_version_is_asked_for_at_most_once_a_second() -> None:
+    """Messages of it are delivered meanwhile, with their bytes."""
+    s = SchemaScript()
+    s.order(1, 1)
+    s.asked()
+    s.refuse(ServerError.TopicNotFound)
+    for entry in range(2, 5):
+        s.order(entry, 1)
+        s.orders(entry + 10, 1, 2)
+    assert s.asked() == []
+    messages = s.take()
+    assert len(messages) == 10
+    for message in messages:
+        with pytest.raises(SchemaUnavailable):
+            assert message.value
+    s.pass_time(SECOND)
+    s.order(20, 1)
+    assert s.asked() == [(TOPIC, version(1))]
+
+
+def test_a_message_of_chunks_is_held_as_a_whole() -> None:
+    """SCHEMA-07: its definition is asked for once, with its last chunk, and it is delivered in order."""
+    s = SchemaScript()
+    data = payload(1, 0)
+    for chunk in range(3):
+        part = entry_bytes(
+            data[chunk : chunk + 1],
+            sequence_id=1,
+            schema_version=version(0),
+            uuid="u",
+            num_chunks_from_msg=3,
+            chunk_id=chunk,
+            total_chunk_msg_size=3,
+        )
+        s.deliver(chunk, part)
+        assert s.asked() == ([(TOPIC, version(0))] if chunk == 2 else [])
+        if chunk == 0:
+            s.order(10, None)
+    s.order(11, None)
+    assert s.values() == [Order("o10", 7)]
+    s.answer(0)
+    assert s.values() == [Order("o1", 1), Order("o11", 7)]
+
+
+def test_a_key_shared_consumer_holds_messages_of_all_its_keys() -> None:
+    """The order of each key is kept, and a message that is delivered is acknowledged meanwhile."""
+    s = SchemaScript(subscription_type=SubscriptionType.KEY_SHARED, receiver_queue_size=4)
+    for entry, (key, number) in enumerate([("a", 1), ("b", 0), ("a", 0), ("b", 1)]):
+        data = entry_bytes(payload(entry, number), partition_key=key, schema_version=version(number))
+        s.deliver(entry, data)
+    assert s.asked() == [(TOPIC, version(1))]
+    s.answer(1)
+    (first,) = s.take()
+    assert (first.key, first.value) == ("a", Order("o0", 7))
+    s.client.acknowledge(s.now, s.consumer, first)
+    assert s.asked() == [(TOPIC, version(0))]
+    s.answer(0)
+    rest = [(message.key, message.value) for message in s.take()]
+    assert rest == [("b", Order("o1", 1)), ("a", Order("o2", 1)), ("b", Order("o3", 7))]
 
 
 def test_a_broker_that_does_not_answer_delays_its_messages_for_the_operation_timeout() -> None:

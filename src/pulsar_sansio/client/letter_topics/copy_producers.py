@@ -13,7 +13,6 @@ from ..connecting.services import Services
 from ..schemas.registered_schema import RegisteredSchema
 from .copy_producer import CopyProducer, Settled
 
-
 MAX_IDLE = 10
 """Producers beyond which one without copies under way is closed: few definitions are in use at a time."""
 
@@ -53,7 +52,8 @@ class CopyProducers:
             producer.close()
 
     def _close_idle(self) -> None:
-        """Make room for one more producer. One with copies under way stays: the receiver queue bounds those."""
+        """Make room for one more producer. One with copies under way stays: the receiver queue bounds
+        those."""
         for definition, producer in list(self._producers.items()):
             if len(self._producers) < MAX_IDLE:
                 return

@@ -2,8 +2,8 @@
 
 A schema that wants the writer's definition cannot decode a message before that definition is there. The
 consumer asks for one version at a time: that of the first message that waits for one. A question that fails
-releases its messages, whose values then raise `SchemaUnavailable`. For the next message of that version the
-consumer asks anew.
+releases its messages, whose values then raise `SchemaUnavailable`. After a pause, the next message of that
+version makes the consumer ask anew.
 """
 
 from collections import OrderedDict
@@ -20,15 +20,21 @@ from .schema_question import QUESTION_VERSION
 from .schema_versions import MAX_VERSIONS, Asker
 from .value_decoder import NoDecoder, WriterDecoder
 
+PAUSE = 1_000_000_000
+"""Nanoseconds in which the consumer does not ask again for what it could not have: one question a second,
+however many messages arrive."""
+
 
 class DecodingSources:
     """`plain`: the source of messages without a version. `released` is called when messages that wait may
     have a source."""
 
     __slots__ = (
+        "_ask_again",
         "_asker",
         "_connection",
         "_plain",
+        "_refused",
         "_schema",
         "_services",
         "_sources",
@@ -44,6 +50,9 @@ class DecodingSources:
         self._sources: OrderedDict[bytes, Source] = OrderedDict()
         self._connection: Connection | None = None
         self._asker: Asker | None = None
+        self._refused: list[bytes] = []
+        """Versions that could not be had, since the pause began."""
+        self._ask_again = services.context.deadlines.slot(self._forget_refused)
         self.released: Callable[[], None] = _nothing
 
     def of(self, version: bytes | None) -> Source | None:
@@ -86,6 +95,7 @@ class DecodingSources:
     def end(self) -> None:
         """The consumer has ended."""
         self.detach()
+        self._ask_again.clear()
         self._services.schemas.leave(self._versions)
 
     def _is_too_old(self) -> bool:
@@ -106,6 +116,11 @@ class DecodingSources:
             self._sources.popitem(last=False)
         return source
 
+    def _forget_refused(self) -> None:
+        for version in self._refused:
+            self._sources.pop(version, None)
+        self._refused.clear()
+
     def _ask(self, version: bytes) -> None:
         connection = self._connection
         if connection is None or self._asker is not None:
@@ -122,8 +137,10 @@ class DecodingSources:
                     self.released()
                 return
             self._keep(version, NoDecoder(f"{self._which(version)}: {error}"))
+            self._refused.append(version)
+            if self._ask_again.when is None:
+                self._ask_again.set(self._services.context.now + PAUSE)
             self.released()
-            self._sources.pop(version, None)
 
         self._asker = self._services.schemas.ask(self._versions, version, connection, known, failed)
 
