@@ -1,0 +1,117 @@
+"""Worlds with schemas: each kind of values arrives, whatever evolves, is refused or is lost."""
+
+from typing import Any
+
+import pytest
+
+from pulsar_sansio.model.errors import SchemaDecodingError
+from pulsar_sansio.model.schema import SchemaType
+from pulsar_sansio.schemas import AvroSchema
+from pulsar_sim import Outcome, World
+from pulsar_sim.engine.clock import MILLISECOND, SECOND
+from pulsar_sim.engine.profile import Profile, SchemaPlan
+from pulsar_sim.engine.randomness import Streams
+from pulsar_sim.generate import draw
+from pulsar_sim.generate.features.schemas import may_have_schemas
+from pulsar_sim.model.schemas.definition import FOREIGN
+from pulsar_sim.runs.scenarios import quiet_profile
+
+
+def profile_of(**plan: Any) -> Profile:
+    profile = quiet_profile(consumers=2, clients=2, messages=30)
+    profile.schemas = SchemaPlan(**plan)
+    profile.run_time = 4 * SECOND
+    return profile
+
+
+def passed(profile: Profile, seed: int = 1) -> tuple[World, str]:
+    """Run a world that has to pass; return it with its transcript."""
+    world = World(seed, profile, keep_trace=True)
+    report = world.run()
+    assert report.outcome is Outcome.PASSED, str(report)
+    return world, "\n".join(report.transcript)
+
+
+TOPIC = "persistent://public/default/t0"
+
+
+@pytest.mark.parametrize(
+    ("kind", "type"),
+    [
+        ("avro", SchemaType.AVRO),
+        ("json", SchemaType.JSON),
+        ("text", SchemaType.STRING),
+        ("pairs", SchemaType.KEY_VALUE),
+    ],
+)
+def test_values_of_each_kind_arrive(kind: str, type: SchemaType) -> None:
+    world, _ = passed(profile_of(kind=kind))
+    assert {each.type for each in world.cluster.store.load().schemas[TOPIC]} == {type}
+    assert all(sent.written is not None for each in world.model.producers.values() for sent in each.sent)
+
+
+def test_a_topic_gets_versions_while_it_is_used() -> None:
+    world, transcript = passed(profile_of(registrations=[MILLISECOND, 2 * MILLISECOND, 3 * MILLISECOND]))
+    assert world.faults["schema_registered"] == 3
+    assert "registers plain for persistent://public/default/t0" in transcript
+
+
+def test_a_definition_is_refused_until_the_strategy_is_loosened() -> None:
+    profile = profile_of(strange_permille=900, loosened_after=SECOND)
+    for plan in profile.producers:
+        plan.close_permille, plan.pause = 300, 300 * MILLISECOND
+    world, transcript = passed(profile)
+    assert "error=18" in transcript
+    assert FOREIGN.text.encode() in [each.data for each in world.cluster.store.load().schemas[TOPIC]]
+
+
+def test_versions_are_deleted_while_they_are_used() -> None:
+    world, transcript = passed(profile_of(deleted_after=20 * MILLISECOND))
+    assert world.faults["schema_deleted"] == 1
+    assert "deletes the schema of persistent://public/default/t0" in transcript
+
+
+@pytest.mark.parametrize(
+    "fault", ["schema_refused", "schema_unanswered", "schema_answered_late", "schema_question_cut"]
+)
+def test_a_question_may_fail_in_every_way(fault: str) -> None:
+    profile = profile_of()
+    profile.faults, profile.fault_gap = [fault], 20 * MILLISECOND
+    seeds = (seed for seed in range(30) if fault in passed(profile, seed)[0].faults)
+    assert next(seeds, None) is not None
+
+
+def test_a_value_that_is_another_one_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """INV-S2"""
+    original = AvroSchema.decoder
+
+    def decoder(self: Any, writer: Any) -> Any:
+        decode = original(self, writer)
+        return lambda data: {**decode(data), "number": -1}
+
+    monkeypatch.setattr(AvroSchema, "decoder", decoder)
+    found = [World(seed, profile_of()).run().rule for seed in range(5)]
+    assert "INV-S2" in found
+
+
+def test_a_value_that_cannot_be_read_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """INV-S2"""
+
+    def decoder(self: Any, writer: Any) -> Any:
+        def decode(data: bytes) -> Any:
+            raise SchemaDecodingError("no")
+
+        return decode
+
+    monkeypatch.setattr(AvroSchema, "decoder", decoder)
+    found = [World(seed, profile_of()).run().rule for seed in range(5)]
+    assert "INV-S2" in found
+
+
+def test_six_worlds_in_a_hundred_have_schemas() -> None:
+    """None of them has a topic that begins anew with its versions."""
+    profiles = [draw(Streams(seed)) for seed in range(1000)]
+    typed = [profile for profile in profiles if profile.schemas is not None]
+    assert 40 < len(typed) < 90
+    assert all(may_have_schemas(profile) for profile in typed)
+    assert {profile.schemas.kind for profile in typed if profile.schemas} == {"avro", "json", "text", "pairs"}
