@@ -125,7 +125,7 @@ def test_a_key_that_holds_no_value_is_found_among_others() -> None:
     """Rule SCHEMA-09."""
     decoder = decoder_of(KeyValueSchema(INT32, STRING, KeyValueEncoding.SEPARATED).info)
     keys = [None, b"\0\0\0\1", b"\0", b"\0\0\0\2"]
-    found = [part for _, part in decode_each(decoder.decode, [b"a", None, None, b"b"], keys)]
+    found: list[Any] = [part for _, part in decode_each(decoder.decode, [b"a", None, None, b"b"], keys)]
     assert isinstance(found[1], UnfitError)
     assert [part.to_pylist() for part in found if not isinstance(part, Exception)] == [
         [{"key": None, "value": "a"}, {"key": 1, "value": None}],
