@@ -1,0 +1,1 @@
+"""Schemas on the command line: values as JSON, and definitions as files."""
