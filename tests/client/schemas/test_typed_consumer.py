@@ -161,14 +161,20 @@ def test_a_message_of_chunks_is_held_as_a_whole() -> None:
 def test_a_key_shared_consumer_holds_messages_of_all_its_keys() -> None:
     """The order of each key is kept, and a message that is delivered is acknowledged meanwhile."""
     s = SchemaScript(subscription_type=SubscriptionType.KEY_SHARED, receiver_queue_size=4)
-    for entry, (key, number) in enumerate([("a", 1), ("b", 0), ("a", 0), ("b", 1)]):
-        data = entry_bytes(payload(entry, number), partition_key=key, schema_version=version(number))
-        s.deliver(entry, data)
+
+    def deliver(entry: int, key: str, number: int) -> None:
+        fields = {"partition_key": key, "schema_version": version(number)}
+        s.deliver(entry, entry_bytes(payload(entry, number), **fields))
+
+    for entry, (key, number) in enumerate([("a", 1), ("b", 0), ("a", 0)]):
+        deliver(entry, key, number)
     assert s.asked() == [(TOPIC, version(1))]
     s.answer(1)
     (first,) = s.take()
     assert (first.key, first.value) == ("a", Order("o0", 7))
     s.client.acknowledge(s.now, s.consumer, first)
+    deliver(3, "b", 1)
+    assert s.take() == []
     assert s.asked() == [(TOPIC, version(0))]
     s.answer(0)
     rest = [(message.key, message.value) for message in s.take()]
