@@ -3,6 +3,7 @@
 from typing import Any
 
 from pulsar_sansio.client.letter_topics.copy_producers import MAX_IDLE
+from pulsar_sansio.client.outputs import LetterFailed
 from pulsar_sansio.model.config import DeadLetterPolicy, SubscriptionType
 from pulsar_sansio.model.errors import ServerError
 from pulsar_sansio.model.schema import Schema, SchemaInfo, SchemaType
@@ -71,6 +72,20 @@ def test_a_connection_that_is_lost_meanwhile_leaves_the_message_to_its_redeliver
     s.answer(0)
     (schema,) = opened(s)
     assert schema is not None
+
+
+def test_each_lost_question_is_reported_for_each_message() -> None:
+    """DLQ-05: the copies are tried again when the broker delivers the messages again."""
+    s = script(NEW)
+    for _ in range(2):
+        for entry in (1, 2):
+            s.order(entry, 0, redelivery_count=2)
+        assert s.asked() == [(TOPIC, version(0))]
+        s.outputs()
+        s.reconnect()
+        failed = [each.message_id.entry_id for each in s.outputs() if isinstance(each, LetterFailed)]
+        assert failed == [1, 2]
+        s.frames()
 
 
 def test_a_consumer_that_is_closed_meanwhile_opens_no_producer() -> None:
