@@ -22,6 +22,7 @@ lint: $(VENV)/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/basedpyright --pythonpath $(BIN)/python --warnings
 	$(BIN)/lint-imports --cache-dir build/import-linter
 
 # Two processes, each with a Pulsar of its own: most of these tests wait for the broker. LONG=1: the Go client too.
