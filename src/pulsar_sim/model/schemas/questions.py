@@ -16,6 +16,10 @@ Key: TypeAlias = tuple[str, str, bytes]
 """A client process, the name of a topic without its partition, and a version."""
 
 
+PAUSE = 1_000_000_000
+"""Nanoseconds for which a client takes the failure of a question for that of the next one."""
+
+
 @dataclass(slots=True, eq=False)
 class OpenQuestion:
     """A question that was written over a wire."""
@@ -140,11 +144,11 @@ class Questions:
         return failed or (consumer, topic) in self._unanswerable
 
     def failed_since(self, consumer: str, topic: str, version: bytes, arrived_at: int) -> bool:
-        """True when a question for that version has failed since then, or may not be asked."""
+        """True when a question for that version has failed since then or just before, or may not be asked."""
         if (consumer, topic) in self._unanswerable:
             return True
         key = self._clients[consumer], whole(topic), version
         for question in list(self._open.values()):
             if question.key == key:
                 self._gives_up(question)
-        return key in self._answers and self._answers[key].failed_at >= arrived_at
+        return key in self._answers and self._answers[key].failed_at >= max(0, arrived_at - PAUSE)
