@@ -11,7 +11,7 @@ from typing import Any
 
 import trio
 
-from pulsar_sansio import InvalidConfiguration, InvalidMessage, OutgoingMessage
+from pulsar_sansio import InvalidConfiguration, InvalidMessage, NullKey, OutgoingMessage
 from pulsar_sansio.schemas import KeyValueEncoding, KeyValueSchema, Schema
 from pulsar_sansio.schemas.encoding import Encoder, encoder_of
 from pulsar_trio.client.client import Client
@@ -177,7 +177,7 @@ class Envelopes:
 
     def _message(self, line: bytes) -> OutgoingMessage:
         self._line += 1
-        key: str | bytes | None = self._key
+        key: str | bytes | NullKey | None = self._key
         if self._separator is not None:
             key, line = self._split(line, self._separator)
         payload: bytes | None = line
@@ -195,7 +195,7 @@ class Envelopes:
         except UnicodeDecodeError:
             raise self._wrong("has no key: its key is not UTF-8 text") from None
 
-    def _value(self, line: bytes, encode: Encoder) -> tuple[bytes | None, bytes | None]:
+    def _value(self, line: bytes, encode: Encoder) -> tuple[bytes | None, bytes | NullKey | None]:
         try:
             plain = json.loads(line)
         except (ValueError, RecursionError) as error:  # of JSON, and of text that is no UTF-8

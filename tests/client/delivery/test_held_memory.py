@@ -51,7 +51,7 @@ def test_a_held_message_that_is_dropped_takes_none(gone: str) -> None:
 
 
 def test_held_messages_make_the_queue_smaller() -> None:
-    """They use the memory that producers and other queues would have."""
+    """Held messages use the memory that producers and other queues would have."""
     held = Held()
     permits = held.script.machine.permits
     assert isinstance(permits, ScaledPermits)
