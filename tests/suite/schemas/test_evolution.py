@@ -5,7 +5,17 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.schemas import INT32, AutoConsume, AvroSchema, Int32, JsonSchema, Schema
+from pulsar_sansio.schemas import (
+    INT32,
+    STRING,
+    AutoConsume,
+    AvroSchema,
+    Int32,
+    JsonSchema,
+    KeyValue,
+    KeyValueSchema,
+    Schema,
+)
 from pulsar_trio import Client, IncompatibleSchema
 from tests.interop.typed_program import RefusedByProgram, TypedProgram
 from tests.suite.brokers import BrokerUnderTest
@@ -145,3 +155,20 @@ async def test_an_incompatible_version_is_refused_to_both_clients(
     for schema in (KINDS[kind](OrderOther, namespace=NAMESPACE), INT32):
         with pytest.raises(IncompatibleSchema):
             await send(client, f"{topic}-java", schema, OrderOther(1, True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_the_java_client_finds_definitions_over_http(
+    broker: BrokerUnderTest, client: Client, topic: str, java: TypedProgram, kind: str
+) -> None:
+    """With an http:// service URL it asks the administration for the definition of each version."""
+    url = broker.admin.url
+    await send(client, topic, KINDS[kind](OrderOne, namespace=NAMESPACE), ONE.value)
+    spec = {"type": kind, "model": "OrderTwo"}
+    await java.send(url, topic, spec, [TWO.json])
+    assert await java.receive(url, topic, spec, 2) == [ONE.other_json, TWO.json]
+    pairs = f"{topic}-pairs"
+    pair_schema = KeyValueSchema(STRING, KINDS[kind](OrderOne, namespace=NAMESPACE))
+    await send(client, pairs, pair_schema, KeyValue("k", ONE.value))
+    shown = numbers_as_text(ONE.json) if kind == "AVRO" else ONE.json
+    assert await java.receive(url, pairs, {"type": "AUTO_CONSUME"}, 1) == [["k", shown]]
