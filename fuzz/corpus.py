@@ -336,7 +336,7 @@ def _json(draws: Draws) -> Iterator[bytes]:
 
 
 def _pairs(draws: Draws) -> Iterator[bytes]:
-    halves = (("k", 7), ("k", _ORDER), (_VALUES[1], _OTHER))
+    halves = (("k", 7), ("k", _ORDER), (_VALUES[1], _VALUES[2]))
     for number, schema in enumerate(PAIRS):
         pair = KeyValue(*halves[number % len(halves)])
         inline = schema.encoding is KeyValueEncoding.INLINE

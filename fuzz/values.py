@@ -149,7 +149,7 @@ JSON: tuple[Schema[Any], ...] = (
 PAIRS = tuple(
     KeyValueSchema(key, value, encoding)
     for encoding in KeyValueEncoding
-    for key, value in ((STRING, INT64), (STRING, AVRO[0]), (JSON[1], AVRO[4]))
+    for key, value in ((STRING, INT64), (STRING, AVRO[0]), (JSON[1], AVRO[2]))
 )
 
 

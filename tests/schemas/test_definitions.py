@@ -71,6 +71,7 @@ def test_recursive_is_a_record_that_holds_itself() -> None:
         ({}, "an object without a type"),
         ([], "a union without branches"),
         (["int", ["null"]], "a union directly within a union"),
+        (["int", {"type": ["null"]}], "a union directly within a union"),
         (["int", "int"], "a union with one type twice"),
         (["int", {"type": "array", "items": "int"}, {"type": "array", "items": "long"}], "one type twice"),
         ({"type": "array"}, "an array without items"),

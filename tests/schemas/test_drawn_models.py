@@ -80,11 +80,16 @@ def test_a_changed_model_reads_what_the_one_before_wrote(
     before = make_model(library, "Before", [(name, kind) for name, kind, _ in written])
     value = before(**{name: data.draw(values) for name, _, values in written})
     kept = [(f"x{index}", kind) for index, (_, kind, _) in enumerate(changes)]
-    added: list[tuple[Any, ...]] = [("new", int, 7), ("words", str, "none"), ("perhaps", str | None, None)]
+    added: list[tuple[Any, ...]] = [
+        ("new", int, 7),
+        ("words", str, "none"),
+        ("perhaps", str | None, None),
+        ("data", bytes, b"\xff"),
+    ]
     after = make_model(library, "After", data.draw(st.permutations([*kept, *added])))
     writer: Schema[Any] = form(before)
     found = form(after).decoder(writer.info)(writer.encode(value))
     assert {name: getattr(found, name) for name, _ in kept} == {
         name: getattr(value, name) for name, _ in kept
     }
-    assert (found.new, found.words, found.perhaps) == (7, "none", None)
+    assert (found.new, found.words, found.perhaps, found.data) == (7, "none", None, b"\xff")

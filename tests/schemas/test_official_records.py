@@ -1,4 +1,4 @@
-"""The official client's `Record` types beside models with the fields that they stand for: definitions and payloads."""
+"""The official client's `Record` types beside models of equal fields: definitions and payloads."""
 
 import dataclasses
 import json
@@ -115,6 +115,6 @@ def test_json_of_enums_and_bytes_is_java_s(field: str) -> None:
     ours = json.loads(JsonSchema(model).encode(model(**values)))
     theirs = json.loads(official.JsonSchema(Colored).encode(Colored(**values)))
     assert (ours[field], theirs[field]) == DIFFERENCES[field]
-    avro = AvroSchema(model)
+    avro: AvroSchema[Any] = AvroSchema(model)
     assert json.loads(avro.info.data) == json.loads(official.AvroSchema(Colored).schema_info().schema())
     assert avro.encode(model(**values)) == official.AvroSchema(Colored).encode(Colored(**values))

@@ -105,9 +105,9 @@ class AvroDefinition:
         branches = []
         most = 0
         for each in given:
-            if isinstance(each, list):
-                raise DefinitionError("a union directly within a union")
             branch, empty = self._read(each, namespace, depth + 1)
+            if isinstance(branch, list):
+                raise DefinitionError("a union directly within a union")
             branches.append(branch)
             most = max(most, abs(empty))
         kinds = [_kind_of(branch) for branch in branches]
