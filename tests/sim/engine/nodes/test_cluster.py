@@ -41,7 +41,7 @@ def test_what_is_drawn() -> None:
     assert set(brokers) == {1, 2, 3}
     assert {profile.clients for profile in profiles} == set(range(1, 9))
     plans = [plan for profile in profiles for plan in profile.brokers]
-    assert {12, 15, 16, 17, 19, 20, 21} == {plan.protocol_version for plan in plans}
+    assert {12, 13, 15, 16, 17, 19, 20, 21} == {plan.protocol_version for plan in plans}
     assert {plan.feature_flags for plan in plans} == {False, True}
     assert any(plan.slowness for plan in plans)
     assert any(profile.ends for profile in profiles)

@@ -40,7 +40,7 @@ def test_what_reads_what_is_what_the_library_says(reader: Definition, writer: De
 
 
 def test_one_definition_may_follow_another_one_and_not_the_one_before() -> None:
-    """Only with such a chain does it matter whether all versions count."""
+    """Such a chain shows whether all versions count."""
     assert SIZED.reads(PLAIN)
     assert MEASURED.reads(SIZED)
     assert not MEASURED.reads(PLAIN)

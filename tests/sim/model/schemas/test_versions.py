@@ -1,4 +1,4 @@
-"""What brokers may register, and for how long a version means what it meant."""
+"""Brokers register what a strategy allows, and a version keeps its meaning."""
 
 from collections.abc import Callable
 
