@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pulsar_sansio import InvalidMessage, InvalidTopicName, OutgoingMessage, TopicName
+from pulsar_sansio import NULL_KEY, InvalidMessage, InvalidTopicName, OutgoingMessage, TopicName
 
 from ..errors import InvalidRows
 from .numbering import key_partition, keyless_partition
@@ -99,7 +99,7 @@ class Routing:
     def __init__(
         self, topic: str | None, partitions: Callable[[str], int], *, keys_are_bytes: bool = False
     ) -> None:
-        """`keys_are_bytes`: keys are not text, even where they could be."""
+        """`keys_are_bytes`: keys are not text, even where they could be, and a null key is a key."""
         self._keys_are_bytes = keys_are_bytes
         self._topic = None if topic is None else str(TopicName.parse(topic))
         self._ask = partitions
@@ -199,6 +199,8 @@ def _messages(
         for name in ("__key", "__eventTime", "__messageProperties", "__orderingKey")
         if name in names and batch.column(name).null_count < batch.num_rows
     ]
+    if keys_are_bytes and "__key" not in more:
+        more.append("__key")
     if not more:
         if complete:
             return values, None, sizes
@@ -220,7 +222,7 @@ def _messages(
             messages.append(
                 OutgoingMessage(
                     value,
-                    key=key,
+                    key=NULL_KEY if key is None and keys_are_bytes else key,
                     event_time=time or 0,
                     properties=dict(sorted(pairs)) if pairs else None,
                     ordering_key=order,

@@ -69,6 +69,19 @@ def test_keys_of_bytes_are_text_where_they_can_be() -> None:
     assert (second.key, second.has_base64_key) == ("/w==", True)
 
 
+@pytest.mark.parametrize("keys", [[b"k", None], [None, None]])
+def test_keys_that_are_parts_of_values_are_bytes_or_null(keys: list[bytes | None]) -> None:
+    """Rule SCHEMA-09."""
+    rows = pa.record_batch({"value": pa.array([b"v", None]), "__key": pa.array(keys, pa.binary())})
+    (portion,) = Routing(TOPIC, lambda _: 0, keys_are_bytes=True).portions(rows)
+    expected = [(None, False, True) if key is None else ("aw==", True, False) for key in keys]
+    assert [
+        (each.key, each.has_base64_key, each.has_null_key)
+        for each in portion.messages
+        if isinstance(each, OutgoingMessage)
+    ] == expected
+
+
 def test_sizes_count_what_is_sent() -> None:
     rows = batch(
         value=[b"vvv", b""],
