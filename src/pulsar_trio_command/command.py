@@ -1,4 +1,4 @@
-"""The `pulsar-trio` command: `demo`, `broker`, `produce`, `consume`, and the commands of other packages.
+"""The `pulsar-trio` command: `demo`, `broker`, `produce`, `consume`, `schemas`, and those of other packages.
 
 A package adds a command by an entry point of the group `pulsar_trio.commands`, with the name of the command.
 The entry point is a function that gets the subparsers and the class `Output`, and adds its parser. It sets
@@ -39,6 +39,7 @@ BUILT_IN = {
     "broker": BuiltIn("broker.serve", "Run a broker in memory until SIGINT or SIGTERM.", False),
     "produce": BuiltIn("produce", "Send messages: lines of standard input, or --count generated ones.", True),
     "consume": BuiltIn("consume", "Print messages and acknowledge them, until --count or Ctrl-C.", True),
+    "schemas": BuiltIn("schemas.command", "Read, register and compare the schemas of a topic.", True),
 }
 
 COMMANDS = "pulsar_trio.commands"

@@ -25,7 +25,8 @@ COMMAND = [sys.executable, "-m", "pulsar_trio_command"]
 class BrokerThread:
     """A broker in a thread, so that the command can have the main thread, as it has in real life."""
 
-    def __init__(self) -> None:
+    def __init__(self, http_port: int | None = None) -> None:
+        self._http_port = http_port
         self.ready = threading.Event()
         self.thread = threading.Thread(target=trio.run, args=(self._run,))
         self.thread.start()
@@ -34,7 +35,7 @@ class BrokerThread:
     async def _run(self) -> None:
         self.token = trio.lowlevel.current_trio_token()
         with trio.CancelScope() as self.scope:
-            async with open_broker() as self.broker:
+            async with open_broker(http_port=self._http_port) as self.broker:
                 self.url = self.broker.url
                 self.ready.set()
                 await trio.sleep_forever()
