@@ -51,6 +51,7 @@ class ProducerStatistics:
     compression; a resent message counts again. `batches`, `batched_messages`: entries of several messages,
     and their messages. `confirmed`, `failed`: settled messages, each counted once. `pending`,
     `pending_bytes`: messages that are taken and not settled, and the bytes of their payloads.
+    `key_failures`: attempts to read the encryption keys that failed while the producer went on.
     """
 
     messages_sent: int = 0
@@ -61,6 +62,7 @@ class ProducerStatistics:
     failed: int = 0
     pending: int = 0
     pending_bytes: int = 0
+    key_failures: int = 0
     latency: SendLatency | None = None
 
 

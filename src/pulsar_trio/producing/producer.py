@@ -70,6 +70,7 @@ class ProducerStatistics:
     bytes_sent: int
     batches: int
     batched_messages: int
+    key_failures: int
     latency: SendLatency | None
 
 
@@ -427,6 +428,7 @@ class Producer(Endpoint, Generic[T_contra]):
             counted.bytes_sent,
             counted.batches,
             counted.batched_messages,
+            counted.key_failures,
             counted.latency,
         )
 

@@ -296,10 +296,17 @@ def test_a_failed_renewal_is_told_and_repeated_and_the_last_data_key_stays() -> 
     first, second = wanted(script)
     refuse(script, second)
     assert script.notices[-1].retry_in > 1.5 * told.retry_in  # type: ignore[union-attr]
+    assert script.client.producer_statistics(producer).key_failures == 2
+    assert (
+        "messages are encrypted with the last data key: 2 readings of the encryption keys have failed, "
+        "the latest: encryption key 'b': no such file"
+    ) in script.client.explain(script.now, producer)
     script.advance(1)
     provide(script, *wanted(script))
+    assert "encryption key" not in script.client.explain(script.now, producer)
     script.advance(DATA_KEY_RENEWAL / SECOND)
     refuse(script, wanted(script)[0])
+    assert script.client.producer_statistics(producer).key_failures == 3
     assert script.notices[-1].retry_in < 1.5 * told.retry_in  # type: ignore[union-attr]
 
 
@@ -319,6 +326,7 @@ def test_with_send_messages_go_in_clear_until_the_keys_are_there() -> None:
     clear = script.sent(link, Command.SEND)
     assert clear.payload.endswith(b"in clear")
     assert metadata_of(clear).encryption_keys == ()
+    assert "messages go unencrypted: 1 " in script.client.explain(script.now, producer)
     script.advance(told.retry_in / SECOND)
     provide(script, *wanted(script))
     send(script, producer, b"secret")

@@ -19,6 +19,7 @@ from ...model.encryption import EncryptionKeyInfo, ProducerCryptoFailureAction
 from ...model.errors import CryptoError
 from ...wire import MessageMetadata
 from ..connecting.services import Services
+from ..explanation import reason
 from ..outputs import EncryptionKeysFailed
 from .key_requests import KeyAnswer
 
@@ -31,6 +32,7 @@ class EntryEncryption:
         "_cipher",
         "_context",
         "_failed",
+        "_failed_with",
         "_handle",
         "_infos",
         "_proceed",
@@ -38,6 +40,7 @@ class EntryEncryption:
         "_services",
         "_spec",
         "_timer",
+        "failures",
     )
 
     overhead = TAG_SIZE
@@ -58,6 +61,10 @@ class EntryEncryption:
         self._proceed: Callable[[], None] | None = None
         """Opens the producer; None once called."""
         self._failed: Callable[[CryptoError], None] | None = None
+        self.failures = 0
+        """The attempts to read the keys that failed while the producer went on."""
+        self._failed_with: CryptoError | None = None
+        """The error of the latest attempt; None after one that succeeded."""
         self._backoff = Backoff(durations.initial_backoff, durations.max_backoff, context.rng)
         self._timer = context.deadlines.slot(self._ask)
 
@@ -72,6 +79,14 @@ class EntryEncryption:
     def awaited(self) -> list[str]:
         """The names of the keys that the producer waits for before it opens."""
         return [] if self._proceed is None else list(self._requests)
+
+    def explain(self) -> list[str]:
+        """Describe the keys that cannot be had, while the producer goes on without them."""
+        if self._failed_with is None:
+            return []
+        how = "go unencrypted" if self._cipher is None else "are encrypted with the last data key"
+        failures = f"{self.failures} readings of the encryption keys have failed"
+        return [f"messages {how}: {failures}, the latest{reason(self._failed_with)}"]
 
     def encrypt(self, metadata: MessageMetadata, payload: bytes) -> bytes:
         """Return the payload encrypted, and set what `metadata` says of it. Return the payload itself while
@@ -109,6 +124,7 @@ class EntryEncryption:
             self._attempt_failed(error)
             return
         self._infos.clear()
+        self._failed_with = None
         self._backoff.reset()
         self._timer.set(self._context.now + self._services.durations.data_key_renewal)
         self._open()
@@ -128,6 +144,8 @@ class EntryEncryption:
             self._services.keys.cancel(request)
         self._requests.clear()
         self._infos.clear()
+        self.failures += 1
+        self._failed_with = error
         wait = self._backoff.next(self._context.now)
         self._timer.set(self._context.now + wait)
         in_clear = self._cipher is None

@@ -146,6 +146,7 @@ class Producer:
             window.failed,
             pending,
             admission.open_bytes + sum(entry.size for entry in window.entries),
+            0 if self._encryption is None else self._encryption.failures,
             SendLatency.of(window.latencies),
         )
 
@@ -164,6 +165,7 @@ class Producer:
         held = explaining.window(self._admission, self._window, memory, self.spec.send_timeout, now)
         waits = [] if self._encryption is None else explaining.keys(self._encryption.awaited)
         held += explaining.schema(self._admission.schemas.wanted)
+        held += [] if self._encryption is None else self._encryption.explain()
         return [*(waits or [route(self.attachment, now)]), *held]
 
     @property
