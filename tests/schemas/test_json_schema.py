@@ -181,7 +181,7 @@ def test_a_number_that_json_cannot_hold_is_refused() -> None:
 
 
 def test_a_number_with_too_large_an_exponent_is_refused() -> None:
-    """It would be infinite, and could not be written again."""
+    """The number would be infinite, and could not be written again."""
     schema = JsonSchema(Order)
     payload = schema.encode(replace(ORDER, rate=1.5))
     with pytest.raises(SchemaDecodingError, match="rate: a number that 64 bits can hold"):
