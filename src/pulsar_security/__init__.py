@@ -6,6 +6,7 @@ The standard library's `ssl` encrypts and verifies. Nothing here waits, and noth
 from .client_credentials import ClientCredentials, TokenRequest
 from .common_name import common_name
 from .file_stamps import file_stamps
+from .key_files import KeyFiles
 from .oauth2_issuer import (
     HEADERS,
     MAX_ANSWER,
@@ -26,6 +27,7 @@ from .tokens import checked_token, read_token
 
 __all__ = [
     "HEADERS",
+    "KeyFiles",
     "MAX_ANSWER",
     "RENEWAL_TIME",
     "REQUEST_TIME",

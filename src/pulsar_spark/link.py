@@ -43,12 +43,11 @@ from pulsar_sansio import (
 )
 from pulsar_sansio import client_outputs as outputs
 from pulsar_sansio.schemas import SchemaInfo
-from pulsar_security import ReloadedContext, TlsFailure, TlsSocket, Wanted
+from pulsar_security import KeyFiles, ReloadedContext, TlsFailure, TlsSocket, Wanted
 
 from .errors import LinkTimeout
 from .reading.offsets import NOTHING, Position
 from .security.access import Access
-from .security.key_files import KeyFiles
 from .subscribed import Hold, Reading
 
 T = TypeVar("T")

@@ -17,10 +17,10 @@ from pulsar_sansio import (
     TopicName,
     TopicsPattern,
 )
+from pulsar_security import KeyFiles
 
 from ..errors import InvalidOption, UnsupportedTopic
 from ..security.carried_secret import CarriedSecret
-from ..security.key_files import KeyFiles
 
 
 class ValueRefused(ValueError):

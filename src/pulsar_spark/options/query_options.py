@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
+from pulsar_security import KeyFiles
+
 from ..errors import (
     ConflictingOptions,
     InvalidOption,
@@ -19,7 +21,6 @@ from ..errors import (
 )
 from ..reading.offsets import WantedPositions
 from ..security.access import Access
-from ..security.key_files import KeyFiles
 from .access_options import take_access
 from .option_table import ALL, OPTIONS, READS, REQUIRED, STREAM, WRITES, Option, Use
 from .option_values import ValueRefused

@@ -38,12 +38,12 @@ from pulsar_sansio import (
     ReceivedBatch,
     ReceivedSingles,
 )
+from pulsar_security import KeyFiles
 
 from ..errors import LinkTimeout, RangeReadTimeout, UnreadableMessages
 from ..link import Link, last_of
 from ..options.option_table import BATCH_BYTES, BATCH_ROWS, RECEIVER_QUEUE
 from ..schemas.definitions import Definitions
-from ..security.key_files import KeyFiles
 from ..subscribed import Reading, full_name
 from .columns import Builder
 from .offsets import NOTHING, Position, Range

@@ -30,11 +30,11 @@ from pulsar_sansio import (
 from pulsar_sansio import IncompatibleSchema as NotCompatible
 from pulsar_sansio import ProducerBusy as NameIsTaken
 from pulsar_sansio import client_outputs as outputs
+from pulsar_security import KeyFiles
 
 from ..errors import DeduplicationOff, LinkTimeout, ProducerBusy, PulsarSparkError, SchemaRefused
 from ..link import Link
 from ..schemas.encoders import RowsSchema
-from ..security.key_files import KeyFiles
 from .numbering import NO_ID, Cutter, batch_of, first_sequence_id
 
 log = logging.getLogger("pulsar_spark.producing")

@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 from typing import TypeAlias
 
 from pulsar_sansio import CryptoError, EncryptionKeyInfo, InvalidConfiguration, Secret
+from pulsar_security import KeyFiles as NamedFiles
 
 from ..application_function import ApplicationFunction, described
 
@@ -19,9 +19,6 @@ KeyFunction: TypeAlias = Callable[[str, Mapping[str, str]], KeyText | Awaitable[
 """A function, perhaps an async one, that is given the name of a key and the metadata of its public key."""
 
 KeySource: TypeAlias = KeyFiles | KeyFunction
-
-MAX_KEY_FILE = 64 * 1024
-"""Bytes of a file with a key."""
 
 
 class KeyReader:
@@ -41,7 +38,7 @@ class KeyReader:
                 f"not {type(source).__name__}"
             )
         self._source = source
-        self._function = ApplicationFunction(source if callable(source) else self._from_file)
+        self._function = ApplicationFunction(source if callable(source) else _reading(source))
 
     async def read(self, key: str, metadata: Mapping[str, str]) -> EncryptionKeyInfo:
         """Return the key of that name. Raises `CryptoError`."""
@@ -52,26 +49,17 @@ class KeyReader:
         except Exception as error:
             raise CryptoError(described(error, "the key reader")) from error
 
-    def _from_file(self, key: str, metadata: Mapping[str, str]) -> bytes:
-        file = self._source
-        if isinstance(file, Mapping):
-            if key not in file:
-                raise CryptoError("the key reader has no file of that name")
-            file = file[key]
-        assert isinstance(file, os.PathLike)
-        return _read(Path(file))
-
     def __repr__(self) -> str:
         source = self._source
         return f"KeyReader({source if isinstance(source, os.PathLike | Mapping) else '…'})"
 
 
-def _read(file: Path) -> bytes:
-    with file.open("rb") as source:
-        content = source.read(MAX_KEY_FILE + 1)
-    if len(content) > MAX_KEY_FILE:
-        raise CryptoError(f"the file {file} has more than {MAX_KEY_FILE} bytes")
-    return content
+def _reading(source: KeyFiles) -> Callable[[str, Mapping[str, str]], EncryptionKeyInfo]:
+    """Return the function that reads these files, whichever metadata a key has."""
+    if isinstance(source, Mapping):
+        return lambda key, _: NamedFiles(tuple(source.items())).read(key)
+    files = NamedFiles(every=source)
+    return lambda key, _: files.read(key)
 
 
 def _info(found: object) -> EncryptionKeyInfo:

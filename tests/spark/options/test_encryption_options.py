@@ -1,15 +1,11 @@
 """The options of end-to-end encryption: the files of keys, and what a write needs."""
 
-import pickle
-from pathlib import Path
-
 import pytest
 
-from pulsar_sansio import CryptoError, Secret
+from pulsar_security import KeyFiles
 from pulsar_spark.errors import InvalidOption, MissingOption, UnknownOption
 from pulsar_spark.options.option_table import Use
 from pulsar_spark.options.query_options import parse_read, parse_write
-from pulsar_spark.security.key_files import MAX_KEY_FILE, KeyFiles
 
 GIVEN = {"service.url": "pulsar://localhost", "topic": "t"}
 
@@ -45,20 +41,3 @@ def test_a_write_needs_both_options_or_neither(one: str) -> None:
 def test_a_read_decrypts_whatever_it_has_keys_for() -> None:
     with pytest.raises(UnknownOption, match=r"encryption.keys is for writes only"):
         parse_read({**GIVEN, "encryption.keys": "a"}, Use.BATCH_READ)
-
-
-def test_a_file_is_read_each_time_and_its_name_is_told(tmp_path: Path) -> None:
-    file = tmp_path / "private.key"
-    files = KeyFiles((("k", str(file)),))
-    with pytest.raises(CryptoError, match=r"encryption.keyFiles .*private.key': No such file"):
-        files.read("k")
-    with pytest.raises(CryptoError, match="no file of that name"):
-        files.read("other")
-    for text in ("one", "two"):
-        file.write_text(text)
-        assert pickle.loads(pickle.dumps(files)).read("k").key == Secret(text)
-    file.write_bytes(bytes(MAX_KEY_FILE + 1))
-    with pytest.raises(CryptoError, match="more than 65536 bytes"):
-        KeyFiles(every=str(file)).read("k")
-    with pytest.raises(CryptoError, match="null byte"):
-        KeyFiles(every="a\0b").read("k")

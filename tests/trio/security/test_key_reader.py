@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from pulsar_sansio import CryptoError, EncryptionKeyInfo, InvalidConfiguration, Secret
-from pulsar_trio.security.key_reader import MAX_KEY_FILE, KeyReader
+from pulsar_trio.security.key_reader import KeyReader
 from tests.canary import CANARY
 
 PEM = f"{CANARY} in PEM"
@@ -54,7 +54,7 @@ async def test_a_function_is_given_name_and_metadata_and_its_metadata_travel() -
 async def test_files_for_all_keys_or_by_name(file: Path) -> None:
     assert await KeyReader(file).read("any", {}) == INFO
     assert await KeyReader({"k": file}).read("k", {}) == INFO
-    with pytest.raises(CryptoError, match="no file of that name"):
+    with pytest.raises(CryptoError, match="no file for a key of that name"):
         await KeyReader({"k": file}).read("other", {})
 
 
@@ -65,12 +65,9 @@ async def test_a_file_is_read_each_time(file: Path) -> None:
     assert (await reader.read("k", {})).key == Secret(f"{CANARY}, a newer one")
 
 
-async def test_a_file_that_is_not_there_or_too_long_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CryptoError, match=r"No such file.*missing"):
+async def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CryptoError, match=r"missing': No such file"):
         await KeyReader(tmp_path / "missing").read("k", {})
-    await trio.Path(tmp_path / "long").write_bytes(bytes(MAX_KEY_FILE + 1))
-    with pytest.raises(CryptoError, match="long has more than 65536 bytes"):
-        await KeyReader(tmp_path / "long").read("k", {})
 
 
 async def test_the_text_of_an_exception_may_hold_a_key_and_is_not_repeated() -> None:
