@@ -30,6 +30,9 @@ DEFAULT_URL = "pulsar://localhost:6650"
 SECRETS = {option.name.lower(): option.secret for option in OPTIONS if option.secret}
 """Options that no command line may have, and what to do."""
 
+KEYS, KEY_FILES = "encryption.keys", "encryption.keyFiles"
+"""The options of encryption: names of keys for a write, and files for both."""
+
 ARCHIVE = "archive:"
 """Before the path of an archive, where a topic could stand too."""
 
@@ -109,7 +112,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[Any]", output: OutputType
     _add_redrive(add("redrive", _redrive, "Move dead letters back to where they came from, nothing twice."))
 
 
-def _add_url(command: argparse.ArgumentParser) -> None:
+def _add_url(command: argparse.ArgumentParser, *keys: str) -> None:
+    """Add the options of a connection, and those of `keys`, which are of encryption."""
     command.add_argument(
         "--url",
         default=os.environ.get("PULSAR_SERVICE_URL", DEFAULT_URL),
@@ -117,11 +121,11 @@ def _add_url(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--option",
-        type=_option,
+        type=partial(_option, keys),
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="an option tls.…, auth.… or broker.hosts of the data source; may be repeated. $PULSAR_TOKEN is "
+        help=f"an option {_names(keys)} of the data source; may be repeated. $PULSAR_TOKEN is "
         "a token, $PULSAR_PASSWORD the password of auth.user, $PULSAR_TLS_KEY_PASSWORD that of tls.key",
     )
 
@@ -142,7 +146,7 @@ def _connection(arguments: argparse.Namespace, environment: Mapping[str, str] = 
 def _add_archive(command: argparse.ArgumentParser) -> None:
     command.add_argument("topic", help="a topic, or several with commas between")
     command.add_argument("path", help="the archive: a folder, in any file system that Spark knows")
-    _add_url(command)
+    _add_url(command, KEY_FILES)
     command.add_argument("--subscription", help="keeps in the topic what is not archived yet")
     command.add_argument("--most", type=_positive, metavar="N", help="messages in a micro-batch, about")
     command.add_argument(
@@ -152,7 +156,7 @@ def _add_archive(command: argparse.ArgumentParser) -> None:
 
 def _add_replay(command: argparse.ArgumentParser) -> None:
     command.add_argument("path", help="the archive")
-    _add_url(command)
+    _add_url(command, KEYS, KEY_FILES)
     command.add_argument("--topic", help="where to; by default each message to the topic it came from")
     command.add_argument("--where", metavar="SQL", help="a condition over the archive's columns")
     command.add_argument(
@@ -174,7 +178,7 @@ def _add_audit(command: argparse.ArgumentParser) -> None:
     side = "a topic, or archive:PATH"
     command.add_argument("sent", help=side)
     command.add_argument("received", help=side)
-    _add_url(command)
+    _add_url(command, KEY_FILES)
     command.add_argument(
         "--identity",
         choices=["content", "sequence", "position"],
@@ -375,12 +379,18 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _option(text: str) -> tuple[str, str]:
-    """An option of a connection. All users of a machine can read its command lines, so it is no secret."""
+def _names(keys: tuple[str, ...]) -> str:
+    return f"{', '.join(('tls.…', 'auth.…', *keys))} or broker.hosts"
+
+
+def _option(keys: tuple[str, ...], text: str) -> tuple[str, str]:
+    """An option of a connection, or of encryption. All users of a machine can read its command lines, so it
+    is no secret."""
     name, equals, value = text.partition("=")
     lowered = name.lower()
-    if not equals or not (lowered == "broker.hosts" or lowered.startswith(("tls.", "auth."))):
-        raise argparse.ArgumentTypeError("NAME=VALUE, with an option tls.…, auth.… or broker.hosts")
+    allowed = ("broker.hosts", *(key.lower() for key in keys))
+    if not equals or not (lowered in allowed or lowered.startswith(("tls.", "auth."))):
+        raise argparse.ArgumentTypeError(f"NAME=VALUE, with an option {_names(keys)}")
     if lowered in SECRETS:
         raise argparse.ArgumentTypeError(f"{name}: no secret on a command line; {SECRETS[lowered]}")
     return lowered, value

@@ -11,8 +11,11 @@ from typing import cast
 import pytest
 
 import pulsar_trio_command.command
+from pulsar_security import KeyFiles
 from pulsar_spark import session
-from pulsar_spark.command import _connection, _option
+from pulsar_spark.command import KEY_FILES, KEYS, _connection, _option
+from pulsar_spark.options.option_table import Use
+from pulsar_spark.options.query_options import parse_read, parse_write
 from pulsar_spark.session import SparkUnavailable
 from pulsar_trio_command.command import main
 
@@ -54,9 +57,12 @@ def test_the_command_imports_no_spark() -> None:
         (["simulate", "--seeds", "0"], "a whole number of at least 1, not '0'"),
         (["simulate", "--seed", "-1"], "a whole number of at least 0, not '-1'"),
         (["simulate", "--conf", "spark.ui.enabled"], "spark.NAME=VALUE, not 'spark.ui.enabled'"),
-        (["audit", "a", "b", "--option", "topic=c"], "an option tls.…, auth.… or broker.hosts"),
-        (["audit", "a", "b", "--option", "auth.tokenFile"], "an option tls.…, auth.… or broker.hosts"),
+        (["audit", "a", "b", "--option", "topic=c"], "an option tls.…, auth.…, "),
+        (["audit", "a", "b", "--option", "auth.tokenFile"], "an option tls.…, auth.…, "),
         (["audit", "a", "b", "--option", "auth.Token=x"], "give auth.tokenFile, or $PULSAR_TOKEN"),
+        (["audit", "a", "b", "--option", "encryption.keys=k"], "encryption.keyFiles or broker.hosts"),
+        (["archive", "t", "p", "--option", "encryption.keys=k"], "encryption.keyFiles or broker.hosts"),
+        (["redrive", "t", "b", "--option", "encryption.keyFiles=/k"], "auth.… or broker.hosts"),
         (["audit", "a", "b", "--option", "auth.password=x"], "give $PULSAR_PASSWORD"),
         (["audit", "a", "b", "--option", "tls.keyPassword=x"], "give $PULSAR_TLS_KEY_PASSWORD"),
         (["audit", "a", "b", "--option", "auth.oauth2ClientSecret=x"], "give auth.oauth2Credentials"),
@@ -87,9 +93,22 @@ def test_wrong_arguments(arguments: list[str], said: str, capsys: pytest.Capture
 def test_options_of_a_connection(
     given: list[str], environment: dict[str, str], expected: dict[str, str]
 ) -> None:
-    options = [_option(text) for text in given]
+    options = [_option((), text) for text in given]
     arguments = argparse.Namespace(url="pulsar://a", option=options)
     assert _connection(arguments, environment) == {"service.url": "pulsar://a", **expected}
+
+
+@pytest.mark.parametrize("use", [Use.BATCH_READ, Use.STREAM_READ])
+def test_a_job_that_reads_has_files_of_keys(use: Use) -> None:
+    given = _option((KEY_FILES,), "encryption.keyFiles=billing=/k")
+    options = parse_read({"service.url": "pulsar://a", "topic": "t", **dict([given])}, use)
+    assert options.key_files == KeyFiles((("billing", "/k"),))
+
+
+def test_a_job_that_writes_has_names_and_files_of_keys() -> None:
+    given = [_option((KEYS, KEY_FILES), text) for text in ("encryption.keys=k", "encryption.keyFiles=/k")]
+    options = parse_write({"service.url": "pulsar://a", "topic": "t", **dict(given)}, Use.BATCH_WRITE)
+    assert (options.encryption_keys, options.key_files) == (("k",), KeyFiles(every="/k"))
 
 
 def test_no_pyspark_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

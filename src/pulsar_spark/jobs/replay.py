@@ -46,7 +46,7 @@ def replay(
     `write_id` names this replay: begun again under the same name, over the same archive and with the same
     `where`, no message is written twice. `where` is a condition in SQL over the archive's columns.
     `exactly_once` needs deduplication on the topics; without it a message may be written twice when a
-    task fails. `access`: options `tls.…`, `auth.…` and `broker.hosts` of the sink.
+    task fails. `access`: options `tls.…`, `auth.…`, `encryption.…` and `broker.hosts` of the sink.
     """
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
