@@ -100,12 +100,12 @@ async def _compare(given: argparse.Namespace, to: ConnectionArguments, output: O
         )
     for warning in to.warnings:
         output.warning(warning)
-    verdict = await compatibility(url, given.topic, read_definition(given.definition), to.options)
-    word = "compatible" if verdict.compatible else "not compatible"
-    text = f"{given.definition} is {word} with the schema of {given.topic}: {verdict.reason}"
-    if not verdict.compatible:
+    found = await compatibility(url, given.topic, read_definition(given.definition), to.options)
+    word = "compatible" if found.compatible else "not compatible"
+    text = f"{given.definition} is {word} with the schema of {given.topic}: {found.reason}"
+    if not found.compatible:
         raise CommandFailed(text, "`pulsar-trio schemas put` says what differs, and registers nothing then")
-    output.result(text, topic=given.topic, compatible=True, reason=verdict.reason)
+    output.result(text, topic=given.topic, compatible=True, reason=found.reason)
 
 
 class _Defined(Schema[Any]):

@@ -203,7 +203,7 @@ def test_a_java_broker_says_what_differs(command: Command) -> None:
         (b"nothing of HTTP\r\n\r\n", "sent no answer of HTTP: BadStatusLine"),
     ],
 )
-def test_an_answer_that_is_no_verdict(sent: bytes, why: str, command: Command) -> None:
+def test_an_answer_that_compares_nothing(sent: bytes, why: str, command: Command) -> None:
     peer = Peer(sent)
     done = command("schemas", "check", "t", "string", "--http-url", peer.url)
     peer.thread.join()
