@@ -96,6 +96,7 @@ class DecodingSources:
         """The consumer has ended."""
         self.detach()
         self._ask_again.clear()
+        self._refused.clear()
         self._services.schemas.leave(self._versions)
 
     def _is_too_old(self) -> bool:

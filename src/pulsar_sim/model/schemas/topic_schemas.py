@@ -105,7 +105,7 @@ class TopicSchemas:
         self, consumer: ConsumerRecord, message: Message[Any], sent: Sent, position: Position
     ) -> None:
         """INV-S2: a value is what was written, as the consumer's schema reads it. INV-S3: it is unavailable
-        only where a question for its definition failed while the message waited."""
+        only where a question for its definition failed while the message waited, or shortly before."""
         arrived_at = self.questions.taken(consumer.name, consumer.subscription.topic.name, position)
         try:
             value = message.value
