@@ -46,6 +46,8 @@ class PartitionedScript:
         self.ignore: set[int] = set()
         self.queue: set[int] = set()
         self.answer_closes = True
+        self.schema: proto.Schema | None = None
+        """The latest definition of the topic."""
         self.metadata_error: int | None = None
         self.asked: list[Any] = []
         self.closed: list[int] = []
@@ -93,6 +95,9 @@ class PartitionedScript:
                     feed(link, frame_partitions_failed(command.request_id, self.metadata_error))
             case Command.LOOKUP:
                 feed(link, frame_lookup(command.request_id, URL))
+            case Command.GET_SCHEMA:
+                answer = proto.CommandGetSchemaResponse(request_id=command.request_id, schema=self.schema)
+                feed(link, encode_command(Command.GET_SCHEMA_RESPONSE, answer))
             case Command.PRODUCER:
                 self.asked.append(command)
                 index = int(command.topic.rpartition("-")[2])

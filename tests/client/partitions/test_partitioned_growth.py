@@ -10,6 +10,7 @@ from pulsar_sansio.client.outputs import (
 from pulsar_sansio.model.errors import (
     ProducerQueueIsFull,
 )
+from pulsar_sansio.schemas import AutoPublish
 from pulsar_sansio.wire import proto
 from tests.client.partitions.partitioned_producers import by_property, ready
 from tests.client.partitions.partitioned_script import TOPIC, PartitionedScript
@@ -161,3 +162,20 @@ def test_lazily_growth_opens_nothing() -> None:
     world.send(b"x")
     world.answer()
     assert world.stored == {999: [b"x"]}
+
+
+@pytest.mark.parametrize("lazy", [False, True], ids=["at once", "lazily"])
+def test_all_partitions_have_the_definition_that_the_first_one_adopted(lazy: bool) -> None:
+    """CLIENT-10: payloads are checked by it, also those for partitions that are opened later."""
+    world = PartitionedScript(2, schema=AutoPublish(), routing=by_property, lazy_start=lazy)
+    world.schema = proto.Schema(name="", schema_data=b"", type=proto.Schema.String)
+    world.answer()
+    world.schema = proto.Schema(name="", schema_data=b"", type=proto.Schema.Int32)
+    world.partitions = 3
+    world.pass_time(61)
+    for payload in (b"0", b"1", b"2"):
+        world.send(payload)
+    world.answer()
+    assert sorted((command.topic, command.schema.type) for command in world.asked) == [
+        (f"{TOPIC}-partition-{index}", proto.Schema.String) for index in range(3)
+    ]

@@ -238,6 +238,7 @@ class PartitionedProducer:
     def _open(self, partition: Partition) -> None:
         if self._name is not None:
             partition.producer.take_name(self._name)
+            partition.producer.take_schema(self.schema)
         give_up_at = self._give_up_at if self._life.is_opening else None
         producer = partition.producer
         producer.start(partial(producer.attachment.start_as_partition, give_up_at))

@@ -179,6 +179,10 @@ class Producer:
         """Open under this name, which the broker gave to another partition's producer."""
         self._registration.name = name
 
+    def take_schema(self, schema: Schema[Any] | None) -> None:
+        """Register this schema, which another partition's producer may have adopted."""
+        self._registration.schema = schema
+
     def hand_over(self) -> Handover:
         """Return all messages and flushes, for a partitioned producer to send."""
         if self._interception is not None:
