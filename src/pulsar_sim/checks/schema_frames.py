@@ -164,7 +164,8 @@ class SchemaWatch:
         if not schemas.questions.is_unsettled(record.name, topic, consumer.held_version):
             consumer.held_from = None
             return 0
-        return consumer.arrived - consumer.held_from
+        waits = schemas.questions.is_open(record.name, topic, consumer.held_version)
+        return consumer.arrived - consumer.held_from if waits else 0
 
     # --- questions ---
 

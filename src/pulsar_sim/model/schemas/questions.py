@@ -135,6 +135,11 @@ class Questions:
                 self._gives_up(question)
         return key not in self._answers
 
+    def is_open(self, consumer: str, topic: str, version: bytes) -> bool:
+        """True while the consumer's client waits for the answer to a question for that version."""
+        key = self._clients[consumer], whole(topic), version
+        return any(question.key == key for question in self._open.values())
+
     def has_failed(self, consumer: str, topic: str) -> bool:
         """True when any question of the consumer's client has failed, or may not be asked."""
         client = self._clients[consumer]
