@@ -46,12 +46,6 @@ def a_reconnect_adopts_another_definition(patches: Patches) -> None:
     patches.around(Producer, "ask_first", ask_first)
 
 
-@bug("own", caught_by=("INV-S1",), needs=[needs.adopting, needs.growth])
-def each_partition_adopts_its_own_definition(patches: Patches) -> None:
-    """A partition that is opened later adopts the definition of that time, for payloads of the first one."""
-    patches.replace(Producer, "take_schema", nothing)
-
-
 @bug("own", caught_by=("INV-S1",), needs=[needs.schemas])
 def a_reconnect_registers_no_schema(patches: Patches) -> None:
     """A producer names its schema with its first PRODUCER alone."""

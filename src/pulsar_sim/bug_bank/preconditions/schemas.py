@@ -28,13 +28,6 @@ def adopting(profile: Profile) -> bool:
     return profile.schemas is not None and bool(profile.schemas.adopting_permille)
 
 
-def growth(profile: Profile) -> bool:
-    """Producers send to partitioned topics that grow, and versions are registered."""
-    grown = [index for index, plan in enumerate(profile.partitioned) if plan.growth]
-    used = any(plan.partitioned in grown for plan in profile.producers)
-    return used and profile.schemas is not None and profile.schemas.kind != "text"
-
-
 def refusals(profile: Profile) -> bool:
     """Questions are refused."""
     return questions(profile) and "schema_refused" in profile.faults
