@@ -16,8 +16,9 @@ Key: TypeAlias = tuple[str, str, bytes]
 """A client process, the name of a topic without its partition, and a version."""
 
 
-PAUSE = 1_000_000_000
-"""Nanoseconds for which a client takes the failure of a question for that of the next one."""
+PAUSE = 1_600_000_000
+"""Nanoseconds for which a client takes the failure of a question for that of the next one: a second, and what
+its timer may be late."""
 
 
 @dataclass(slots=True, eq=False)

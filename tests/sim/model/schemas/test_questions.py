@@ -4,7 +4,7 @@ import pytest
 
 from pulsar_sim.engine.clock import SECOND, Clock
 from pulsar_sim.engine.failures import ViolationError
-from pulsar_sim.model.schemas.questions import Questions
+from pulsar_sim.model.schemas.questions import PAUSE, Questions
 
 TOPIC = "persistent://public/default/t"
 VERSION = bytes(8)
@@ -47,8 +47,8 @@ def test_a_refusal_is_a_failure_for_a_second() -> None:
     client.wait(1)
     assert not client.settled
     client.answer(question, failed=True)
-    assert client.failed_since(3 * SECOND)
-    assert not client.failed_since(3 * SECOND + 1)
+    assert client.failed_since(2 * SECOND + PAUSE)
+    assert not client.failed_since(2 * SECOND + PAUSE + 1)
     assert client.settled
     client.ask()
 
