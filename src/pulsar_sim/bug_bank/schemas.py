@@ -40,7 +40,7 @@ def a_reconnect_adopts_another_definition(patches: Patches) -> None:
     the first."""
 
     def ask_first(original: Any, self: Producer, connection: Any, proceed: Any, failed: Any) -> Any:
-        self._registration.schema = self.spec.schema
+        self._registration.schema, self._registration.is_known = self.spec.schema, False
         return original(self, connection, proceed, failed)
 
     patches.around(Producer, "ask_first", ask_first)

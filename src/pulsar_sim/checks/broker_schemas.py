@@ -4,6 +4,7 @@ Owns the requests that name a schema or ask for one, until they are answered. Wh
 to `model.schemas.versions`.
 """
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from pulsar_sansio.wire import proto
@@ -74,6 +75,12 @@ class BrokerSchemaWatch:
                 self._refused(request)
         else:
             self._accepted(request, command)
+
+    def died(self, topics: Iterable[str]) -> None:
+        """A broker that served these topics was killed."""
+        if self._model.schemas is not None:
+            for topic in topics:
+                self._model.schemas.versions.may_be_forgotten(whole(topic))
 
     def forget(self, wire: Wire) -> None:
         for key in [key for key in self._open if key[0] == wire.number]:

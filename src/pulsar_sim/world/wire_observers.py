@@ -107,6 +107,10 @@ class BrokerWireObserver(BrokerWatch):
         if not (self._roams and kind in OF_HANDLES and is_roaming(wire)):
             super().got(wire, kind, command)
 
+    def died(self, broker: str, wires: list[Wire], topics: list[tuple[bool, str]]) -> None:
+        self._schemas.died(topic for _, topic in topics)
+        super().died(broker, wires, topics)
+
     def wire_closing(self, wire: Wire, reason: str) -> None:
         self._renewals.closes(wire, reason)
         super().wire_closing(wire, reason)

@@ -202,6 +202,20 @@ def test_a_topic_without_a_definition_takes_bytes() -> None:
     assert producer.script.client.encoder(producer.handle)(b"anything") == (b"anything", None)
 
 
+def test_a_producer_of_bytes_adopts_nothing_later() -> None:
+    """Its payloads were not checked by a definition that the topic gets meanwhile."""
+    producer = TypedProducer(AutoPublish())
+    producer.definition(error_code=ServerError.TopicNotFound, error_message="no schema")
+    producer.open(b"")
+    producer.script.lose(producer.link)
+    producer.script.said()
+    producer.script.advance(1)
+    producer.link = producer.script.ready_link()
+    producer.script.find_topic(producer.link)
+    asked = producer.script.sent(producer.link, Command.PRODUCER)
+    assert not asked.HasField("schema")
+
+
 def test_a_question_that_fails_is_asked_again() -> None:
     producer = TypedProducer(AutoPublish())
     producer.definition(error_code=ServerError.ServiceNotReady, error_message="later")

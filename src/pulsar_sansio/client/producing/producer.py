@@ -180,8 +180,9 @@ class Producer:
         self._registration.name = name
 
     def take_schema(self, schema: Schema[Any] | None) -> None:
-        """Register this schema, which another partition's producer may have adopted."""
+        """Register this schema, which another partition's producer may have adopted, and adopt none."""
         self._registration.schema = schema
+        self._registration.is_known = True
 
     def hand_over(self) -> Handover:
         """Return all messages and flushes, for a partitioned producer to send."""
@@ -293,7 +294,8 @@ class Producer:
         none to adopt."""
         registration = self._registration
         schema = registration.schema
-        if schema is None or not schema.adopts or connection.protocol_version < QUESTION_VERSION:
+        old = connection.protocol_version < QUESTION_VERSION
+        if schema is None or not schema.adopts or registration.is_known or old:
             return None
 
         def adopt(topic: SchemaInfo | None) -> None:

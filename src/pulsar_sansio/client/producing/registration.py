@@ -19,7 +19,7 @@ _ACCESS_MODES = {
 class Registration:
     """The registration of one producer, from attempt to attempt."""
 
-    __slots__ = ("_epoch", "_services", "_topic_epoch", "name", "schema")
+    __slots__ = ("_epoch", "_services", "_topic_epoch", "is_known", "name", "schema")
 
     def __init__(self, services: ProducerServices) -> None:
         self._services = services
@@ -27,6 +27,8 @@ class Registration:
         """The name that the application or a broker gave; None before."""
         self.schema = services.spec.schema
         """The schema to register; None for bytes. One that adopts is replaced before the first attempt."""
+        self.is_known = False
+        """A broker has opened the producer, or one of another partition: the schema is final."""
         self._epoch = 0
         self._topic_epoch: int | None = None
         """The broker's epoch of exclusive access, which every reconnect repeats.
@@ -83,6 +85,7 @@ class Registration:
         """Keep the name, and the epoch in the reply. Return the version of the producer's schema; empty for
         bytes."""
         self.name = name
+        self.is_known = True
         if reply.HasField("topic_epoch"):
             self._topic_epoch = reply.topic_epoch
         registered = self.schema is not None and self.schema.info.type is not SchemaType.NONE

@@ -52,6 +52,10 @@ class Versions:
         found.tried.clear()
         found.deleted_at = now
 
+    def may_be_forgotten(self, topic: str) -> None:
+        """The broker of the topic dies: a deletion may not have been durable."""
+        self.of(topic).gone = -1
+
     def returned(self, topic: str, version: bytes, definition: Definition, strategy: str) -> None:
         """INV-S6, INV-S7: a broker returns the version of a definition to a producer."""
         known = self.of(topic).known

@@ -62,6 +62,13 @@ def test_a_deletion_begins_anew_with_other_numbers() -> None:
     registry.answers(TOPIC, bytes(8), None)
 
 
+def test_a_broker_that_dies_may_forget_a_deletion() -> None:
+    registry = Registry(PLAIN)
+    registry.delete(TOPIC, 5)
+    registry.may_be_forgotten(TOPIC)
+    registry.gets(PLAIN, 0)
+
+
 def test_a_version_is_answered_with_its_definition() -> None:
     """INV-S6"""
     registry = Registry(PLAIN)
