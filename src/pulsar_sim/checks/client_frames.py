@@ -349,7 +349,7 @@ class ClientWatch:
             if consumer.record.name in self.model.groups:  # the share of this topic is unknown
                 return 0
             try:
-                return node.client.available(consumer.handle) + self._schemas.held(consumer)
+                return max(node.client.available(consumer.handle), self._schemas.held(consumer))
             except ClosedError:  # the consumer has ended; its application has not read that output yet
                 return 0
 
