@@ -8,7 +8,7 @@ from tests.trio.proxy import open_proxy
 from tests.trio.waiting import until
 
 
-async def test_a_definition_that_is_adopted_at_a_reconnect_is_checked_from_then_on() -> None:
+async def test_a_producer_that_found_no_definition_stays_one_of_bytes() -> None:
     async with (
         open_proxy() as proxy,
         open_client(proxy.url) as client,
@@ -19,6 +19,7 @@ async def test_a_definition_that_is_adopted_at_a_reconnect_is_checked_from_then_
             proxy.cut()
             await until(lambda: not producer.connected)
             await until(lambda: producer.connected)
-        with pytest.raises(InvalidMessage, match="4 bytes, not 8"):
-            await producer.send(b"anything")
-        await producer.send(b"\0\0\0\7")
+        await producer.send(b"anything")
+        async with client.create_producer("t", schema=AutoPublish()) as later:
+            with pytest.raises(InvalidMessage, match="4 bytes, not 8"):
+                await later.send(b"anything")
