@@ -69,6 +69,7 @@ PARALLEL_NAMES = {
     "Reader": "the machine and its adapter",
     "TableView": "the machine and its adapter",
     "TopicNotFound": "an error of the core and of Spark",
+    "Transaction": "the machine and its adapter",
     "Transmit": "an output of client and broker",
 }
 """Classes that have their name in several rooms because they are one thing seen from each."""

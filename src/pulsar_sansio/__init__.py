@@ -122,7 +122,10 @@ from .model.errors import (
     TransactionConflict,
     TransactionCoordinatorNotFound,
     TransactionNotFound,
+    TransactionNotOpen,
+    TransactionOutcomeUnknown,
     TransactionRefused,
+    TransactionTimedOut,
     UncompressedSizeCorrupted,
     UnknownName,
     UnsupportedVersion,
@@ -136,6 +139,7 @@ from .model.secret import Secret
 from .model.service_url import Address, ServiceUrl
 from .model.times import datetime_of, milliseconds_of
 from .model.topic_name import TopicName
+from .model.transaction_id import TransactionId
 from .model.unknown_names import did_you_mean, unknown_names
 from .wire.message_ids import decode_message_id, encode_message_id
 from .wire.messages.raw_batch import RawBatch
@@ -319,7 +323,11 @@ __all__ = [
     "TransactionConflict",
     "TransactionCoordinatorNotFound",
     "TransactionNotFound",
+    "TransactionNotOpen",
+    "TransactionOutcomeUnknown",
     "TransactionRefused",
+    "TransactionTimedOut",
+    "TransactionId",
     "UncompressedSizeCorrupted",
     "UnknownName",
     "UnsupportedVersion",

@@ -100,8 +100,7 @@ CLIENT = {
     "producer": "create_producer",
     "consumer": "subscribe",
     "reader": "create_reader",
-    "transaction": "transactions are not supported yet",
-    "new_transaction": "transactions are not supported yet",
+    "new_transaction": "did you mean async with client.transaction(timeout=seconds) as transaction?",
 }
 PRODUCER = {
     "close": "leave the 'async with' block, or await producer.aclose()",

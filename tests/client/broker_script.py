@@ -107,7 +107,7 @@ class Script:
                         "PARTITIONED_METADATA_RESPONSE",
                         proto.CommandPartitionedTopicMetadataResponse(
                             request_id=command.request_id,
-                            partitions=0,
+                            partitions=int(command.topic.endswith("/transaction_coordinator_assign")),
                             response=proto.CommandPartitionedTopicMetadataResponse.Success,
                         ),
                     )
@@ -179,8 +179,8 @@ class Script:
 class ConsumerScript(Script):
     """One client with one consumer, and its broker."""
 
-    def __init__(self, *, protocol_version: int = 21, **spec: Any) -> None:
-        super().__init__(protocol_version)
+    def __init__(self, *, protocol_version: int = 21, transactions: bool = False, **spec: Any) -> None:
+        super().__init__(protocol_version, transactions=transactions)
         spec.setdefault("topic", "t")
         spec.setdefault("subscription", "s")
         spec.setdefault("subscription_type", SubscriptionType.EXCLUSIVE)

@@ -162,7 +162,7 @@ def test_a_wrong_argument_is_a_type_error_and_an_invalid_configuration() -> None
             {"zzz": 1},
             "send: there is no option 'zzz'; there are deliver_after, deliver_at, event_time, key, "
             "ordering_key, "
-            "properties, replicate_to, sequence_id",
+            "properties, replicate_to, sequence_id, transaction",
         ),
     ],
 )

@@ -39,6 +39,7 @@ from .commands.positions import PositionCommands
 from .commands.producers import ProducerCommands
 from .commands.table_views import TableCommands
 from .commands.topic_queries import TopicQueries
+from .commands.transactions import TransactionCommands
 from .connecting.broker_addresses import BrokerAddresses
 from .connecting.links import Links
 from .connecting.pool import Pool
@@ -56,6 +57,7 @@ from .outputs import (
     ServiceUrlSwitched,
 )
 from .schemas.schema_versions import SchemaVersions
+from .transactions.transactions import Transactions
 
 
 class Client:
@@ -67,8 +69,9 @@ class Client:
     need it for data keys and nonces; None for a client without such producers.
 
     The commands to producers, consumers, readers and table views are attributes: each is a method of
-    `ProducerCommands`, `ConsumerCommands`, `PositionCommands`, `TableCommands` or `TopicQueries`, and has its
-    documentation there. They are bound once, so that a call of `send` or `take` costs one call.
+    `ProducerCommands`, `ConsumerCommands`, `PositionCommands`, `TableCommands`, `TransactionCommands` or
+    `TopicQueries`, and has its documentation there. They are bound once, so that a call of `send` or `take`
+    costs one call.
     """
 
     def __init__(
@@ -93,6 +96,7 @@ class Client:
         services.pool = Pool(services)
         services.lookup = Lookup(services)
         services.schemas = SchemaVersions(services)
+        services.transactions = Transactions(services)
         self._failover = failover_of(services, self._switch)
         if wall_time is not None:
             services.record_wall_time(wall_time)
@@ -113,6 +117,7 @@ class Client:
         self._bind_consuming(consumers)
         self._bind_positions(PositionCommands(context, handles, consumers.subscribe))
         self._bind_table_views(TableCommands(services, handles))
+        self._bind_transactions(TransactionCommands(services, handles))
 
     def _bind_producing(self, producers: ProducerCommands) -> None:
         self.open_producer = producers.open_producer
@@ -162,6 +167,11 @@ class Client:
         self.open_table_view = views.open_table_view
         self.table = views.table
         self.refresh = views.refresh
+
+    def _bind_transactions(self, transactions: TransactionCommands) -> None:
+        self.begin_transaction = transactions.begin_transaction
+        self.commit = transactions.commit
+        self.abort = transactions.abort
 
     # --- facts about the world ---
 
@@ -318,6 +328,7 @@ class Client:
         self._end_links(ConnectionLost("the service URL was changed"))
 
     def _end_links(self, cause: PulsarError) -> None:
+        self._services.transactions.leave_cluster(cause)
         self._services.lookup.fail_waiting(cause)
         self._links.close_all(cause)
 
@@ -355,6 +366,7 @@ class Client:
             machine.close()
             return
         self._queries.cancel(identifier)
+        self._services.transactions.forget_request(identifier)
         if identifier in self._client_close_requests:
             self._client_close_requests.remove(identifier)
         for handle in self._request_owners() if owner is None else (owner,):

@@ -107,7 +107,7 @@ class ConsumerMemory:
         self.registration: Any = None
 
 
-class Transaction:
+class TransactionMemory:
     __slots__ = ("ended", "partitions", "subscriptions")
 
     def __init__(self) -> None:
@@ -144,4 +144,4 @@ class Memory:
         self.consumers: BoundedDict[int, ConsumerMemory] = BoundedDict(2048)
         self.redirects: BoundedDict[str, list[int]] = BoundedDict(256)
         """Topic -> how long the chains of redirects are that may now be followed with authority."""
-        self.transactions: BoundedDict[tuple[int, int], Transaction] = BoundedDict(4096)
+        self.transactions: BoundedDict[tuple[int, int], TransactionMemory] = BoundedDict(4096)

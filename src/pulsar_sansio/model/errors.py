@@ -111,6 +111,10 @@ class ClosedError(LocalProtocolError):
     """The client, producer or consumer is closed, or can never work again; the text says why."""
 
 
+class TransactionNotOpen(LocalProtocolError):
+    """The transaction is being committed or aborted, or has ended: nothing can join it."""
+
+
 # --- the peer's mistakes -------------------------------------------------------------------------
 
 
@@ -466,6 +470,14 @@ class TimedOut(PulsarError):
     """
 
     retryable = True
+
+
+class TransactionTimedOut(PulsarError):
+    """The coordinator aborted a transaction, because it was open for longer than its timeout."""
+
+
+class TransactionOutcomeUnknown(PulsarError):
+    """The coordinator did not answer the request to commit a transaction: it may be committed or aborted."""
 
 
 class ConnectionLost(PulsarError):

@@ -7,6 +7,7 @@ background surfaces at a call, or when the block is left.
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import Any, Literal, TypeVar, Unpack, overload
 
@@ -60,9 +61,11 @@ from .options import (
     waits_when_full,
     word,
 )
+from .position import seconds
 from .service_url_source import ServiceUrlProvider
 from .statistics_log import log_statistics
 from .table_view import TableView
+from .transaction import Transaction
 
 KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
@@ -350,6 +353,31 @@ class Client:
         view = await driver.open(driver.machine.open_table_view, spec, TableView[Any, Any])
         async with closing(view):
             yield view
+
+    @opening("async with client.transaction() as transaction:")
+    async def transaction(self, timeout: float | timedelta = 60.0) -> AsyncIterator[Transaction]:
+        """A transaction, which is committed when the block ends, and aborted when it raises or is cancelled.
+
+            async with client.transaction() as transaction:
+                await producer.send(value, transaction=transaction)
+                consumer.acknowledge(message, transaction=transaction)
+
+        `timeout`: a timedelta or seconds, after which the coordinator aborts it. Leaving the block raises
+        what `Transaction.commit` raises. After an exception the abort goes on in the background. Entering
+        raises `NotSupported` for a cluster without transactions, `TimedOut`, and `InvalidConfiguration`.
+        """
+        driver = self._driver
+        transaction = Transaction(
+            driver, await driver.request(driver.machine.begin_transaction, seconds(timeout))
+        )
+        try:
+            yield transaction
+        except BaseException as error:
+            if transaction.is_open:
+                transaction.abort_later(type(error).__name__)
+            raise
+        if transaction.is_open:
+            await transaction.commit()
 
     def update_service_url(self, url: str) -> None:
         """Find brokers by this URL from now on, `pulsar://host[:port][,host[:port]…]`. Every connection ends;

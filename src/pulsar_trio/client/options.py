@@ -76,6 +76,7 @@ class ClientOptions(TypedDict, total=False):
     max_backoff: float
     max_message_size: int
     max_announced_message_size: int
+    transactions: bool
     listener_name: str | None
     memory_limit: int | None
     max_partitions: int

@@ -37,6 +37,7 @@ from pulsar_sansio import client_outputs as outputs
 from .. import official_names, plain_calls
 from ..client.endpoint import TURN, Endpoint
 from ..client.position import Position, core_position, seconds
+from ..client.transaction import Transaction
 from ..values import T
 from .copies import copy_each
 from .failures import NEGATIVE_ACKNOWLEDGE, FailureActions, FailurePolicy
@@ -368,12 +369,18 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
     # --- acknowledging ----------------------------------------------------------------------------------
 
     @enable_ki_protection
-    def acknowledge(self, what: MessageOrId | Sequence[MessageOrId]) -> None:
+    def acknowledge(
+        self, what: MessageOrId | Sequence[MessageOrId], transaction: Transaction | None = None
+    ) -> None:
         """Acknowledge a message, an id, or a list of them. A plain call, without `await`.
 
         They are collected and sent together, at the latest after `acknowledgement_group_time` and before the
         consumer closes; `flush` waits until the broker has confirmed them. Doing it twice is harmless.
+        With a `transaction` they take effect when that is committed, and a refusal fails the commit.
         """
+        if transaction is not None:
+            self._command(self._machine.acknowledge, what, transaction.id)
+            return _ACKNOWLEDGED
         try:
             something_follows = self._acknowledge(what)
         except Exception as error:

@@ -34,6 +34,7 @@ from pulsar_sansio import client_outputs as outputs
 from .. import official_names
 from ..client.endpoint import TURN, Endpoint
 from ..client.options import TEN_YEARS
+from ..client.transaction import Transaction
 from ..errors import trio_error
 from ..values import T_contra
 from .receipts import PAGE, MessageIds, Page, Receipt, Settled
@@ -51,9 +52,10 @@ CHUNK_BYTES = 1024 * 1024
 class MessageFields(OutgoingFields, total=False):
     """Keywords of `send` and `enqueue`, as in `OutgoingMessage`. Times are datetimes with a time zone, or
     milliseconds since 1970. `deliver_after`, in place of `deliver_at`: a timedelta or seconds from now, by
-    the wall clock, 0 to ten years."""
+    the wall clock, 0 to ten years. `transaction`: see `client.transaction`."""
 
     deliver_after: float | timedelta | None
+    transaction: Transaction | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -468,6 +470,9 @@ def outgoing(driver: "Driver", payload: Any, fields: MessageFields) -> OutgoingM
         )
     given = dict(fields)
     delay = given.pop("deliver_after", None)
+    transaction = given.get("transaction")
+    if isinstance(transaction, Transaction):
+        given["transaction"] = transaction.id
     try:
         message = OutgoingMessage(payload, **given)  # type: ignore[arg-type]
     except TypeError:

@@ -36,14 +36,14 @@ _MESSAGE = re.compile(r"Message:\s*(.*?)\s*Stacktrace:", re.DOTALL)
 """The text of an exception in front of its stack."""
 
 
-class Comparison(NamedTuple):
+class SchemaComparison(NamedTuple):
     """The answer. `reason`: the strategy, or what differs where the broker says it."""
 
     compatible: bool
     reason: str
 
 
-async def compatibility(url: str, topic: str, info: SchemaInfo, options: ClientOptions) -> Comparison:
+async def compatibility(url: str, topic: str, info: SchemaInfo, options: ClientOptions) -> SchemaComparison:
     """Return the broker's answer. Raises `CommandFailed`."""
     parts = urlsplit(url)
     try:
@@ -88,7 +88,7 @@ def _half(info: SchemaInfo) -> Any:
     return json_of_definition(info).get("schema", "")
 
 
-def _ask(connection: HTTPConnection, path: str, body: str, headers: dict[str, str]) -> Comparison:
+def _ask(connection: HTTPConnection, path: str, body: str, headers: dict[str, str]) -> SchemaComparison:
     where = f"{connection.host}:{connection.port}"
     try:
         connection.request("POST", path, body.encode(), headers)
@@ -107,12 +107,12 @@ def _ask(connection: HTTPConnection, path: str, body: str, headers: dict[str, st
     found = _object(content)
     compatible, strategy = found.get("compatibility"), found.get("schemaCompatibilityStrategy")
     if answer.status in (200, 202) and isinstance(compatible, bool):
-        return Comparison(compatible, f"the strategy is {strategy}")
+        return SchemaComparison(compatible, f"the strategy is {strategy}")
     reason = str(found.get("reason") or answer.reason)
     message = _MESSAGE.search(reason)
     text = reason if message is None else message[1]
     if _REFUSAL in reason:
-        return Comparison(False, text)
+        return SchemaComparison(False, text)
     raise CommandFailed(f"{where} refused the question with {answer.status}: {text}")
 
 

@@ -5,7 +5,7 @@ import pytest
 from pulsar_sansio import TooManyRequests, TransactionNotFound
 from pulsar_sansio.broker import Broker, BrokerConfig
 from pulsar_sansio.broker.coordinating import coordinators
-from pulsar_sansio.broker.topics.transactions.transaction_id import TransactionId
+from pulsar_sansio.model.transaction_id import TransactionId
 from tests.broker.peer import TOPIC, World
 from tests.broker.security.doors import guarded
 

@@ -19,9 +19,9 @@ from ...model.errors import (
     TransactionNotFound,
 )
 from ...model.topic_name import TopicName
+from ...model.transaction_id import TransactionId
 from ..records import TransactionEnded, TransactionJoined, TransactionOpened
 from ..topics.topic import Topic
-from ..topics.transactions.transaction_id import TransactionId
 from .open_transaction import OpenTransaction
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """`OpenTransaction`: a transaction that is neither committed nor aborted, as its coordinator knows it."""
 
 from ...core.deadlines import Slot
-from ..topics.transactions.transaction_id import TransactionId
+from ...model.transaction_id import TransactionId
 
 
 class OpenTransaction:

@@ -16,12 +16,12 @@ from ...model.errors import (
     TopicTerminated,
 )
 from ...model.topic_name import TopicName
+from ...model.transaction_id import transaction_id
 from ...wire import Send, encode_send_receipt, proto
 from ..topics import quotas
 from ..topics.producing.producer import MODE_NAMES, Producer
 from ..topics.producing.producers import NameTaken
 from ..topics.topic import Topic
-from ..topics.transactions.transaction_id import transaction_id
 from .connection import Connection, Handler, Reserved, Type
 from .lookups import check_name, check_properties, code, parse_topic
 from .subscribing import check_room

@@ -15,6 +15,7 @@ from ...model.errors import (
     TooManyRequests,
     UnsupportedVersion,
 )
+from ...model.transaction_id import TransactionId, transaction_id
 from ...wire import CUMULATIVE, Ack, Flow, bits_from_words, proto
 from ..dispatching.consumer import Consumer, SubType
 from ..dispatching.single_active import ConflictingConsumer
@@ -22,7 +23,6 @@ from ..services import wall_text
 from ..topics.compaction.compacted_view import CompactedView
 from ..topics.subscription import Subscription
 from ..topics.topic import Topic
-from ..topics.transactions.transaction_id import TransactionId, transaction_id
 from .connection import Connection, Handler, Reserved, Type
 from .lookups import check_name, check_properties, parse_topic, server_error
 

@@ -9,8 +9,8 @@ from functools import wraps
 from typing import Any
 
 from ...model.errors import BrokerError, NotAllowed
+from ...model.transaction_id import TransactionId
 from ...wire import proto
-from ..topics.transactions.transaction_id import TransactionId
 from .connection import Connection, Handler, Type
 from .lookups import check_name, code, parse_topic
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ...model.errors import ConsumerBusy, MetadataError, NotAllowed, ServiceNotReady, TransactionConflict
+from ...model.transaction_id import TransactionId
 from ...wire import proto
 from ..dispatching.consumer import Consumer, SubType
 from ..dispatching.key_shared import KeyShared
@@ -18,7 +19,6 @@ from ..throttling.dispatch_throttle import DispatchThrottle
 from ..throttling.rate_limiter import RateLimiter
 from ..throttling.topic_rates import limiter_for
 from .transactions.pending_acks import PendingAcks, TransactionAcks
-from .transactions.transaction_id import TransactionId
 
 if TYPE_CHECKING:
     from ..owner import OtherBroker

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ...model.config import nanoseconds_of
 from ...model.errors import PersistenceError, TopicTerminated
 from ...model.topic_name import TopicName
+from ...model.transaction_id import TransactionId, transaction_id
 from ...wire import MessageMetadata, MetadataDecoder, Send
 from ...wire.fields import signed_64
 from ..dispatching.consumer import Consumer
@@ -43,7 +44,6 @@ from .producing.publish_checks import check_message, chunked_message, is_last_ch
 from .subscription import Subscription
 from .transactions.marker import marker
 from .transactions.transaction_buffer import TransactionBuffer
-from .transactions.transaction_id import TransactionId, transaction_id
 
 if TYPE_CHECKING:
     from ..services import BrokerServices

@@ -18,9 +18,11 @@ from ...model.topic_name import TopicName
 from ..delivery.ack_records import BatchAcknowledgement, Deliveries, EntryAcknowledgement
 from ..delivery.consumer_services import ConsumerServices
 from ..delivery.received_entries import Item, Messages, ReceivedBatch, ReceivedSingles, messages_of
+from ..transactions.transaction import Transaction
 from .ack_grouping import AckGrouping
 from .ack_tracker import AckTracker
 from .redelivery import Redelivery
+from .transactional_acks import TransactionalAcks
 
 OneMessage = Message | MessageId | TopicMessageId
 Acknowledgeable = OneMessage | Iterable[OneMessage]
@@ -42,6 +44,7 @@ class AckCommands:
         "_single",
         "_source",
         "_tracker",
+        "_transactional",
         "described",
     )
 
@@ -51,7 +54,9 @@ class AckCommands:
         tracker: AckTracker,
         ack_grouping: AckGrouping,
         redelivery: Redelivery,
+        transactional: TransactionalAcks,
     ) -> None:
+        self._transactional = transactional
         self.described = services.described
         """A description of the consumer or reader, for texts."""
         self._kind = services.spec.subscription_type
@@ -161,6 +166,36 @@ class AckCommands:
         self._redelivery.acknowledged_through((ledger_id, entry_id - in_part))
         if waits:
             self._ack_grouping.something_waits()
+
+    def acknowledge_in(self, what: Acknowledgeable, transaction: Transaction) -> None:
+        """Acknowledge these messages with the transaction. Raises like `acknowledge`."""
+        one = isinstance(what, Message | MessageId | TopicMessageId)
+        ids, messages = self._several([what] if one else what)
+        for message_id in ids:
+            self._acknowledge_in(transaction, message_id)
+        for message in messages:
+            if not is_left(message.entry):
+                self._acknowledge_in(transaction, message.message_id)
+
+    def _acknowledge_in(self, transaction: Transaction, message_id: MessageId) -> None:
+        position, index = message_id[:2], message_id.batch_index
+        if index < 0:
+            for each in self._tracker.positions(position):
+                self._transactional.acknowledge(transaction, each, 1, 1)
+            return
+        record = self._tracker.open_batch(position)
+        size = message_id.batch_size if record is None else record.size
+        self._transactional.acknowledge(transaction, position, 1 << index, size)
+
+    def acknowledge_cumulative_in(self, what: OneMessage, transaction: Transaction) -> None:
+        """Acknowledge this message and all before it with the transaction. Raises like
+        `acknowledge_cumulative`."""
+        self.check_cumulative()
+        ids, messages = self._several([what])
+        for message_id in [*ids, *(each.message_id for each in messages if not is_left(each.entry))]:
+            index, size = message_id.batch_index, message_id.batch_size
+            left = ((1 << size) - 1) >> (index + 1) << (index + 1) if index >= 0 else 0
+            self._transactional.acknowledge_cumulative(transaction, (*message_id[:2], left or None))
 
     def negative_acknowledge(self, what: Acknowledgeable) -> None:
         """Request redelivery of these messages after the delay; a batch is redelivered as a whole (NACK-01,

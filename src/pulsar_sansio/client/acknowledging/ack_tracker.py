@@ -225,6 +225,18 @@ class AckTracker:
         record.count_alone()
         return self.index_acknowledgement
 
+    def committed(self, position: EntryPosition, bits: int) -> None:
+        """Messages of an entry were acknowledged by a transaction, so the broker knows; nothing is sent."""
+        self._chunked.pop(position, None)
+        record = self._batches.get(position)
+        if record is None:
+            return
+        for index in range(record.size):
+            if bits >> index & 1:
+                record.acknowledge(index)
+        if record.complete:
+            self._complete(record)
+
     def copied(self, record: BatchAcknowledgement, index: int) -> tuple[BatchAcknowledgement, bool]:
         """Acknowledge message `index` of that batch because its copy is stored. Return the record that
         counts, and whether something waits. A complete batch waits to be sent in any case: the

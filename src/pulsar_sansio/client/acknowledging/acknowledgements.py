@@ -7,7 +7,7 @@ seek, a move to another cluster, the end.
 
 from collections.abc import Iterable
 
-from ...model.errors import PulsarError
+from ...model.errors import ClosedError, LocalProtocolError, PulsarError
 from ...model.message_id import EntryPosition
 from ..connecting.connection import Connection
 from ..delivery.consumer_services import ConsumerServices
@@ -17,12 +17,13 @@ from .ack_grouping import AckGrouping
 from .ack_timeout import AcknowledgementTimeout
 from .ack_tracker import AckTracker
 from .redelivery import Redelivery
+from .transactional_acks import TransactionalAcks
 
 
 class Acknowledgements:
     """The acknowledgements of one consumer. `timeout`: None without an acknowledgement timeout."""
 
-    __slots__ = ("commands", "grouping", "redelivery", "tracker")
+    __slots__ = ("commands", "grouping", "redelivery", "tracker", "transactional")
 
     def __init__(
         self, services: ConsumerServices, queue: ReceiverQueue, timeout: AcknowledgementTimeout | None
@@ -30,7 +31,10 @@ class Acknowledgements:
         self.tracker = AckTracker(services.spec.batch_index_acknowledgement)
         self.grouping = AckGrouping(services, self.tracker)
         self.redelivery = Redelivery(services, queue, self.grouping, self.tracker, timeout)
-        self.commands = AckCommands(services, self.tracker, self.grouping, self.redelivery)
+        self.transactional = TransactionalAcks(services, self.tracker, self.redelivery)
+        self.commands = AckCommands(
+            services, self.tracker, self.grouping, self.redelivery, self.transactional
+        )
 
     def acknowledge_entries(self, places: Iterable[EntryPosition]) -> None:
         """Acknowledge entries that no consumer of the subscription can use."""
@@ -53,14 +57,17 @@ class Acknowledgements:
         self.commands.renew()
         self.redelivery.attach(connection)
         self.grouping.attach(connection)
+        self.transactional.attach(connection)
 
     def detach(self, cause: PulsarError) -> None:
         self.redelivery.detach()
         self.grouping.detach(cause)
+        self.transactional.detach(cause)
 
     def drop(self) -> None:
         """Drop all acknowledgements and requests: the subscription was moved."""
         self.grouping.drop()
+        self.transactional.fail(LocalProtocolError("the subscription was moved"))
         self.commands.renew()
         self.redelivery.drop()
 
@@ -76,5 +83,6 @@ class Acknowledgements:
 
     def close(self) -> None:
         """Refuse all commands of the application from now on, and request nothing more."""
+        self.transactional.fail(ClosedError("the consumer was closed"))
         self.commands.close()
         self.redelivery.detach()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...model.config import ConsumerSpec
 from ...model.errors import InvalidConfiguration, LocalProtocolError
+from ...model.transaction_id import TransactionId
 from ..connecting.services import Services
 from ..counters import ArrivalCounters
 from ..letter_topics.letter_topics import dead_letter_request, reconsume_request, with_retry_topic
@@ -173,19 +174,40 @@ class ConsumerCommands:
         return self._handles.consumer(consumer).counters
 
     def acknowledge(
-        self, now: int, consumer: int, messages: "Acknowledgeable | Collection[Acknowledgeable]"
+        self,
+        now: int,
+        consumer: int,
+        messages: "Acknowledgeable | Collection[Acknowledgeable]",
+        transaction: TransactionId | None = None,
     ) -> None:
-        """Acknowledge one message or several, by the messages or their ids."""
+        """Acknowledge one message or several, by the messages or their ids.
+
+        `transaction`: they count as acknowledged once it is committed. A refusal of the broker fails the
+        commit. Raises `TransactionNotOpen`.
+        """
         machine = self._consumers.get(consumer)
         if machine is None:
             raise self._handles.unknown("consumer", consumer)
         self._context.now = now
-        machine.acknowledge(messages)
+        if transaction is None:
+            machine.acknowledge(messages)
+        else:
+            machine.acknowledge_in(messages, self._services.transactions.get(transaction))
 
-    def acknowledge_cumulative(self, now: int, consumer: int, message: "Acknowledgeable") -> None:
+    def acknowledge_cumulative(
+        self,
+        now: int,
+        consumer: int,
+        message: "Acknowledgeable",
+        transaction: TransactionId | None = None,
+    ) -> None:
         """Acknowledge this message and all before it. Raises `LocalProtocolError` for a subscription that is
-        shared (rule ACK-02)."""
-        self._consumer(now, consumer).acknowledge_cumulative(message)
+        shared (rule ACK-02). `transaction`: as in `acknowledge`."""
+        machine = self._consumer(now, consumer)
+        if transaction is None:
+            machine.acknowledge_cumulative(message)
+        else:
+            machine.acknowledge_cumulative_in(message, self._services.transactions.get(transaction))
 
     def negative_acknowledge(
         self, now: int, consumer: int, messages: "Acknowledgeable | Collection[Acknowledgeable]"

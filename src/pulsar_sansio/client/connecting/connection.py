@@ -97,6 +97,11 @@ COMMANDS: dict[tuple[type, int], str] = {
     (states.Ready, Command.WATCH_TOPIC_UPDATE): "_on_watch_topic_update",
     (states.Ready, Command.GET_SCHEMA_RESPONSE): "_on_reply",
     (states.Ready, Command.GET_OR_CREATE_SCHEMA_RESPONSE): "_on_reply",
+    (states.Ready, Command.TC_CLIENT_CONNECT_RESPONSE): "_on_reply",
+    (states.Ready, Command.NEW_TXN_RESPONSE): "_on_reply",
+    (states.Ready, Command.ADD_PARTITION_TO_TXN_RESPONSE): "_on_reply",
+    (states.Ready, Command.ADD_SUBSCRIPTION_TO_TXN_RESPONSE): "_on_reply",
+    (states.Ready, Command.END_TXN_RESPONSE): "_on_reply",
 }
 
 

@@ -35,6 +35,11 @@ REPLIES: dict[type, int] = {
     proto.CommandWatchTopicListSuccess: Command.WATCH_TOPIC_LIST_SUCCESS,
     proto.CommandGetSchemaResponse: Command.GET_SCHEMA_RESPONSE,
     proto.CommandGetOrCreateSchemaResponse: Command.GET_OR_CREATE_SCHEMA_RESPONSE,
+    proto.CommandTcClientConnectResponse: Command.TC_CLIENT_CONNECT_RESPONSE,
+    proto.CommandNewTxnResponse: Command.NEW_TXN_RESPONSE,
+    proto.CommandAddPartitionToTxnResponse: Command.ADD_PARTITION_TO_TXN_RESPONSE,
+    proto.CommandAddSubscriptionToTxnResponse: Command.ADD_SUBSCRIPTION_TO_TXN_RESPONSE,
+    proto.CommandEndTxnResponse: Command.END_TXN_RESPONSE,
 }
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..encryption.key_requests import KeyRequests
     from ..lookup.lookup import Lookup
     from ..schemas.schema_versions import SchemaVersions
+    from ..transactions.transactions import Transactions
     from .broker_addresses import BrokerAddresses
     from .links import Links
     from .pool import Pool
@@ -54,8 +55,8 @@ class Durations:
 
 
 class Services:
-    """The root sets `requests`, `keys`, `addresses`, `links`, `pool`, `lookup` and `schemas` once, before
-    any machine exists."""
+    """The root sets `requests`, `keys`, `addresses`, `links`, `pool`, `lookup`, `schemas` and `transactions`
+    once, before any machine exists."""
 
     __slots__ = (
         "addresses",
@@ -74,6 +75,7 @@ class Services:
         "received_memory",
         "requests",
         "schemas",
+        "transactions",
         "wall_offset",
     )
 
@@ -84,6 +86,7 @@ class Services:
     pool: "Pool"
     lookup: "Lookup"
     schemas: "SchemaVersions"
+    transactions: "Transactions"
 
     def __init__(
         self,

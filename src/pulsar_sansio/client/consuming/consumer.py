@@ -181,6 +181,8 @@ class Consumer:
         self.take: Callable[[int], Messages] = self._queue.take
         self.acknowledge: Callable[[Acknowledgeable], bool] = commands.acknowledge
         self.acknowledge_cumulative = commands.acknowledge_cumulative
+        self.acknowledge_in = commands.acknowledge_in
+        self.acknowledge_cumulative_in = commands.acknowledge_cumulative_in
         self.negative_acknowledge = commands.negative_acknowledge
         if interception is not None:
             intercepted = InterceptedAckCommands(commands, interception)

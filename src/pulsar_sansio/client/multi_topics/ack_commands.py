@@ -17,6 +17,7 @@ from ...model.topic_name import TopicName
 from ..acknowledging.ack_commands import check_id, not_a_message
 from ..consuming.consumer import Consumer
 from ..delivery.received_entries import Item, Messages, message_at
+from ..transactions.transaction import Transaction
 from .member import Member, MemberSource
 
 OneMessage = Message | MessageId | TopicMessageId
@@ -62,6 +63,16 @@ class MultiTopicsAckCommands:
         """Acknowledge up to this message in its topic or partition; every other one has its own order."""
         for consumer, part in self.spread_one(what):
             consumer.acknowledge_cumulative(part)
+
+    def acknowledge_in(self, what: Spreadable, transaction: Transaction) -> None:
+        """See `AckCommands.acknowledge_in`."""
+        for consumer, part in self.spread(what):
+            consumer.acknowledge_in(part, transaction)
+
+    def acknowledge_cumulative_in(self, what: OneMessage, transaction: Transaction) -> None:
+        """Acknowledge up to this message in its topic or partition, with the transaction."""
+        for consumer, part in self.spread_one(what):
+            consumer.acknowledge_cumulative_in(part, transaction)
 
     def negative_acknowledge(self, what: Spreadable) -> None:
         """See `AckCommands.negative_acknowledge`."""

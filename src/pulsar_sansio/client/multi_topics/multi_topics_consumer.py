@@ -125,6 +125,8 @@ class MultiTopicsConsumer:
         self.take: Callable[[int], Messages] = self.queue.take
         self.acknowledge = acks.acknowledge
         self.acknowledge_cumulative = acks.acknowledge_cumulative
+        self.acknowledge_in = acks.acknowledge_in
+        self.acknowledge_cumulative_in = acks.acknowledge_cumulative_in
         self.negative_acknowledge = acks.negative_acknowledge
         self.flush_acknowledgements = commands.flush_acknowledgements
         self.reconsume_later = commands.reconsume_later

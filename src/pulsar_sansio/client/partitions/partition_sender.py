@@ -240,7 +240,7 @@ class PartitionSender:
             return error
         partition = self._partition(index)
         self._turn_to(partition)
-        partition.admission.take_unsealed(message, publish_time)
+        partition.admission.take_over(message, publish_time)
         self._router.advance(message)
         return None
 

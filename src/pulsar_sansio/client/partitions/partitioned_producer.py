@@ -210,6 +210,8 @@ class PartitionedProducer:
             while flushes and flushes[0].end <= ticket:
                 self._flush(flushes.pop(0).request, error)
             failed = self._sender.take_unsealed(ticket, message, publish_time)
+            if (transaction := taken.transactions.get(ticket)) is not None:
+                transaction.over(failed)
             error = error or failed
             if failed is not None and taken.settled is not None and isinstance(message, OutgoingMessage):
                 taken.settled(message, None, failed)

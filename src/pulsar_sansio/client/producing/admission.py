@@ -10,7 +10,8 @@ payloads of a producer that does not batch.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -18,15 +19,19 @@ from ...model.config import CompressionType, OutgoingMessage
 from ...model.errors import (
     ClosedError,
     InvalidMessage,
+    LocalProtocolError,
     MemoryBufferIsFull,
     MessageTooLarge,
     ProducerQueueIsFull,
     PulsarError,
+    TransactionNotOpen,
 )
 from ...model.schema import SchemaInfo
+from ...model.transaction_id import TransactionId
 from ..connecting.connection import Connection
 from ..memory import payload_size
 from ..outputs import Writable
+from ..transactions.transaction import Transaction
 from .entry_builder import EntryBuilder
 from .message_schemas import MessageSchemas
 from .producer_services import ProducerServices
@@ -61,6 +66,12 @@ class Admission:
         self._spec = services.spec
         self._window = window
         self._memory = services.client.memory
+        self._transactions = services.client.transactions
+        self._topic = str(services.topic)
+        self._joining: Transaction | None = None
+        """The transaction that is being told of the topic."""
+        self._in_transactions = False
+        """The last sealed message was in a transaction."""
         self._overhead = 0 if services.encryption is None else services.encryption.overhead
         """Bytes that encryption adds to a payload."""
         self._max_message_size = services.client.config.max_message_size - self._overhead
@@ -180,6 +191,8 @@ class Admission:
                 f"for {size} more (memory_limit of the client: {memory.limit})"
             )
         try:
+            if not isinstance(message, bytes) and message.transaction is not None:
+                self._window.join(ticket, self._transactions.get(message.transaction))
             if self.entry_builder.encoder is None or self._unsealed or not self._can_seal(message):
                 if not isinstance(message, bytes):
                     # raises for text without a UTF-8 form, while the caller listens
@@ -188,9 +201,10 @@ class Admission:
                 if len(self._unsealed) == 1 and self.entry_builder.encoder is not None:
                     self._hold(message)
             else:
-                self.entry_builder.take(message, ticket, publish_time)
+                self._seal(message, ticket, publish_time)
                 self._next_ticket = ticket + 1
-        except InvalidMessage:
+        except LocalProtocolError:
+            self._window.leave(ticket)
             memory.release(size)
             raise
         return ticket
@@ -324,31 +338,78 @@ class Admission:
         self._unsealed.append((ticket, message, publish_time))
         self._next_ticket = ticket + 1
 
+    def take_over(self, message: bytes | OutgoingMessage, publish_time: int) -> None:
+        """Keep a message that another producer has taken. Its transaction, if open, waits for it here."""
+        if not isinstance(message, bytes) and message.transaction is not None:
+            transaction = self._transactions.open.get(message.transaction)
+            if transaction is not None:
+                self._window.join(self._next_ticket, transaction)
+        self.take_unsealed(message, publish_time)
+
     def _can_seal(self, message: bytes | OutgoingMessage) -> bool:
-        """Tell whether the version of the message's schema is known."""
-        if isinstance(message, bytes) or message.schema is None:
+        """Tell whether the version of the message's schema is known, and its transaction has the topic.
+
+        A broker may store messages of transactions later than others that come behind them. So messages in
+        and outside of transactions wait for each other's receipts (seen with a real broker).
+        """
+        inside = not isinstance(message, bytes) and message.transaction is not None
+        if inside != self._in_transactions and self.entry_builder.pending:
+            return False
+        if isinstance(message, bytes):
             return True
-        return self.schemas.version(message.schema) is not None
+        if message.schema is not None and self.schemas.version(message.schema) is None:
+            return False
+        id_ = message.transaction
+        if id_ is None:
+            return True
+        transaction = self._transactions.open.get(id_)
+        # A message of a transaction that has ended meanwhile must not be sent.
+        return transaction is not None and transaction.has_topic(self._topic)
 
     def _hold(self, message: bytes | OutgoingMessage) -> None:
         """Hold this message, the first that cannot be sealed, and all behind it; send those before it."""
-        assert not isinstance(message, bytes)
-        assert message.schema is not None
         self._single_encoder = None
         self.entry_builder.close_batch()
-        self.schemas.register(message.schema)
+        inside = not isinstance(message, bytes) and message.transaction is not None
+        if isinstance(message, bytes) or (inside != self._in_transactions and self.entry_builder.pending):
+            self._window.watched = True  # `settled` goes on
+            return
+        if message.schema is not None and self.schemas.version(message.schema) is None:
+            self.schemas.register(message.schema)
+            return
+        id_ = message.transaction
+        assert id_ is not None
+        transaction = self._transactions.open.get(id_)
+        if transaction is None:
+            self._transaction_settled(id_, TransactionNotOpen(f"transaction {id_} has ended"))
+        elif self._joining is not transaction:
+            self._joining = transaction
+            transaction.join_topic(self._topic, partial(self._transaction_settled, id_))
+
+    def _transaction_settled(self, id_: TransactionId, error: PulsarError | None) -> None:
+        """The transaction has the topic, or cannot have it."""
+        self._joining = None
+        if error is not None:
+            self._fail_unsealed(lambda message: message.transaction == id_, error)
+        self.seal_unsealed()
 
     def _schema_refused(self, refused: SchemaInfo, error: PulsarError) -> None:
         """Fail the messages of this schema that wait, and go on with the others."""
+        self._fail_unsealed(
+            lambda message: message.schema is not None and message.schema.info == refused, error
+        )
+        self.seal_unsealed()
+
+    def _fail_unsealed(self, wrong: Callable[[OutgoingMessage], bool], error: PulsarError) -> None:
+        """Fail the messages that cannot be sent, and keep the others."""
         unsealed, self._unsealed = self._unsealed, deque()
         for ticket, message, publish_time in unsealed:
-            if isinstance(message, bytes) or message.schema is None or message.schema.info != refused:
+            if isinstance(message, bytes) or not wrong(message):
                 self._unsealed.append((ticket, message, publish_time))
             else:
                 self._memory.free += payload_size(message)
                 self._window.fail(ticket, 1, error)
         self.settled()
-        self.seal_unsealed()
 
     def hand_over(self) -> deque[UnsealedMessage]:
         """Return the unsealed messages, for another producer to send."""
@@ -383,12 +444,27 @@ class Admission:
             self._next_ticket = ticket
             try:
                 self.check(message, publish_time)
-                self.entry_builder.take(message, ticket, publish_time)
+                self._seal(message, ticket, publish_time)
             except InvalidMessage as error:  # too large for this broker
                 self._memory.free += payload_size(message)
                 self._fail_untaken(error)
         self._next_ticket = next_ticket
-        if not (unsealed or self._spec.batching is not None or self._spec.chunking or self.ended is not None):
+        if not unsealed:
+            self._open_fast_path()
+
+    def _seal(self, message: bytes | OutgoingMessage, ticket: int, publish_time: int) -> None:
+        """Pass a message to the entry builder. Raises `InvalidMessage` as `EntryBuilder.take`."""
+        self.entry_builder.take(message, ticket, publish_time)
+        inside = not isinstance(message, bytes) and message.transaction is not None
+        if inside != self._in_transactions:
+            self._in_transactions = inside
+            self._single_encoder = None
+            self._open_fast_path()
+
+    def _open_fast_path(self) -> None:
+        """Let payloads be sent without further checks, where each is an entry of its own."""
+        spec = self._spec
+        if spec.batching is None and not spec.chunking and self.ended is None and not self._in_transactions:
             self._single_encoder = self.entry_builder.encoder
 
     def end(self, error: PulsarError) -> None:
@@ -424,7 +500,10 @@ class Admission:
         """Tickets were settled: emit `Writable` if there is room, and answer completed flushes."""
         self._announce_room()
         waiting = self._window.settle_flushes(self.oldest_unsettled())
-        self._window.watched = waiting or self.was_full
+        held = bool(self._unsealed) and self.entry_builder.encoder is not None
+        if held and not self.entry_builder.pending:
+            self.seal_unsealed()
+        self._window.watched = waiting or self.was_full or held
         if self._memory.blocked:
             self._memory.notify()
 

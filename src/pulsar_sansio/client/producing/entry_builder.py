@@ -95,7 +95,7 @@ class EntryBuilder:
         """
         if message.sequence_id is not None or message.deliver_at is not None:
             return False
-        if message.replicate_to or message.schema is not None:
+        if message.replicate_to or message.schema is not None or message.transaction is not None:
             return False
         sequence_id = self.next_sequence_id
         try:

@@ -14,21 +14,25 @@ from typing import TypeAlias
 
 from ...model.config import BatchingPolicy, OutgoingMessage
 from ...model.schema import SchemaInfo
+from ...model.transaction_id import TransactionId
 from ...wire.messages.batch import encode_batch_parts
 
-SharedFields: TypeAlias = tuple[Sequence[str], SchemaInfo | None]
-"""The replication clusters and the schema of a message, which an entry's metadata name once for all of its
-messages."""
+SharedFields: TypeAlias = tuple[Sequence[str], SchemaInfo | None, TransactionId | None]
+"""The replication clusters, the schema and the transaction of a message, which an entry's metadata name once
+for all of its messages."""
 
-NOTHING_SHARED: SharedFields = ((), None)
-"""The fields of a message that has neither."""
+NOTHING_SHARED: SharedFields = ((), None, None)
+"""The fields of a message that has none of them."""
 
 
 def shared_fields(message: bytes | OutgoingMessage) -> SharedFields:
     """Return the fields in which messages must agree that share a batch (rule BATCH-04)."""
-    if isinstance(message, bytes) or not (message.replicate_to or message.schema is not None):
+    if isinstance(message, bytes):
         return NOTHING_SHARED
-    return message.replicate_to, None if message.schema is None else message.schema.info
+    clusters, schema, transaction = message.replicate_to, message.schema, message.transaction
+    if not clusters and schema is None and transaction is None:
+        return NOTHING_SHARED
+    return clusters, None if schema is None else schema.info, transaction
 
 
 MEMBER_ALLOWANCE = 24

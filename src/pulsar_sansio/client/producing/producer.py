@@ -6,7 +6,7 @@ after a reconnect, handles the broker's errors, and ends by timeout, refusal or 
 exactly once, by `Receipts` or `SendFailed`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -36,6 +36,7 @@ from ..encryption.entry_encryption import EntryEncryption
 from ..outputs import Attached, Closed, Detached, ProducerFailed, ProducerReady
 from ..schemas.schema_question import QUESTION_VERSION, SchemaQuestion
 from ..statistics import ProducerStatistics, SendLatency
+from ..transactions.transaction import Transaction
 from . import explaining
 from .admission import Admission, UnsealedMessage
 from .interceptors import InterceptedAdmission, ProducerInterception
@@ -64,6 +65,8 @@ class Handover:
     """Reports the failure of an unsealed message to the interceptors; None without interceptors."""
     give_up_at: int | None
     """The time at which opening fails; None if opening has no deadline."""
+    transactions: Mapping[int, Transaction]
+    """The tickets of messages in transactions."""
 
 
 class Producer:
@@ -198,6 +201,7 @@ class Producer:
             self._admission.waits_for_memory,
             None if self._interception is None else self._interception.settled,
             self.attachment.gives_up_at,
+            self._window.hand_over_transactions(),
         )
 
     # --- commands of the application ---

@@ -54,7 +54,7 @@ class Registration:
             epoch=self._epoch,
             user_provided_producer_name=spec.name is not None,
             producer_access_mode=_ACCESS_MODES[spec.access_mode],
-            txn_enabled=False,
+            txn_enabled=services.client.config.transactions,
         )
         self._epoch += 1
         if self._topic_epoch is not None:

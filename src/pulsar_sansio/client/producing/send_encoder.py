@@ -219,10 +219,13 @@ class SendEncoder:
         return metadata, payload
 
     def _stamp(self, metadata: MessageMetadata, message: bytes | OutgoingMessage) -> None:
-        """Set the version of the message's schema, or of the producer's."""
+        """Set the transaction, and the version of the message's schema or of the producer's."""
         version = self._schema_version
-        if not isinstance(message, bytes) and message.schema is not None:
-            version = self._version_of(message.schema) or None
+        if not isinstance(message, bytes):
+            if message.schema is not None:
+                version = self._version_of(message.schema) or None
+            if message.transaction is not None:
+                metadata.txnid_most_bits, metadata.txnid_least_bits = message.transaction
         if version is not None:
             metadata.schema_version = version
 
@@ -258,7 +261,9 @@ class SendEncoder:
                 f"payload and metadata have {size} bytes together, the broker accepts "
                 f"{self._frame_limit - _COMMAND_ALLOWANCE}"
             )
-        return encode_send(self._producer_id, sequence_id, count, highest, parts, size, is_chunk)
+        most, least = metadata.txnid_most_bits, metadata.txnid_least_bits
+        transaction = None if most is None or least is None else (most, least)
+        return encode_send(self._producer_id, sequence_id, count, highest, parts, size, is_chunk, transaction)
 
 
 def _describe(metadata: MessageMetadata, message: OutgoingMessage) -> None:

@@ -16,6 +16,7 @@ from ...model.message_id import EntryPosition
 from ...wire import SendReceipt
 from ..connecting.connection import Connection
 from ..outputs import Receipts, RequestDone, RequestFailed, SendFailed
+from ..transactions.transaction import Transaction
 from .key_batches import KeyBatch, runs
 from .producer_services import ProducerServices
 from .receipt_ids import ReceiptIds
@@ -125,6 +126,7 @@ class SendWindow:
         "_partition",
         "_send_timeout",
         "_timer",
+        "_transactions",
         "_wire_id",
         "entries",
         "failed",
@@ -160,6 +162,8 @@ class SendWindow:
         self._on_timeout = on_timeout
         self._timer = services.context.deadlines.slot(self._check_timeout)
         self._flushes: deque[Flush] = deque()
+        self._transactions: dict[int, Transaction] = {}
+        """Tickets of messages in transactions."""
         self._first_chunk: EntryPosition | None = None
         """The position of the first chunk of the message whose chunks are being confirmed."""
         self._newest_chunk: EntryPosition = (-1, -1)
@@ -187,6 +191,30 @@ class SendWindow:
         if self._send_timeout and self._timer.when is None:
             self._timer.set(now + self._send_timeout)
         return now
+
+    # --- transactions ---
+
+    def join(self, ticket: int, transaction: Transaction) -> None:
+        """The message of this ticket is in a transaction, which waits for its outcome."""
+        self._transactions[ticket] = transaction
+        transaction.began()
+
+    def leave(self, ticket: int) -> None:
+        """The message of this ticket was not taken after all."""
+        transaction = self._transactions.pop(ticket, None)
+        if transaction is not None:
+            transaction.over(None)
+
+    def hand_over_transactions(self) -> dict[int, Transaction]:
+        """Remove and return the tickets of messages in transactions, for another producer."""
+        transactions, self._transactions = self._transactions, {}
+        return transactions
+
+    def _settle(self, tickets: Sequence[int], error: PulsarError | None) -> None:
+        for ticket in tickets:
+            transaction = self._transactions.pop(ticket, None)
+            if transaction is not None:
+                transaction.over(error)
 
     # --- receipts ---
 
@@ -233,6 +261,8 @@ class SendWindow:
         if ledger_id < 0:
             # the broker had stored the message before, and its new chunks belong to nothing
             first_chunk = None
+        if self._transactions:
+            self._settle(entry.tickets or range(ticket, ticket + count), None)
         if entry.tickets is not None:
             self._confirm_key_batch(entry, ledger_id, entry_id)
             ticket = -1
@@ -285,6 +315,8 @@ class SendWindow:
         """Report that tickets failed, including tickets of messages outside the window."""
         self.failed += count
         self._emit(SendFailed(self._handle, ticket, count, error))
+        if self._transactions:
+            self._settle(range(ticket, ticket + count), error)
         for flush in self._flushes:
             if flush.end > ticket and flush.error is None:
                 flush.error = error

@@ -5,7 +5,7 @@ from typing import Any
 from ...wire import CUMULATIVE, INDIVIDUAL
 from .. import commands as c
 from ..findings import Finding
-from ..memory import Position, Transaction
+from ..memory import Position, TransactionMemory
 from ..registry import rule
 from ..state.consumer import ObservedConsumer
 from ..state.state import State
@@ -172,7 +172,7 @@ def _of_transaction(command: Any) -> bool:
     return command.txnid_most_bits is not None and command.txnid_least_bits is not None
 
 
-def _transaction(state: State, command: Any) -> Transaction | None:
+def _transaction(state: State, command: Any) -> TransactionMemory | None:
     return state.memory.transactions.get((command.txnid_most_bits, command.txnid_least_bits))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import commands as c
 from ..findings import Side
-from ..memory import Transaction
+from ..memory import TransactionMemory
 from ..questions import answered, ask
 from ..state.state import State, Step
 from .consumers import acknowledged, closed_consumer, opened_consumer, refused_consumer, sought
@@ -163,7 +163,7 @@ def _transaction_added(state: State, answer: Any) -> None:
 
 def _new_transaction(state: State, answer: Any) -> None:
     if answered(state, answer) is not None and not answer.HasField("error"):
-        state.memory.transactions[answer.txnid_most_bits, answer.txnid_least_bits] = Transaction()
+        state.memory.transactions[answer.txnid_most_bits, answer.txnid_least_bits] = TransactionMemory()
 
 
 def _end_transaction(state: State, end: Any) -> None:

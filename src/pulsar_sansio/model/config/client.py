@@ -25,6 +25,8 @@ class ClientConfig:
     `memory_limit`: bytes of payload that all producers together hold in messages that are neither confirmed
     nor failed, 64 MiB as in the Java client; None for no limit. The client takes a single larger message when
     it holds nothing else. Metadata does not count, nor do the bytes that compression saves.
+    `transactions`: whether the client opens transactions. Its producers say so to the broker, which otherwise
+    would show messages of a transaction too early; so the default is False.
     `listener_name`: the advertised listener of a broker that lookups ask for; None for the broker's default.
     `max_announced_message_size`: bytes; the largest limit that the client accepts from a broker. The client
     may hold one frame of that size in memory, from any peer. A larger frame ends the connection.
@@ -57,6 +59,7 @@ class ClientConfig:
     max_backoff: float = 60.0
     max_message_size: int = 5 * 1024 * 1024
     max_announced_message_size: int = 64 * 1024 * 1024
+    transactions: bool = False
     listener_name: str | None = None
     memory_limit: int | None = 64 * 1024 * 1024
     max_partitions: int = 10_000

@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 from ..errors import InvalidMessage
 from ..schema import Schema, SchemaType
 from ..times import milliseconds_or_same
+from ..transaction_id import TransactionId
 from .checks import MAX_UINT63
 
 NO_REPLICATION = ("__local__",)
@@ -76,6 +77,8 @@ class OutgoingMessage:
     own; empty for the namespace's setting. A batch has one list, so messages with different lists do not
     share a batch. `schema`: the schema of the payload, where it is not the producer's; the producer registers
     it before it sends the message. Messages of different schemas do not share a batch either.
+    `transaction`: the open transaction of the message, which is delivered when that is committed; a batch has
+    messages of one transaction.
     A `payload` of None is a null value (a tombstone), which compaction takes as "delete this key". A
     bytearray or memoryview is copied at once, so the application may change it afterwards.
 
@@ -94,6 +97,7 @@ class OutgoingMessage:
         "replicate_to",
         "schema",
         "sequence_id",
+        "transaction",
     )
 
     def __init__(
@@ -108,6 +112,7 @@ class OutgoingMessage:
         deliver_at: int | datetime | None = None,
         replicate_to: Sequence[str] = (),
         schema: Schema[Any] | None = None,
+        transaction: TransactionId | None = None,
     ) -> None:
         if payload is not None and type(payload) is not bytes:
             if not isinstance(payload, (bytes, bytearray, memoryview)):
@@ -150,6 +155,9 @@ class OutgoingMessage:
         self.deliver_at: int | None = deliver_at
         self.replicate_to = _clusters(replicate_to) if replicate_to else ()
         self.schema = None if schema is None else _schema(schema)
+        if transaction is not None and not isinstance(transaction, TransactionId):
+            raise InvalidMessage(f"transaction: a TransactionId or None, not {type(transaction).__name__}")
+        self.transaction = transaction
 
     def __repr__(self) -> str:
         size = "null" if self.payload is None else f"{len(self.payload)} bytes"

@@ -86,15 +86,20 @@ def encode_send(
     headers_and_payload: Sequence[bytes],
     size: int,
     is_chunk: bool = False,
+    transaction: tuple[int, int] | None = None,
 ) -> bytes | list[bytes]:
     """A SEND frame, ready to write: in one piece when it is small, else without copying the payload.
 
-    `size`: bytes of `headers_and_payload` together. `is_chunk`: it is part of a message. The bytes are final;
-    a message is sent again by writing them again.
+    `size`: bytes of `headers_and_payload` together. `is_chunk`: it is part of a message. `transaction`: the
+    most and the least significant bits of its transaction. The bytes are final; a message is sent again by
+    writing them again.
     """
     body = b"\x08" + encode_varint(producer_id) + b"\x10" + encode_varint(sequence_id)
     if num_messages != 1:
         body += b"\x18" + encode_varint(num_messages)
+    if transaction is not None:
+        most, least = transaction
+        body += b"\x20" + encode_varint(least) + b"\x28" + encode_varint(most)
     if highest_sequence_id is not None:
         body += b"\x30" + encode_varint(highest_sequence_id)
     if is_chunk:

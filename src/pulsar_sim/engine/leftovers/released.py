@@ -24,7 +24,7 @@ CopyProducer: _producer=None
 MergedQueue: announced=False run_length=0
 MeteredQueue: bytes_waiting=0
 OpenBatch: _extra=0 _lent=0 _members=0 _size=0 _size_then=0 _space_then=0 explicit_highest=-1 first=empty
-OpenBatch: first_ticket=0 lowest=0 publish_time=0 room=0 run_first=0 shared=((),None) space=0
+OpenBatch: first_ticket=0 lowest=0 publish_time=0 room=0 run_first=0 shared=((),None,None) space=0
 TopicListWatcher: _closed=True
 Permits: _beyond_bytes=0 _beyond_entries=0 _grant=None at_broker=0 unreported=0
 Positions: _connection=None _question=None _rollback=0 _sought_time=None _to_last=False
@@ -94,7 +94,7 @@ LetterTopics: _pending_copies=empty _moves=0 _requests=empty _slot=unset
 MemoryLimit: _borrowers=empty _to_notify=empty blocked=False turn=0
 MergedQueue: _has_turn=empty _turns=empty announced=False run_length=0
 OpenBatch: _extra=0 _lent=0 _members=0 _size=0 _size_then=0 _space_then=0 explicit_highest=-1 first=empty
-OpenBatch: first_ticket=0 lowest=0 publish_time=0 room=0 run_first=0 shared=((),None) space=0
+OpenBatch: first_ticket=0 lowest=0 publish_time=0 room=0 run_first=0 shared=((),None,None) space=0
 OpenBatch: _parts=empty run=empty
 PartitionedProducer: _growth=empty _missing=empty _query=None _unnamed=empty
 PatternTopics: _query=None

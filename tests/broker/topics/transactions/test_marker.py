@@ -3,7 +3,7 @@
 import pytest
 
 from pulsar_sansio.broker.topics.transactions.marker import marker
-from pulsar_sansio.broker.topics.transactions.transaction_id import TransactionId
+from pulsar_sansio.model.transaction_id import TransactionId
 from pulsar_sansio.wire import proto, unpack_payload
 
 

@@ -5,7 +5,7 @@ import pytest
 from pulsar_sansio import TransactionConflict
 from pulsar_sansio.broker.records import AcknowledgedInTransaction
 from pulsar_sansio.broker.topics.transactions.pending_acks import PendingAcks
-from pulsar_sansio.broker.topics.transactions.transaction_id import TransactionId
+from pulsar_sansio.model.transaction_id import TransactionId
 
 ONE, TWO = TransactionId(0, 1), TransactionId(0, 2)
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pulsar_sansio.broker.records import EntryAdded
 from pulsar_sansio.broker.storage.ledger import ManagedLedger
 from pulsar_sansio.broker.topics.transactions.transaction_buffer import TransactionBuffer
-from pulsar_sansio.broker.topics.transactions.transaction_id import TransactionId
+from pulsar_sansio.model.transaction_id import TransactionId
 
 ONE, TWO = TransactionId(0, 1), TransactionId(0, 2)
 

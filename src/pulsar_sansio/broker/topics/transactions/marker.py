@@ -1,7 +1,7 @@
 """The entries with which a broker ends a transaction in a topic."""
 
+from ....model.transaction_id import TransactionId
 from ....wire import MessageMetadata, encode_message_metadata, pack_payload, proto
-from .transaction_id import TransactionId
 
 _PRODUCER = "pulsar.txn.marker"
 """The name of the producer in markers, as with a Java broker."""

@@ -10,8 +10,8 @@ The module decides by offsets and bits. The subscription knows consumers, the cu
 from collections.abc import Iterable
 
 from ....model.errors import TransactionConflict
+from ....model.transaction_id import TransactionId
 from ...records import AcknowledgedInTransaction
-from .transaction_id import TransactionId
 
 
 class TransactionAcks:

@@ -11,8 +11,8 @@ The entries of the topic, markers included, are all that the buffer needs after 
 from collections import deque
 from typing import TYPE_CHECKING
 
+from ....model.transaction_id import TransactionId
 from ...records import EntryAdded
-from .transaction_id import TransactionId
 
 if TYPE_CHECKING:
     from ...storage.ledger import ManagedLedger

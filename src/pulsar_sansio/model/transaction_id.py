@@ -1,4 +1,4 @@
-"""`TransactionId`: names a transaction, in commands, records and messages."""
+"""`TransactionId`: names a transaction, in commands, messages and what a broker stores."""
 
 from typing import NamedTuple
 

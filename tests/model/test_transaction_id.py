@@ -1,6 +1,6 @@
 """The ids of transactions."""
 
-from pulsar_sansio.broker.topics.transactions.transaction_id import TransactionId, transaction_id
+from pulsar_sansio.model.transaction_id import TransactionId, transaction_id
 
 
 def test_both_halves_make_a_transaction() -> None:

@@ -1,0 +1,190 @@
+"""`TransactionalAcks`: the acknowledgements of a consumer that take effect with a transaction (rule TXN-01).
+
+They are collected, and sent before the transaction is committed or aborted, or when there are `GROUP_SIZE` of
+them. Every ACK in a transaction is answered; the transaction waits for the answers, and fails with a refusal
+such as `TransactionConflict`. An ACK that is lost with its connection is not sent again, because the broker
+may have it: it would refuse the second one. The transaction fails then.
+
+After a commit the messages count as acknowledged. After an abort the broker delivers those of Shared and
+Key_Shared subscriptions again by itself. On other subscriptions the consumer asks for everything that is not
+acknowledged, so that the order is right.
+"""
+
+from functools import partial
+
+from ...model.errors import ConnectionLost, PulsarError, broker_error
+from ...model.message_id import EntryPosition
+from ...wire import CUMULATIVE, INDIVIDUAL, encode_ack, proto
+from ..connecting.connection import Connection
+from ..delivery.consumer_services import ConsumerServices
+from ..transactions.transaction import Transaction
+from .ack_tracker import AckId, AckTracker
+from .redelivery import Redelivery
+
+GROUP_SIZE = 1000
+"""Entries in one ACK."""
+
+
+class CollectedAcks:
+    """Acknowledgements of one transaction that are not sent yet. Positions have the bits of acknowledged
+    messages and the number of messages."""
+
+    __slots__ = ("cumulative", "entries", "wanted")
+
+    def __init__(self) -> None:
+        self.entries: dict[EntryPosition, tuple[int, int]] = {}
+        self.cumulative: AckId | None = None
+        self.wanted = False
+        """True when they have to be sent, as soon as that is possible."""
+
+    def frames(self) -> list[tuple[int, list[AckId]]]:
+        """Return the type and the ids of each ACK."""
+        frames: list[tuple[int, list[AckId]]] = []
+        if self.cumulative is not None:
+            frames.append((CUMULATIVE, [self.cumulative]))
+        ids: list[AckId] = [
+            (*position, ((1 << size) - 1) & ~bits or None)
+            for position, (bits, size) in sorted(self.entries.items())
+        ]
+        frames += [(INDIVIDUAL, ids[start : start + GROUP_SIZE]) for start in range(0, len(ids), GROUP_SIZE)]
+        return frames
+
+
+class TransactionalAcks:
+    """The acknowledgements of one consumer in open transactions."""
+
+    __slots__ = (
+        "_collected",
+        "_connection",
+        "_redelivery",
+        "_services",
+        "_settled",
+        "_tracker",
+        "_unanswered",
+    )
+
+    def __init__(self, services: ConsumerServices, tracker: AckTracker, redelivery: Redelivery) -> None:
+        self._services = services
+        self._tracker = tracker
+        self._redelivery = redelivery
+        self._connection: Connection | None = None
+        self._collected: dict[Transaction, CollectedAcks] = {}
+        self._settled: dict[Transaction, dict[EntryPosition, int]] = {}
+        """Transaction -> the bits of the messages that count as acknowledged once it is committed."""
+        self._unanswered: dict[int, Transaction] = {}
+        """Request id of an ACK -> its transaction."""
+
+    # --- commands -------------------------------------------------------------------------------------
+
+    def acknowledge(self, transaction: Transaction, position: EntryPosition, bits: int, size: int) -> None:
+        """Acknowledge messages of one entry; `bits` of an entry of `size` messages."""
+        collected = self._collect(transaction)
+        before = collected.entries.get(position, (0, size))[0]
+        collected.entries[position] = before | bits, size
+        settled = self._settled[transaction]
+        settled[position] = settled.get(position, 0) | bits
+        if settled[position] == (1 << size) - 1:
+            self._redelivery.acknowledged(position)
+        if len(collected.entries) >= GROUP_SIZE:
+            self.flush(transaction)
+
+    def acknowledge_cumulative(self, transaction: Transaction, id_: AckId) -> None:
+        """Acknowledge up to this entry; the bits of `id_` are messages of it that stay unacknowledged."""
+        self._collect(transaction).cumulative = id_
+
+    def flush(self, transaction: Transaction) -> None:
+        """Send what is collected, as soon as that is possible."""
+        collected = self._collected.get(transaction)
+        if collected is not None:
+            collected.wanted = True
+            self._send(transaction)
+
+    def _collect(self, transaction: Transaction) -> CollectedAcks:
+        collected = self._collected.get(transaction)
+        if collected is not None:
+            return collected
+        transaction.began()
+        collected = self._collected[transaction] = CollectedAcks()
+        if transaction not in self._settled:
+            self._settled[transaction] = {}
+            transaction.before_end(partial(self.flush, transaction))
+            transaction.at_end(partial(self._ended, transaction))
+        topic, subscription = str(self._services.topic), self._services.spec.subscription
+        if not transaction.has_subscription(topic, subscription):
+            transaction.join_subscription(topic, subscription, partial(self._joined, transaction))
+        return collected
+
+    def _joined(self, transaction: Transaction, error: PulsarError | None) -> None:
+        if error is None:
+            self._send(transaction)
+        elif self._collected.pop(transaction, None) is not None:
+            transaction.over(error)
+
+    def _send(self, transaction: Transaction) -> None:
+        connection = self._connection
+        collected = self._collected.get(transaction)
+        topic, subscription = str(self._services.topic), self._services.spec.subscription
+        if collected is None or not collected.wanted or connection is None:
+            return
+        if not transaction.has_subscription(topic, subscription):
+            return
+        del self._collected[transaction]
+        most, least = transaction.id
+        requests = self._services.client.requests
+        for kind, ids in collected.frames():
+            transaction.began()
+            request = requests.send(
+                connection,
+                lambda request_id, kind=kind, ids=ids: encode_ack(  # type: ignore[misc]
+                    self._services.wire_id, kind, ids, None, request_id, least, most
+                ),
+                partial(self._answered, transaction),
+                partial(self._not_answered, transaction),
+                reply=proto.BaseCommand.ACK_RESPONSE,
+            )
+            self._unanswered[request] = transaction
+        transaction.over(None)
+
+    def _answered(self, transaction: Transaction, answer: proto.CommandAckResponse) -> None:
+        self._unanswered.pop(answer.request_id, None)
+        transaction.over(broker_error(answer.error, answer.message) if answer.HasField("error") else None)
+
+    def _not_answered(self, transaction: Transaction, cause: PulsarError) -> None:
+        error = ConnectionLost(f"acknowledgements in transaction {transaction.id} may be lost: {cause}")
+        error.__cause__ = cause
+        transaction.over(error)
+
+    # --- the end of a transaction ---------------------------------------------------------------------
+
+    def _ended(self, transaction: Transaction, committed: bool) -> None:
+        self._collected.pop(transaction, None)
+        settled = self._settled.pop(transaction)
+        if committed:
+            for position, bits in settled.items():
+                self._tracker.committed(position, bits)
+        elif self._services.spec.subscription_type.cumulative:
+            self._redelivery.redeliver_all()
+
+    # --- attachment -----------------------------------------------------------------------------------
+
+    def attach(self, connection: Connection) -> None:
+        self._connection = connection
+        for transaction in list(self._collected):
+            self._send(transaction)
+
+    def detach(self, cause: PulsarError) -> None:
+        """ACKs without an answer may be lost, so their transactions fail."""
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        unanswered, self._unanswered = self._unanswered, {}
+        for request, transaction in unanswered.items():
+            if request in connection.pending:
+                self._services.client.requests.cancel(connection, request)
+                self._not_answered(transaction, cause)
+
+    def fail(self, error: PulsarError) -> None:
+        """Fail what is collected: the subscription was moved, or the consumer has ended."""
+        collected, self._collected = self._collected, {}
+        for transaction in collected:
+            transaction.over(error)

@@ -1,0 +1,68 @@
+"""`TransactionCommands`: the commands of `Client` that open and end transactions."""
+
+from ...model.config import nanoseconds_of
+from ...model.errors import InvalidConfiguration, LocalProtocolError
+from ...model.transaction_id import TransactionId
+from ..connecting.services import Services
+from .open_handles import OpenHandles
+
+LONGEST = 10.0 * 365 * 86_400
+"""Seconds: the longest timeout of a transaction."""
+
+
+class TransactionCommands:
+    """A transaction is named by its id, in these commands as in messages and acknowledgements."""
+
+    __slots__ = ("_context", "_enabled", "_handles", "_transactions")
+
+    def __init__(self, services: Services, handles: OpenHandles) -> None:
+        self._context = services.context
+        self._handles = handles
+        self._enabled = services.config.transactions
+        self._transactions = services.transactions
+
+    def begin_transaction(self, now: int, timeout: float = 60.0) -> int:
+        """Open a transaction: the `result` of `RequestDone` is its `TransactionId`.
+
+        The coordinator aborts it after `timeout` seconds, 0.001 to ten years. Raises `ClosedError`,
+        `InvalidConfiguration`, and `LocalProtocolError` for a client without `transactions`.
+        """
+        self._handles.check_open()
+        if not self._enabled:
+            raise LocalProtocolError("the client has no transactions: it was made without transactions=True")
+        if (
+            isinstance(timeout, bool)
+            or not isinstance(timeout, (int, float))
+            or not 0.001 <= timeout <= LONGEST
+        ):
+            raise InvalidConfiguration(f"timeout: seconds from 0.001 to {LONGEST:g}, not {timeout!r}")
+        self._context.now = now
+        request = self._context.new_id()
+        self._transactions.begin(request, nanoseconds_of(timeout))
+        return request
+
+    def commit(self, now: int, transaction: TransactionId) -> int:
+        """Commit once every message and acknowledgement of the transaction is confirmed.
+
+        `RequestDone` follows when all of it has taken effect. When one of them has failed, the transaction is
+        aborted, and `RequestFailed` has the error of that one. It has `TransactionTimedOut` where the timeout
+        came first, and `TransactionOutcomeUnknown` where the coordinator did not answer. Raises
+        `TransactionNotOpen`.
+        """
+        machine = self._transactions.get(transaction)
+        self._context.now = now
+        request = self._context.new_id()
+        machine.commit(request)
+        return request
+
+    def abort(self, now: int, transaction: TransactionId) -> int:
+        """Abort: nothing of the transaction takes effect, and its acknowledged messages are delivered again.
+
+        `RequestDone` follows. Where the coordinator did not answer, `RequestFailed` follows, and the
+        coordinator aborts the transaction after its timeout. Raises `TransactionNotOpen`.
+        """
+        machine = self._transactions.get(transaction)
+        self._context.now = now
+        request = self._context.new_id()
+        machine.abort(request)
+        return request

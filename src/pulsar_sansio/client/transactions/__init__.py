@@ -1,0 +1,1 @@
+"""Transactions: coordinators of the cluster, and the life of each transaction."""

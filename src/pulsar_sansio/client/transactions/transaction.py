@@ -1,0 +1,321 @@
+"""`Transaction`: one transaction, from its opening to its end.
+
+It owns the state, which topics and subscriptions take part, and the operations under way: messages and
+acknowledgements whose outcome is not known yet. A commit waits for all of them. When one has failed, the
+transaction is aborted, and the request for the commit fails with that error. An end is never asked for while
+an operation is open, so none outlives it.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ...model.errors import (
+    InvalidTransactionStatus,
+    PulsarError,
+    TransactionNotFound,
+    TransactionNotOpen,
+    TransactionOutcomeUnknown,
+    TransactionTimedOut,
+)
+from ...model.transaction_id import TransactionId
+from ...wire import encode_command, proto
+from ..connecting.services import Services
+from ..lookup.retried_lookup import RetriedLookup
+from ..outputs import RequestDone, RequestFailed
+from . import transaction_states as states
+from .transaction_coordinators import Coordinator, TransactionCoordinators
+from .transaction_states import TRANSITIONS, TransactionInput, TransactionState
+
+_Command = proto.BaseCommand
+
+Settled = Callable[[PulsarError | None], None]
+"""Called once: with None for a participant that has joined, else with the reason why it cannot."""
+
+
+class Transaction:
+    """One transaction of a client. `ended` is called at its end; `committed` tells whether it took effect."""
+
+    __slots__ = (
+        "_asked_twice",
+        "_coordinator",
+        "_coordinators",
+        "_before_end",
+        "_ended",
+        "_expiry",
+        "_failure",
+        "_handle",
+        "_joined",
+        "_joining",
+        "_on_end",
+        "_open_operations",
+        "_questions",
+        "_request",
+        "_services",
+        "_timeout",
+        "id",
+        "state",
+    )
+
+    def __init__(
+        self,
+        services: Services,
+        coordinators: TransactionCoordinators,
+        coordinator: Coordinator,
+        id_: TransactionId,
+        handle: int,
+        timeout: int,
+        ended: Callable[["Transaction"], None],
+    ) -> None:
+        """`timeout`: nanoseconds from now. `handle`: the request that opened it."""
+        self._services = services
+        self._coordinators = coordinators
+        self._coordinator = coordinator
+        self.id = id_
+        self._handle = handle
+        self._timeout = timeout
+        self._ended = ended
+        self.state: TransactionState = states.Open()
+        self._joined: dict[object, None] = {}
+        """The participants that the coordinator knows: names of topics, (topic, subscription)."""
+        self._joining: dict[object, list[Settled]] = {}
+        self._questions: dict[RetriedLookup, None] = {}
+        self._asked_twice = False
+        """The question whose refusal is being handled was sent more than once."""
+        self._open_operations = 0
+        self._failure: PulsarError | None = None
+        """The error of the first operation that failed."""
+        self._request: int | None = None
+        """The request for the end that the application made."""
+        self._before_end: list[Callable[[], None]] = []
+        self._on_end: list[Callable[[bool], None]] = []
+        self._expiry = services.context.deadlines.slot(self._expired)
+        self._expiry.set(services.context.now + timeout)
+
+    @property
+    def is_open(self) -> bool:
+        return isinstance(self.state, states.Open)
+
+    def check_open(self) -> None:
+        """Raise `TransactionNotOpen` unless messages and acknowledgements may join."""
+        if not self.is_open:
+            raise TransactionNotOpen(f"transaction {self.id} is {self.described}")
+
+    @property
+    def described(self) -> str:
+        """The state in a word."""
+        return {
+            states.Open: "open",
+            states.Committing: "committing",
+            states.Committed: "committed",
+            states.Aborting: "aborting",
+            states.Aborted: "aborted",
+            states.InDoubt: "in doubt",
+        }[type(self.state)]
+
+    # --- participants ---------------------------------------------------------------------------------
+
+    def has_topic(self, topic: str) -> bool:
+        return topic in self._joined
+
+    def has_subscription(self, topic: str, subscription: str) -> bool:
+        return (topic, subscription) in self._joined
+
+    def join_topic(self, topic: str, settled: Settled) -> None:
+        """Let messages of the transaction go to a topic or partition; `settled` follows, later and once."""
+        command = proto.CommandAddPartitionToTxn(partitions=[topic])
+        self._join(
+            topic,
+            settled,
+            _Command.ADD_PARTITION_TO_TXN,
+            command,
+            _Command.ADD_PARTITION_TO_TXN_RESPONSE,
+        )
+
+    def join_subscription(self, topic: str, subscription: str, settled: Settled) -> None:
+        """Let acknowledgements on a subscription be in the transaction; `settled` follows, later and once."""
+        command = proto.CommandAddSubscriptionToTxn()
+        command.subscription.add(topic=topic, subscription=subscription)
+        self._join(
+            (topic, subscription),
+            settled,
+            _Command.ADD_SUBSCRIPTION_TO_TXN,
+            command,
+            _Command.ADD_SUBSCRIPTION_TO_TXN_RESPONSE,
+        )
+
+    def _join(self, participant: object, settled: Settled, number: int, command: Any, reply: int) -> None:
+        waiting = self._joining.get(participant)
+        if waiting is not None:
+            waiting.append(settled)
+            return
+        self._joining[participant] = [settled]
+        self._ask(
+            number,
+            command,
+            reply,
+            lambda _: self._settle(participant, None),
+            partial(self._settle, participant),
+        )
+
+    def _settle(self, participant: object, error: PulsarError | None) -> None:
+        if error is None:
+            self._joined[participant] = None
+        for settled in self._joining.pop(participant):
+            settled(error)
+
+    # --- operations -----------------------------------------------------------------------------------
+
+    def began(self) -> None:
+        """A message or acknowledgement is under way."""
+        self._open_operations += 1
+
+    def over(self, error: PulsarError | None) -> None:
+        """A message or acknowledgement is confirmed, or has failed with `error`."""
+        self._open_operations -= 1
+        self._failure = self._failure or error
+        self._end_if_settled()
+
+    def before_end(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when the application has asked for the end: it sends what waits."""
+        self._before_end.append(callback)
+
+    def at_end(self, callback: Callable[[bool], None]) -> None:
+        """Call `callback` at the end of the transaction, with True when it was committed."""
+        self._on_end.append(callback)
+
+    # --- the end --------------------------------------------------------------------------------------
+
+    def commit(self, request: int) -> None:
+        """Commit once every operation is confirmed. Raises `TransactionNotOpen`."""
+        self.check_open()
+        self._request = request
+        self._move(TransactionInput.COMMIT, states.Committing())
+        self._finish()
+
+    def abort(self, request: int) -> None:
+        """Abort once the outcome of every operation is known. Raises `TransactionNotOpen`."""
+        self.check_open()
+        self._request = request
+        self._move(TransactionInput.ABORT, states.Aborting())
+        self._finish()
+
+    def _finish(self) -> None:
+        """Have everything sent that waits, and end when its outcome is known."""
+        self._open_operations += 1
+        for callback in self._before_end:
+            callback()
+        self._before_end.clear()
+        self.over(None)
+
+    def _end_if_settled(self) -> None:
+        if self._open_operations or self._joining or isinstance(self.state, states.Open):
+            return
+        if isinstance(self.state, states.Committing) and self._failure is not None:
+            self._move(TransactionInput.ABORT, states.Aborting())
+        if not isinstance(self.state, states.Committing | states.Aborting) or self._questions:
+            return
+        commits = isinstance(self.state, states.Committing)
+        self._ask(
+            _Command.END_TXN,
+            proto.CommandEndTxn(txn_action=proto.COMMIT if commits else proto.ABORT),
+            _Command.END_TXN_RESPONSE,
+            lambda _: self._end(TransactionInput.ENDED),
+            self._not_ended,
+        )
+
+    def _not_ended(self, error: PulsarError) -> None:
+        """The coordinator refused the end, or did not answer.
+
+        A first answer that the transaction is not open tells that it was aborted. After an attempt that was
+        lost it may tell that this attempt has succeeded.
+        """
+        refused = isinstance(error, TransactionNotFound | InvalidTransactionStatus)
+        if refused and not self._asked_twice:
+            self._failure = self._failure or self._timed_out(error)
+            self._end(TransactionInput.GONE)
+        else:
+            unknown = TransactionOutcomeUnknown(f"transaction {self.id} may be committed or not: {error}")
+            unknown.__cause__ = error
+            self._failure = self._failure or unknown
+            self._end(TransactionInput.LOST)
+
+    def _timed_out(self, cause: PulsarError | None) -> TransactionTimedOut:
+        seconds = self._timeout / 1_000_000_000
+        error = TransactionTimedOut(f"transaction {self.id} was aborted after its timeout of {seconds:g} s")
+        error.__cause__ = cause
+        return error
+
+    def _expired(self) -> None:
+        """The coordinator aborts the transaction about now, unless its end is under way."""
+        if isinstance(self.state, states.Open):
+            self._failure = self._failure or self._timed_out(None)
+            self._end(TransactionInput.GONE)
+
+    def fail(self, error: PulsarError) -> None:
+        """Give up: the client is closing, or uses another cluster. The coordinator aborts at the timeout."""
+        self._failure = self._failure or error
+        if isinstance(self.state, states.Open):
+            self._end(TransactionInput.GONE)
+        elif isinstance(self.state, states.Committing | states.Aborting):
+            self._end(TransactionInput.LOST)
+
+    def _end(self, event: TransactionInput) -> None:
+        following = TRANSITIONS.table[type(self.state), event]()
+        self._move(event, following)
+        self._expiry.clear()
+        for question in self._questions:
+            question.cancel()
+        self._questions.clear()
+        for settled in [each for waiting in self._joining.values() for each in waiting]:
+            settled(self._failure)
+        self._joining.clear()
+        self._ended(self)
+        committed = isinstance(following, states.Committed)
+        for callback in self._on_end:
+            callback(committed)
+        self._on_end.clear()
+        if self._request is None:
+            return
+        emit = self._services.context.emit
+        if committed or (self._failure is None and isinstance(following, states.Aborted)):
+            emit(RequestDone(self._request, None))
+        else:
+            assert self._failure is not None
+            emit(RequestFailed(self._request, self._failure))
+
+    # --- inside ---------------------------------------------------------------------------------------
+
+    def _ask(
+        self,
+        number: int,
+        command: Any,
+        reply: int,
+        known: Callable[[Any], None],
+        failed: Callable[[PulsarError], None],
+    ) -> None:
+        command.txnid_most_bits, command.txnid_least_bits = self.id
+        attempts = 0
+
+        def encode(request_id: int) -> bytes:
+            nonlocal attempts
+            attempts += 1
+            command.request_id = request_id
+            return encode_command(number, command)
+
+        def done(answer: Any) -> None:
+            del self._questions[question]
+            known(answer)
+
+        def refused(error: PulsarError) -> None:
+            del self._questions[question]
+            self._asked_twice = attempts > 1
+            failed(error)
+
+        question = self._coordinators.question(self._coordinator, self._handle, encode, reply, done, refused)
+        self._questions[question] = None
+        question.ask()
+
+    def _move(self, event: TransactionInput, following: TransactionState) -> None:
+        TRANSITIONS.check(self.state, event, following)
+        self.state = following

@@ -1,0 +1,96 @@
+"""`TransactionCoordinators`: the transaction coordinators of a cluster, as far as the client has asked them.
+
+They are the partitions of one system topic. New transactions go to each in turn. A question to a coordinator
+is repeated until the operation timeout, with a new lookup where the coordinator has moved (GAP-40).
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ...model.errors import NotSupported, PulsarError
+from ...model.topic_name import TopicName
+from ..connecting.connection import Connection
+from ..connecting.services import Services
+from ..lookup.retried_lookup import RetriedLookup
+from .coordinator_question import CoordinatorQuestion
+
+ASSIGN_TOPIC = TopicName.parse("persistent://pulsar/system/transaction_coordinator_assign")
+"""The topic whose partitions stand for the coordinators."""
+
+
+class Coordinator:
+    """One coordinator. `connection`: the last connection on which it has answered; None before."""
+
+    __slots__ = ("connection", "number", "services", "topic")
+
+    def __init__(self, services: Services, number: int) -> None:
+        self.services = services
+        self.number = number
+        self.topic = ASSIGN_TOPIC.partition_name(number)
+        self.connection: Connection | None = None
+
+
+class TransactionCoordinators:
+    """The coordinators of one client's cluster."""
+
+    __slots__ = ("_coordinators", "_next", "_services")
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._coordinators: list[Coordinator] = []
+        self._next = 0
+
+    def choose(
+        self,
+        handle: int,
+        chosen: Callable[[Coordinator], None],
+        failed: Callable[[PulsarError], None],
+    ) -> None:
+        """Call `chosen` with the coordinator of the next new transaction. `failed` gets `NotSupported` for a
+        cluster without transactions."""
+        if self._coordinators:
+            chosen(self._turn())
+            return
+
+        def known(count: int) -> None:
+            if not count:
+                failed(NotSupported("the cluster has no transactions (transactionCoordinatorEnabled)"))
+                return
+            if not self._coordinators:
+                self._coordinators = [Coordinator(self._services, number) for number in range(count)]
+                self._next = self._services.context.rng.below(count)
+            chosen(self._turn())
+
+        ask = partial(self._services.lookup.partitions, ASSIGN_TOPIC)
+        RetriedLookup(self._services, handle, "transaction coordinators", ask, known, failed).ask()
+
+    def _turn(self) -> Coordinator:
+        self._next = (self._next + 1) % len(self._coordinators)
+        return self._coordinators[self._next]
+
+    def forget(self) -> None:
+        """The client uses another cluster, which has coordinators of its own."""
+        self._coordinators = []
+
+    def question(
+        self,
+        coordinator: Coordinator,
+        handle: int,
+        encode: Callable[[int], bytes],
+        reply: int,
+        known: Callable[[Any], None],
+        failed: Callable[[PulsarError], None],
+    ) -> RetriedLookup:
+        """Return a question that is repeated until the coordinator answers or refuses; the caller asks it.
+
+        `handle`: the request or transaction that waits.
+        """
+        return RetriedLookup(
+            self._services,
+            handle,
+            f"answers of transaction coordinator {coordinator.number}",
+            partial(CoordinatorQuestion, coordinator, encode, reply),
+            known,
+            failed,
+        )

@@ -1,0 +1,93 @@
+"""`Transactions`: the open transactions of a client."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ...model.errors import PulsarError, TransactionNotOpen
+from ...model.transaction_id import TransactionId
+from ...wire import encode_command, proto
+from ..connecting.services import Services
+from ..lookup.retried_lookup import RetriedLookup
+from ..outputs import RequestDone, RequestFailed
+from .transaction import Transaction
+from .transaction_coordinators import Coordinator, TransactionCoordinators
+
+_Command = proto.BaseCommand
+
+
+class Transactions:
+    """The transactions, by their ids in commands and messages."""
+
+    __slots__ = ("_coordinators", "_opening", "_services", "open")
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._coordinators = TransactionCoordinators(services)
+        self._opening: dict[int, RetriedLookup] = {}
+        """Requests for new transactions that wait for an answer."""
+        self.open: dict[TransactionId, Transaction] = {}
+
+    def get(self, id_: TransactionId) -> Transaction:
+        """Return an open transaction. Raises `TransactionNotOpen`."""
+        transaction = self.open.get(id_)
+        if transaction is None:
+            raise TransactionNotOpen(f"transaction {id_} has ended, or was never opened by this client")
+        transaction.check_open()
+        return transaction
+
+    def begin(self, request: int, timeout: int) -> None:
+        """Open a transaction of `timeout` nanoseconds. The answer has its id."""
+        emit = self._services.context.emit
+
+        def failed(error: PulsarError) -> None:
+            self._opening.pop(request, None)
+            emit(RequestFailed(request, error))
+
+        def chosen(coordinator: Coordinator) -> None:
+            def opened(answer: Any) -> None:
+                del self._opening[request]
+                id_ = TransactionId(answer.txnid_most_bits, answer.txnid_least_bits)
+                self.open[id_] = Transaction(
+                    self._services, self._coordinators, coordinator, id_, request, timeout, self._ended
+                )
+                emit(RequestDone(request, id_))
+
+            question = self._opening[request] = self._coordinators.question(
+                coordinator,
+                request,
+                _new_transaction(coordinator.number, timeout),
+                _Command.NEW_TXN_RESPONSE,
+                opened,
+                failed,
+            )
+            question.ask()
+
+        self._coordinators.choose(request, chosen, failed)
+
+    def forget_request(self, request: int) -> None:
+        """Discard a request for a new transaction; one that the coordinator opens nevertheless times out."""
+        question = self._opening.pop(request, None)
+        if question is not None:
+            question.cancel()
+
+    def leave_cluster(self, error: PulsarError) -> None:
+        """Fail all transactions: the client is closing, or uses another cluster from now on."""
+        self._coordinators.forget()
+        for question in list(self._opening.values()):
+            question.fail(error)
+        for transaction in list(self.open.values()):
+            transaction.fail(error)
+
+    def _ended(self, transaction: Transaction) -> None:
+        del self.open[transaction.id]
+
+
+def _new_transaction(coordinator: int, timeout: int) -> Callable[[int], bytes]:
+    """Return the function that makes NEW_TXN. `timeout`: nanoseconds; the wire has milliseconds."""
+    milliseconds = max(1, timeout // 1_000_000)
+
+    def encode(request_id: int) -> bytes:
+        command = proto.CommandNewTxn(request_id=request_id, txn_ttl_millis=milliseconds, tc_id=coordinator)
+        return encode_command(_Command.NEW_TXN, command)
+
+    return encode

@@ -1,0 +1,305 @@
+"""Acknowledgements in transactions: when they are sent, what fails the transaction, what follows its end."""
+
+from typing import Any
+
+import pytest
+
+from pulsar_sansio.client.acknowledging.transactional_acks import GROUP_SIZE
+from pulsar_sansio.client.outputs import RequestDone, RequestFailed
+from pulsar_sansio.model.config import SubscriptionType
+from pulsar_sansio.model.errors import (
+    ClosedError,
+    ConnectionLost,
+    LocalProtocolError,
+    ServerError,
+    TransactionConflict,
+    TransactionNotFound,
+    TransactionNotOpen,
+)
+from pulsar_sansio.model.transaction_id import TransactionId
+from pulsar_sansio.wire import CUMULATIVE, INDIVIDUAL, proto
+from tests.client.broker_script import ConsumerScript, entry_bytes
+
+SHARED, EXCLUSIVE = SubscriptionType.SHARED, SubscriptionType.EXCLUSIVE
+
+
+class Scene(ConsumerScript):
+    """A consumer and an open transaction."""
+
+    def __init__(self, kind: SubscriptionType = SHARED, **spec: Any) -> None:
+        super().__init__(transactions=True, subscription_type=kind, **spec)
+        self.accept()
+        request = self.client.begin_transaction(self.now)
+        self.pump()
+        [introduced] = [each for name, each in self.frames() if name == "TC_CLIENT_CONNECT_REQUEST"]
+        self.say(
+            "TC_CLIENT_CONNECT_RESPONSE",
+            proto.CommandTcClientConnectResponse(request_id=introduced.request_id),
+        )
+        [asked] = self.expect("NEW_TXN")
+        self.say(
+            "NEW_TXN_RESPONSE",
+            proto.CommandNewTxnResponse(request_id=asked.request_id, txnid_least_bits=7, txnid_most_bits=0),
+        )
+        assert RequestDone(request, TransactionId(0, 7)) in self.outputs()
+        self.id = TransactionId(0, 7)
+
+    def ack(self, what: Any) -> None:
+        self.client.acknowledge(self.now, self.consumer, what, self.id)
+        self.pump()
+
+    def joined(self, error: int | None = None) -> None:
+        [asked] = self.expect("ADD_SUBSCRIPTION_TO_TXN")
+        [joined] = asked.subscription
+        assert (joined.topic, joined.subscription) == ("persistent://public/default/t", "s")
+        answer = proto.CommandAddSubscriptionToTxnResponse(request_id=asked.request_id)
+        if error is not None:
+            answer.error = error  # type: ignore[assignment]
+        self.say("ADD_SUBSCRIPTION_TO_TXN_RESPONSE", answer)
+
+    def end(self, command: str = "commit") -> int:
+        request: int = getattr(self.client, command)(self.now, self.id)
+        self.pump()
+        return request
+
+    def confirm(self, ack: Any, error: int | None = None) -> None:
+        assert (ack.txnid_most_bits, ack.txnid_least_bits) == (0, 7)
+        answer = proto.CommandAckResponse(consumer_id=0, request_id=ack.request_id)
+        if error is not None:
+            answer.error = error  # type: ignore[assignment]
+        self.say("ACK_RESPONSE", answer)
+
+    def ended(self) -> None:
+        """Answer END_TXN."""
+        [asked] = self.expect("END_TXN")
+        self.say("END_TXN_RESPONSE", proto.CommandEndTxnResponse(request_id=asked.request_id))
+
+    def outcome(self, request: int) -> Any:
+        """Return None for a request that is done, else its error."""
+        for output in self.outputs():
+            if isinstance(output, RequestDone) and output.request == request:
+                return None
+            if isinstance(output, RequestFailed) and output.request == request:
+                return output.error
+        raise AssertionError("the request has no outcome")
+
+
+def test_acknowledgements_go_together_before_the_commit() -> None:
+    """TXN-01: the subscription joins first, and the commit waits for the answer."""
+    s = Scene()
+    for entry in range(3):
+        s.message(entry)
+    for message in s.take():
+        s.ack(message)
+    s.joined()
+    s.expect()
+    request = s.end()
+    [ack] = s.expect("ACK")
+    assert (ack.ack_type, ack.message_ids) == (INDIVIDUAL, [(1, 0, None), (1, 1, None), (1, 2, None)])
+    s.confirm(ack)
+    s.ended()
+    assert s.outcome(request) is None
+    s.flush()
+    s.expect()
+
+
+def test_a_full_group_is_sent_before_the_end() -> None:
+    s = Scene(receiver_queue_size=10_000)
+    for entry in range(GROUP_SIZE + 1):
+        s.message(entry)
+    messages = s.take()
+    s.ack(messages)
+    s.joined()
+    ack, rest = s.expect("ACK", "ACK")
+    assert len(ack.message_ids) == GROUP_SIZE
+    assert rest.message_ids == [(1, GROUP_SIZE, None)]
+    s.end()
+    s.confirm(ack)
+    s.expect()
+    s.confirm(rest)
+    s.ended()
+
+
+def test_messages_of_a_batch_are_named_by_bits() -> None:
+    """INV-T2: the bits are those that this ACK leaves."""
+    s = Scene()
+    s.batch(0, 4)
+    s.batch(1, 2)
+    messages = s.take()
+    s.ack(messages[0])
+    s.ack([messages[2], messages[4], messages[5]])
+    s.joined()
+    request = s.end()
+    [ack] = s.expect("ACK")
+    assert ack.message_ids == [(1, 0, 0b1010), (1, 1, None)]
+    s.confirm(ack)
+    s.ended()
+    assert s.outcome(request) is None
+    s.acknowledge([messages[1], messages[3]])
+    s.flush()
+    [rest] = s.expect("ACK")
+    assert rest.message_ids == [(1, 0, None)], "the others were acknowledged by the transaction"
+
+
+def test_all_chunks_of_a_message() -> None:
+    """INV-T2"""
+    s = Scene()
+    header: dict[str, Any] = {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": 4}
+    for chunk in range(2):
+        s.deliver(chunk, entry_bytes(b"ab", chunk_id=chunk, **header))
+    [message] = s.take()
+    s.ack(message.message_id)
+    s.joined()
+    s.end()
+    [ack] = s.expect("ACK")
+    assert ack.message_ids == [(1, 0, None), (1, 1, None)]
+
+
+def test_a_conflict_aborts_the_commit() -> None:
+    s = Scene()
+    s.message(0)
+    s.ack(s.receive())
+    s.joined()
+    request = s.end()
+    [ack] = s.expect("ACK")
+    s.confirm(ack, ServerError.TransactionConflict)
+    [asked] = s.expect("END_TXN")
+    assert asked.txn_action == proto.ABORT
+    s.say("END_TXN_RESPONSE", proto.CommandEndTxnResponse(request_id=asked.request_id))
+    assert isinstance(s.outcome(request), TransactionConflict)
+
+
+def test_a_subscription_that_cannot_join_fails_the_commit() -> None:
+    s = Scene()
+    s.message(0)
+    s.ack(s.receive())
+    s.joined(ServerError.TransactionNotFound)
+    request = s.end()
+    s.ended()
+    assert isinstance(s.outcome(request), TransactionNotFound)
+
+
+def test_an_acknowledgement_that_may_be_lost_fails_the_commit() -> None:
+    """A second ACK would be refused where the first one arrived."""
+    s = Scene()
+    s.message(0)
+    s.ack(s.receive())
+    s.joined()
+    request = s.end()
+    s.expect("ACK")
+    s.lose()
+    s.pass_time(1_000_000_000)
+    frames = dict(s.frames())
+    s.say("SUCCESS", proto.CommandSuccess(request_id=frames["SUBSCRIBE"].request_id))
+    introduced = frames["TC_CLIENT_CONNECT_REQUEST"]
+    s.frames()
+    s.say(
+        "TC_CLIENT_CONNECT_RESPONSE",
+        proto.CommandTcClientConnectResponse(request_id=introduced.request_id),
+    )
+    [asked] = s.expect("END_TXN")
+    assert asked.txn_action == proto.ABORT
+    s.say("END_TXN_RESPONSE", proto.CommandEndTxnResponse(request_id=asked.request_id))
+    error = s.outcome(request)
+    assert isinstance(error, ConnectionLost)
+    assert "may be lost" in str(error)
+
+
+def test_acknowledgements_wait_for_the_connection() -> None:
+    s = Scene()
+    s.message(0)
+    message = s.receive()
+    s.ack(message)
+    s.joined()
+    s.close_by_broker()
+    request = s.end()
+    s.expect()
+    s.pass_time(1_000_000_000)
+    s.accept()
+    [ack] = [command for name, command in s.frames() if name == "ACK"]
+    s.confirm(ack)
+    s.ended()
+    assert s.outcome(request) is None
+
+
+def test_the_broker_redelivers_by_itself_on_a_shared_subscription() -> None:
+    s = Scene()
+    s.message(0)
+    s.ack(s.receive())
+    s.joined()
+    request = s.end("abort")
+    [ack] = s.expect("ACK")
+    s.confirm(ack)
+    s.ended()
+    assert s.outcome(request) is None
+    s.expect()
+    s.message(0, redelivery_count=1)
+    assert s.receive().redelivery_count == 1
+
+
+def test_everything_is_asked_for_again_on_other_subscriptions() -> None:
+    s = Scene(EXCLUSIVE)
+    for entry in range(3):
+        s.message(entry)
+    s.ack(s.receive())
+    s.joined()
+    s.end("abort")
+    [ack] = s.expect("ACK")
+    s.confirm(ack)
+    s.ended()
+    asked, *_ = s.frames()
+    assert asked[0] == "REDELIVER_UNACKNOWLEDGED_MESSAGES"
+    assert s.receive() is None, "the queue is empty until they come in order"
+
+
+def test_a_cumulative_acknowledgement() -> None:
+    s = Scene(EXCLUSIVE, batch_index_acknowledgement=True)
+    s.message(0)
+    s.batch(1, 3)
+    messages = s.take()
+    s.client.acknowledge_cumulative(s.now, s.consumer, messages[2], s.id)
+    s.joined()
+    s.end()
+    [ack] = s.expect("ACK")
+    assert (ack.ack_type, ack.message_ids) == (CUMULATIVE, [(1, 1, 0b100)])
+
+
+def test_a_shared_subscription_has_no_cumulative_acknowledgement() -> None:
+    s = Scene()
+    s.message(0)
+    with pytest.raises(LocalProtocolError, match="cumulative"):
+        s.client.acknowledge_cumulative(s.now, s.consumer, s.receive(), s.id)
+    s.expect()
+
+
+def test_closing_the_consumer_fails_what_was_not_sent() -> None:
+    s = Scene()
+    s.message(0)
+    s.ack(s.receive())
+    s.joined()
+    s.close()
+    s.frames()
+    request = s.end()
+    s.ended()
+    assert isinstance(s.outcome(request), ClosedError)
+
+
+def test_a_transaction_that_is_over_takes_no_acknowledgement() -> None:
+    s = Scene()
+    s.message(0)
+    message = s.receive()
+    s.end()
+    with pytest.raises(TransactionNotOpen):
+        s.client.acknowledge(s.now, s.consumer, message, s.id)
+
+
+def test_an_acknowledged_message_does_not_time_out() -> None:
+    s = Scene(acknowledgement_timeout=2.0)
+    s.message(0)
+    s.message(1)
+    first, _ = s.take()
+    s.ack(first)
+    s.joined()
+    s.pass_time(5_000_000_000)
+    [asked] = [command for name, command in s.frames() if name == "REDELIVER_UNACKNOWLEDGED_MESSAGES"]
+    assert [each.entryId for each in asked.message_ids] == [1]

@@ -1,0 +1,234 @@
+"""Messages in transactions: registered first, stamped, in order with the others, and counted to the end."""
+
+from typing import Any
+
+import pytest
+
+from pulsar_sansio.client.outputs import RequestDone, SendFailed
+from pulsar_sansio.model.config import BatchingPolicy, OutgoingMessage, ProducerSpec
+from pulsar_sansio.model.errors import (
+    InvalidMessage,
+    NotAllowed,
+    ServerError,
+    TransactionNotFound,
+    TransactionNotOpen,
+)
+from pulsar_sansio.model.transaction_id import TransactionId
+from pulsar_sansio.wire import unpack_payload
+from tests.client.script import WALL, Command, frame_producer_success, frame_receipt, frame_send_error
+from tests.client.transactions.transaction_script import TransactionScript
+
+DEMO = "persistent://public/default/demo"
+
+
+def inside(payload: bytes, id_: TransactionId, **fields: Any) -> OutgoingMessage:
+    return OutgoingMessage(payload, transaction=id_, **fields)
+
+
+class Scene(TransactionScript):
+    """A producer and an open transaction."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__()
+        self.handle = self.producer(**options)
+        self.id = self.begin()
+
+    def send(self, *messages: bytes | OutgoingMessage) -> None:
+        for message in messages:
+            self.client.send(self.now, self.handle, message, WALL)
+        self.drain()
+
+    def joined(self, error: int | None = None) -> None:
+        asked = self.answer(Command.ADD_PARTITION_TO_TXN, error)
+        assert list(asked.partitions) == [DEMO]
+
+    def entries(self) -> list[tuple[int, bytes, int | None]]:
+        """Return sequence id, payload and number of the transaction of the SENDs since the last call."""
+        found = []
+        for number, command in self.commands(self.link):
+            assert number == Command.SEND
+            *_, metadata, payload = unpack_payload(command.payload)
+            assert metadata.txnid_least_bits == command.txnid_least_bits
+            assert metadata.txnid_most_bits == command.txnid_most_bits
+            found.append((command.sequence_id, bytes(payload), command.txnid_least_bits))
+        return found
+
+    def confirm(self, *sequence_ids: int) -> None:
+        for each in sequence_ids:
+            self.feed(self.link, frame_receipt(each))
+
+
+def test_a_topic_joins_once_before_the_first_message() -> None:
+    """TXN-01: SEND and the metadata name the transaction."""
+    scene = Scene()
+    scene.send(inside(b"a", scene.id), inside(b"b", scene.id))
+    scene.joined()
+    assert scene.entries() == [(0, b"a", 7), (1, b"b", 7)]
+    scene.send(inside(b"c", scene.id))
+    assert scene.entries() == [(2, b"c", 7)]
+
+
+def test_the_commit_waits_for_every_receipt() -> None:
+    """INV-T1"""
+    scene = Scene()
+    scene.send(inside(b"a", scene.id), inside(b"b", scene.id))
+    request = scene.commit(scene.id)
+    scene.joined()
+    scene.entries()
+    scene.confirm(0)
+    assert scene.commands(scene.link) == []
+    scene.confirm(1)
+    scene.answer(Command.END_TXN)
+    assert scene.said()[-1] == RequestDone(request, None)
+
+
+def test_a_message_that_failed_aborts_the_commit() -> None:
+    """INV-T1"""
+    scene = Scene()
+    scene.send(inside(b"a", scene.id))
+    scene.joined()
+    scene.entries()
+    request = scene.commit(scene.id)
+    scene.feed(scene.link, frame_send_error(0, ServerError.NotAllowedError))
+    asked = scene.answer(Command.END_TXN)
+    assert asked.txn_action == 1
+    assert isinstance(scene.failed(request), NotAllowed)
+
+
+def test_a_topic_that_cannot_join_fails_the_messages_and_the_commit() -> None:
+    scene = Scene()
+    scene.send(inside(b"a", scene.id), b"b")
+    scene.joined(ServerError.TransactionNotFound)
+    failed = scene.expect_one(SendFailed)
+    assert (failed.first, failed.count) == (0, 1)
+    assert isinstance(failed.error, TransactionNotFound)
+    assert scene.entries() == [(0, b"b", None)]
+    request = scene.commit(scene.id)
+    scene.answer(Command.END_TXN)
+    assert isinstance(scene.failed(request), TransactionNotFound)
+
+
+def test_messages_in_and_outside_of_transactions_wait_for_each_other() -> None:
+    """Seen with a real broker: it stores messages of transactions later than others behind them."""
+    scene = Scene()
+    scene.send(b"0", inside(b"1", scene.id), b"2", inside(b"3", scene.id))
+    assert scene.entries() == [(0, b"0", None)]
+    scene.confirm(0)
+    scene.joined()
+    assert scene.entries() == [(1, b"1", 7)]
+    scene.confirm(1)
+    assert scene.entries() == [(2, b"2", None)]
+    scene.confirm(2)
+    assert scene.entries() == [(3, b"3", 7)]
+    scene.confirm(3)
+    scene.send(b"4", b"5")
+    assert scene.entries() == [(4, b"4", None), (5, b"5", None)]
+
+
+def test_two_transactions_do_not_wait_for_each_other() -> None:
+    scene = Scene()
+    other = scene.again(8)
+    scene.send(inside(b"a", scene.id), inside(b"b", other))
+    scene.joined()
+    sent, asked = scene.commands(scene.link)
+    assert (sent[0], asked[0]) == (Command.SEND, Command.ADD_PARTITION_TO_TXN)
+    scene.reply(Command.ADD_PARTITION_TO_TXN, asked[1])
+    assert scene.entries() == [(1, b"b", 8)]
+
+
+@pytest.mark.parametrize("by_key", [False, True])
+def test_a_batch_is_of_one_transaction(by_key: bool) -> None:
+    """BATCH-04"""
+    scene = Scene(batching=BatchingPolicy(max_delay=1.0, by_key=by_key))
+    other = scene.again(8)
+    scene.send(inside(b"a", scene.id), inside(b"b", scene.id))
+    scene.joined()
+    scene.send(inside(b"c", other))
+    sent, asked = scene.commands(scene.link)
+    assert sent[1].num_messages == 2
+    scene.reply(Command.ADD_PARTITION_TO_TXN, asked[1])
+    scene.client.push(scene.now, scene.handle)
+    assert [number for *_, number in scene.entries()] == [8]
+
+
+def test_chunks_are_all_in_the_transaction() -> None:
+    scene = Scene(chunking=True, chunk_max_message_size=3)
+    scene.send(inside(b"123456", scene.id))
+    scene.joined()
+    assert [number for *_, number in scene.entries()] == [7, 7]
+    request = scene.commit(scene.id)
+    scene.confirm(0)
+    assert scene.commands(scene.link) == []
+    scene.feed(scene.link, frame_receipt(0, entry_id=9))
+    scene.answer(Command.END_TXN)
+    assert scene.said()[-1] == RequestDone(request, None)
+
+
+def test_a_message_of_a_transaction_that_is_over_is_refused() -> None:
+    scene = Scene()
+    scene.commit(scene.id)
+    with pytest.raises(TransactionNotOpen, match="committing"):
+        scene.client.send(scene.now, scene.handle, inside(b"a", scene.id), WALL)
+    assert scene.client.memory_held == 0
+    with pytest.raises(TransactionNotOpen, match="never opened"):
+        scene.client.send(scene.now, scene.handle, inside(b"a", TransactionId(0, 99)), WALL)
+
+
+def test_held_messages_fail_when_the_transaction_times_out() -> None:
+    script = TransactionScript()
+    handle = script.producer()
+    id_ = script.begin(timeout=2.0)
+    script.client.send(script.now, handle, inside(b"a", id_), WALL)
+    script.sent(script.link, Command.ADD_PARTITION_TO_TXN)
+    script.advance(2.5)
+    assert script.expect_one(SendFailed).count == 1
+    script.client.send(script.now, handle, b"b", WALL)
+    assert [kind for kind, _ in script.commands(script.link)] == [Command.SEND]
+
+
+def test_entries_that_are_sent_again_keep_their_transaction() -> None:
+    scene = Scene()
+    scene.send(inside(b"a", scene.id))
+    scene.joined()
+    assert scene.entries() == [(0, b"a", 7)]
+    scene.lose(scene.link)
+    scene.said()
+    scene.advance(1)
+    scene.link = scene.ready_link()
+    scene.find_topic(scene.link)
+    asked = scene.sent(scene.link, Command.PRODUCER)
+    scene.feed(scene.link, frame_producer_success(asked.request_id))
+    assert scene.entries() == [(0, b"a", 7)]
+    request = scene.commit(scene.id)
+    scene.confirm(0)
+    scene.find_topic(scene.link)
+    scene.answer(Command.TC_CLIENT_CONNECT_REQUEST)
+    scene.answer(Command.END_TXN)
+    assert scene.said()[-1] == RequestDone(request, None)
+
+
+def test_messages_from_before_the_partitions_were_known() -> None:
+    """The commit waits for them wherever they are."""
+    script = TransactionScript()
+    id_ = script.begin()
+    handle = script.client.open_producer(script.now, ProducerSpec("demo", batching=None))
+    for payload in (b"a", b"b"):
+        script.client.send(script.now, handle, inside(payload, id_), WALL)
+    script.check_partitions(script.link, 1)
+    request = script.commit(id_)
+    script.find_topic(script.link)
+    asked = script.sent(script.link, Command.PRODUCER)
+    script.feed(script.link, frame_producer_success(asked.request_id))
+    joining = script.answer(Command.ADD_PARTITION_TO_TXN)
+    assert list(joining.partitions) == [f"{DEMO}-partition-0"]
+    assert len(script.commands(script.link)) == 2
+    script.feed(script.link, frame_receipt(0))
+    assert script.commands(script.link) == []
+    script.feed(script.link, frame_receipt(1))
+    script.answer(Command.END_TXN)
+    assert script.said()[-1] == RequestDone(request, None)
+
+
+def test_the_transaction_of_a_message_is_an_id() -> None:
+    with pytest.raises(InvalidMessage, match="a TransactionId or None, not tuple"):
+        OutgoingMessage(b"x", transaction=(0, 1))  # type: ignore[arg-type]

@@ -1,0 +1,106 @@
+"""`client.transaction`: how a block ends, and what it says."""
+
+import logging
+from collections.abc import AsyncIterator
+
+import pytest
+import trio
+
+from pulsar_sansio import (
+    InvalidConfiguration,
+    LocalProtocolError,
+    NotSupported,
+    OutgoingMessage,
+    TransactionNotOpen,
+)
+from pulsar_trio import Client, EmbeddedBroker, open_broker, open_client
+from pulsar_trio.errors import ResourceClosed
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[EmbeddedBroker]:
+    async with open_broker() as broker:
+        yield broker
+
+
+@pytest.fixture
+async def client(broker: EmbeddedBroker) -> AsyncIterator[Client]:
+    async with open_client(broker.url, transactions=True) as client:
+        yield client
+
+
+async def test_a_transaction_shows_its_id_and_state(client: Client) -> None:
+    async with client.transaction() as transaction:
+        assert repr(transaction) == "<Transaction (0,0), open>"
+        assert transaction.is_open
+    assert repr(transaction) == "<Transaction (0,0), ending or ended>"
+
+
+async def test_messages_made_by_hand_name_the_id(client: Client) -> None:
+    async with client.create_producer("t") as producer, client.subscribe("t", "s") as consumer:
+        async with client.transaction() as transaction:
+            await producer.send_many(OutgoingMessage(b"x", transaction=transaction.id) for _ in range(3))
+        for _ in range(3):
+            assert (await consumer.receive()).data == b"x"
+
+
+async def test_an_end_within_the_block_is_the_end(client: Client) -> None:
+    for end in ("commit", "abort"):
+        async with client.transaction() as transaction:
+            await getattr(transaction, end)()
+            with pytest.raises(TransactionNotOpen):
+                await transaction.commit()
+
+
+async def test_an_abort_in_the_background_is_logged(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "pulsar_trio")
+    with pytest.raises(ZeroDivisionError):
+        async with client.transaction():
+            raise ZeroDivisionError
+    assert "transaction (0,0) is aborted: ZeroDivisionError" in caplog.text
+
+
+async def test_an_exception_after_the_timeout_comes_out_as_it_is(client: Client) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with client.transaction(timeout=0.05):
+            await trio.sleep(0.2)
+            raise ZeroDivisionError
+
+
+async def test_an_exception_after_the_end_of_the_client(broker: EmbeddedBroker) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with open_client(broker.url, transactions=True) as client:
+            async with client.transaction():
+                await client.aclose()
+                raise ZeroDivisionError
+
+
+async def test_commands_after_the_end_of_the_client(broker: EmbeddedBroker) -> None:
+    async with open_client(broker.url, transactions=True) as client:
+        transaction_of = client.transaction()
+    with pytest.raises(ResourceClosed):
+        async with transaction_of:
+            raise AssertionError("it was opened")
+
+
+async def test_what_a_client_without_transactions_says(broker: EmbeddedBroker) -> None:
+    async with open_client(broker.url) as client:
+        with pytest.raises(LocalProtocolError, match="transactions=True"):
+            async with client.transaction():
+                raise AssertionError("it was opened")
+
+
+async def test_a_broker_without_transactions() -> None:
+    async with (
+        open_broker(transaction_coordinators=0) as broker,
+        open_client(broker.url, transactions=True) as client,
+    ):
+        with pytest.raises(NotSupported, match="transactionCoordinatorEnabled"):
+            async with client.transaction():
+                raise AssertionError("it was opened")
+
+
+async def test_a_wrong_timeout(client: Client) -> None:
+    with pytest.raises(InvalidConfiguration, match="timeout"):
+        async with client.transaction(timeout=0):
+            raise AssertionError("it was opened")
