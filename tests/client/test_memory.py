@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pulsar_sansio.client.memory import MemoryLimit
-from pulsar_sansio.client.outputs import Receipts, SendFailed, Writable
+from pulsar_sansio.client.outputs import Closed, Receipts, SendFailed, Writable
 from pulsar_sansio.client.producing.producer import Producer
 from pulsar_sansio.model.config import BatchingPolicy, ClientConfig, OutgoingMessage, ProducerSpec
 from pulsar_sansio.model.errors import (
@@ -411,6 +411,22 @@ def test_a_partitioned_producer_waits_as_one(as_many: bool) -> None:
     client.close(world.script.now, handle)
     world.answer()
     assert client.memory_held == 0
+
+
+def test_a_partitioned_producer_that_has_ended_leaves_the_line() -> None:
+    """Others behind it would never be told of room."""
+    world = PartitionedScript(2, script=Script(memory_limit=100))
+    world.answer()
+    script, client = world.script, world.script.client
+    other = client.open_producer(script.now, ProducerSpec(topic="other", batching=None))
+    client.send(script.now, other, bytes(50), WALL)
+    assert len(world.send_many([OutgoingMessage(bytes(80))])) == 0
+    assert client._services.memory._line
+    for index in range(2):
+        world.terminate(index)
+    assert [output for output in world.told() if isinstance(output, Closed)]
+    client.send(script.now, other, bytes(10), WALL)
+    assert not client._services.memory._line
 
 
 def test_a_partition_that_waited_for_memory_waits_for_its_window_later() -> None:

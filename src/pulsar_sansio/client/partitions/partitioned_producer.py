@@ -404,4 +404,5 @@ class PartitionedProducer:
             self._over(None)
 
     def _over(self, error: PulsarError | None) -> None:
+        self._sender.close()
         self._life.over(error, f"producer {self.handle} on {self.topic} was closed before it was ready")
