@@ -68,8 +68,12 @@ class Questions:
         if not answered:
             self._unanswerable[consumer, topic] = None
 
-    def arrived(self, consumer: str, topic: str, position: Position) -> None:
-        self._arrived.setdefault((consumer, topic, position), self._clock.now)
+    def arrived(self, consumer: str, topic: str, position: Position) -> bool:
+        """Return True for an entry that has arrived for the first time."""
+        key = consumer, topic, position
+        first = key not in self._arrived
+        self._arrived.setdefault(key, self._clock.now)
+        return first
 
     def asked(self, wire: int, request_id: int, client: str, topic: str, version: bytes) -> None:
         """INV-S4: a client asks once for what several consumers need, and not for what it knows."""
