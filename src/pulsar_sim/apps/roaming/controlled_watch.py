@@ -24,6 +24,8 @@ class ControlledWatch(RoamingWatch):
         super().__init__(plan, 1, secondary)
         self._answers: dict[int, tuple[str, int]] = {}
         """By wire: the service URL in an answer under way, and how many of its bytes are not read."""
+        self._unsound: dict[int, None] = {}
+        """Wires on which a fault has put bytes of its own in front of an answer."""
         self._named: str | None = None
         """The service URL in the answer that the client has just read."""
 
@@ -35,9 +37,12 @@ class ControlledWatch(RoamingWatch):
         self._answers.clear()
         super().begins(now)
 
-    def reads(self, wire: int, size: int) -> None:
-        """The client is about to read bytes of a wire, perhaps the last ones of an answer."""
-        if wire in self._answers:
+    def reads(self, wire: int, size: int, garbage: bool) -> None:
+        """The client is about to read bytes of a wire, perhaps the last ones of an answer. `garbage`: a fault
+        has put some of them there."""
+        if garbage:
+            self._unsound[wire] = None
+        if wire in self._answers and wire not in self._unsound:
             url, left = self._answers.pop(wire)
             if left > size:
                 self._answers[wire] = url, left - size

@@ -40,9 +40,10 @@ class RoamingNode(ClientNode):
         if wire is None or not isinstance(watch, ControlledWatch):
             super().link_data(link, data, frames)
             return
-        watch.reads(wire.number, len(data))
+        garbage = any(kind == GARBAGE for _, kind, _ in frames)
+        watch.reads(wire.number, len(data), garbage)
         super().link_data(link, data, frames)
-        watch.has_read(sound=all(kind != GARBAGE for _, kind, _ in frames))
+        watch.has_read(sound=not garbage)
 
     def link_lost(self, link: int, reason: str) -> None:
         self.watch.link_ends(link, self.world.clock.now)

@@ -49,7 +49,7 @@ RedeliverySchedule: _at=empty _moments=empty _when=empty
 HeldBack: _seen=empty _slot=unset
 LastMessage: _connection=None
 Permits: _beyond_bytes=0 _beyond_entries=0 _grant=None at_broker=0 unreported=0
-Positions: _connection=None _held=False _question=None _rollback=0 _to_last=False
+Positions: _connection=None _held=False _rollback=0 _to_last=False
 Positions: _ask_again=unset
 Question: asked=None
 Redelivery: _connection=None _expired=empty _slot=unset
