@@ -37,6 +37,7 @@ FAMILIES = (
     "INV-S",
     "INV-X",
     "INV-F",
+    "INV-E",
     "INV-D",
     "INV-L",
     "INV-A",

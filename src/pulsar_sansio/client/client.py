@@ -66,7 +66,7 @@ class Client:
 
     `seed`: any whole number. One seed and one series of inputs always give one series of outputs.
     `entropy(size)`: returns random bytes that cannot be guessed, as `os.urandom` does. Producers that encrypt
-    need it for data keys and nonces; None for a client without such producers.
+    need it for data keys, their wraps and nonces; None for a client without such producers.
 
     The commands to producers, consumers, readers and table views are attributes: each is a method of
     `ProducerCommands`, `ConsumerCommands`, `PositionCommands`, `TableCommands`, `TransactionCommands` or

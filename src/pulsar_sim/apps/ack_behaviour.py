@@ -6,6 +6,7 @@ model records each. `consumer_app` owns the consumer and its life.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
 from pulsar_sansio.client.outputs import Output
@@ -132,6 +133,16 @@ class AckBehaviour(ABC):
                 by_message = stream.chance(800)
                 self._acknowledge(taken)
                 client.acknowledge(now, self.handle, message if by_message else self._id_of(message))
+
+    def _acknowledge_undecrypted(self, messages: Iterable[Message]) -> None:
+        """Acknowledge entries that are delivered as they are."""
+        client, now = self.host.node.client, self.world.clock.now
+        for message in messages:
+            record = self._record_of(message)
+            for each in self.world.model.deliver_sealed(record, message, now):
+                self.kept.pop((record, each), None)
+                self._acknowledge((record, each))
+            client.acknowledge(now, self.handle, message)
 
     @staticmethod
     def _is_acknowledged(taken: Taken) -> bool:

@@ -5,6 +5,7 @@ public commands of a `Client`, records commands and outputs in the reference mod
 consumer is closed, refused or lost. It never looks inside a machine.
 """
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from pulsar_sansio.client.outputs import (
@@ -20,6 +21,7 @@ from pulsar_sansio.client.outputs import (
     Output,
     RequestDone,
     RequestFailed,
+    Undecryptable,
 )
 from pulsar_sansio.model.config import (
     ConsumerSpec,
@@ -30,6 +32,7 @@ from pulsar_sansio.model.config import (
     SubscriptionType,
     TopicsPattern,
 )
+from pulsar_sansio.model.encryption import ConsumerCryptoFailureAction
 from pulsar_sansio.model.errors import ClosedError
 
 from ..engine.clock import MILLISECOND, SECOND
@@ -40,6 +43,7 @@ from ..model.multi_topics_subscriptions import GroupRecord
 from ..model.records.consumer_record import ConsumerRecord
 from .ack_behaviour import AckBehaviour
 from .client_process import HURRY, REOPEN_DELAY, was_misled
+from .key_readers import decrypting_perhaps, encrypting_letters
 
 if TYPE_CHECKING:
     from ..engine.surroundings import Surroundings
@@ -66,6 +70,9 @@ class ConsumerApp(AckBehaviour):
     """Takes messages and acknowledges them as its plan says, through as many consumers as the application
     opens."""
 
+    several = False
+    """True for an application with consumers of several topics or partitions."""
+
     def __init__(self, world: "Surroundings", index: int, plan: ConsumerPlan) -> None:
         super().__init__(world, index, plan)
         self.reached_end = False
@@ -74,6 +81,8 @@ class ConsumerApp(AckBehaviour):
         """Virtual time until which a message whose copy failed may still be asked for."""
         self.taken = 0
         """Messages taken since the consumer was opened."""
+        self._opened_rashly = True
+        """The consumer was opened before healing: its key reader may have had no key."""
         self._paused_until = 0
         self._scheduled = False
         self._stepping = False
@@ -90,6 +99,7 @@ class ConsumerApp(AckBehaviour):
             return
         world = self.world
         self.incarnation += 1
+        self._opened_rashly = world.rash
         record = self.record = self._new_record()
         spec = record.spec
         node = self.host.node
@@ -146,7 +156,11 @@ class ConsumerApp(AckBehaviour):
             auto_scaled_receiver_queue_size=plan.scaled and plan.queue > 0,
             start_paused=plan.starts_halted and world.rash,
             dead_letter=(
-                DeadLetterPolicy(plan.dead_letters, topic=dead_letters(plan.subscription))
+                DeadLetterPolicy(
+                    plan.dead_letters,
+                    topic=dead_letters(plan.subscription),
+                    **encrypting_letters(world, name),
+                )
                 if plan.dead_letters
                 else None
             ),
@@ -156,6 +170,7 @@ class ConsumerApp(AckBehaviour):
             negative_acknowledgement_backoff=GROWING if plan.growing else None,
             key_shared=self._keys() if plan.ranges else None,
             schema=world.reader_schema(name),
+            **decrypting_perhaps(world, name, self.index, self.stream, several=self.several),
         )
 
     def _keys(self) -> KeySharedPolicy:
@@ -168,13 +183,27 @@ class ConsumerApp(AckBehaviour):
     def wake(self) -> None:
         """Resume work on what is available, paused or not."""
         if self.state == "open":
-            if self._has_keys_of_others():
+            if self._has_to_begin_again():
                 self.close_and_reopen()
                 return
             self.resume(self.incarnation)
             self._paused_until = 0
             self._scheduled = False
             self._later()
+
+    def _has_to_begin_again(self) -> bool:
+        """True when the consumer is wrong after healing."""
+        return self._has_keys_of_others() or self._withholds_for_good()
+
+    def _withholds_for_good(self) -> bool:
+        """True when the consumer may have withheld a message that it never asks for, and when it has no key
+        reader."""
+        record = self.record
+        if self.world.profile.encryption is None or record is None or not self._opened_rashly:
+            return False
+        spec = record.spec
+        fails = spec.crypto_failure_action is ConsumerCryptoFailureAction.FAIL
+        return spec.crypto_key_reader is None or (fails and not spec.acknowledgement_timeout)
 
     def _has_keys_of_others(self) -> bool:
         """True when a consumer has other key ranges than its own, which is wrong after healing."""
@@ -243,12 +272,17 @@ class ConsumerApp(AckBehaviour):
         self.taken += len(messages)
         assert self.record is not None
         self.record.wanting = not messages
+        # With a queue of size 0 the application must look for the next message, or none arrives.
+        looks_again = messages and not plan.queue
         if messages:
             world.trace.add(now, node.name, f"take {self.handle} {len(messages)}")
-            if world.rash and world.fault_schedule.refuses():
-                self._refuse(messages)
+        for undecrypted, several in groupby(messages, lambda message: message.entry.undecrypted):
+            if undecrypted:
+                self._acknowledge_undecrypted(several)
+            elif world.rash and world.fault_schedule.refuses():
+                self._refuse(list(several))
             else:
-                self._decide(messages)
+                self._decide(list(several))
         if not world.rash:
             self._finish_kept()
         else:
@@ -266,8 +300,6 @@ class ConsumerApp(AckBehaviour):
             self.confirm()
         node.pump()
         self._stepping = False
-        # With a queue of size 0 the application must look for the next message, or none arrives.
-        looks_again = messages and not plan.queue
         if self.state == "open" and (self.kept or looks_again or node.client.available(self.handle)):
             self._later()
 
@@ -332,7 +364,7 @@ class ConsumerApp(AckBehaviour):
                 raise ViolationError("INV-N1", f"{record.name} is ready in state {self.state}")
             self.state = "open"
             self.attached = True
-            if not self.world.rash and self._has_keys_of_others():
+            if not self.world.rash and self._has_to_begin_again():
                 self.close_and_reopen()
                 return
             if record.halted:
@@ -379,9 +411,22 @@ class ConsumerApp(AckBehaviour):
             self._on_other_output(output)
 
     def _on_other_output(self, output: Output) -> None:
-        """Take an output that consumers of one topic must not get."""
+        """Take an output that consumers of one topic must not get, or of an entry that was withheld."""
         assert self.record is not None
+        if isinstance(output, Undecryptable):
+            self._check_undecryptable(output)
+            return
         raise ViolationError("INV-N2", f"{self.record.name} is told {type(output).__name__}")
+
+    def _check_undecryptable(self, output: Undecryptable) -> None:
+        """INV-E3: the entry could not be decrypted, and goes the way that the application chose."""
+        record = self.record
+        assert record is not None
+        discards = record.spec.crypto_failure_action is ConsumerCryptoFailureAction.DISCARD
+        position = output.message_id[:2]
+        may_skip = any(each.withheld.may_skip(position) for each in self.records)
+        if output.discarded is not discards or not may_skip:
+            raise ViolationError("INV-E3", f"{record.name}: {position} is undecryptable: {output.error}")
 
     def _rewind(self, steps_back: int) -> None:
         """The consumer has lost its connection, or is attached again."""

@@ -20,6 +20,7 @@ from ..engine.profile import ConsumerPlan, GroupPlan
 from ..model.multi_topics_subscriptions import BEFORE_THE_NAME, GroupRecord, asked_for, dead_topic
 from ..model.records.consumer_record import ConsumerRecord
 from .consumer_app import ConsumerApp
+from .key_readers import encrypting_letters
 
 if TYPE_CHECKING:
     from ..engine.surroundings import Surroundings
@@ -31,6 +32,8 @@ FOREIGN_PERMILLE = 20
 
 class MultiTopicsApp(ConsumerApp):
     """One consumer of a multi-topics subscription, through as many consumers as the application opens."""
+
+    several = True
 
     def __init__(self, world: "Surroundings", group: int, index: int, plan: ConsumerPlan) -> None:
         super().__init__(world, index, plan)
@@ -54,7 +57,9 @@ class MultiTopicsApp(ConsumerApp):
             max_total_receiver_queue_size=group.total_queue,
         )
         if group.retry:
-            policy = DeadLetterPolicy(group.retry, dead_topic(topics.name), topics.retry)
+            policy = DeadLetterPolicy(
+                group.retry, dead_topic(topics.name), topics.retry, **encrypting_letters(self.world, name)
+            )
             spec = replace(spec, retry=True, dead_letter=policy)
         record = self.world.model.groups[name] = GroupRecord(name, topics, spec)
         return record
@@ -106,7 +111,7 @@ class MultiTopicsApp(ConsumerApp):
 
     def on_output(self, output: Output) -> None:
         super().on_output(output)
-        if isinstance(output, ConsumerReady):
+        if isinstance(output, ConsumerReady) and self.state == "open":
             self._check_ready()
 
     def _check_ready(self) -> None:

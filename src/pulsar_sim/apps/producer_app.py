@@ -44,6 +44,7 @@ from ..model.records.topic_record import TopicRecord
 from ..model.schemas.topic_schemas import ADOPTING
 from .client_process import HURRY, REOPEN_DELAY, ClientProcess, was_misled
 from .interceptor_probes import ProbeFailure, RaisingInterceptor, WatchingInterceptor, interceptors
+from .key_readers import encrypting
 from .workload import written
 
 if TYPE_CHECKING:
@@ -169,6 +170,7 @@ class ProducerApp:
             initial_sequence_id=plan.initial,
             interceptors=self._interceptors,
             schema=self._schema(tag),
+            **encrypting(world, tag, self.stream, several=plan.partitioned is not None),
         )
         topic = self.topic
         self.record = world.model.producers[tag] = ProducerRecord(

@@ -33,6 +33,7 @@ from ..model.records.message_position import BEFORE_ALL, MessagePosition, Positi
 from ..model.records.topic_record import TopicRecord
 from ..model.table_view_history import Explanation, TableViewHistory
 from .client_process import REOPEN_DELAY
+from .key_readers import decrypting
 from .transient_app import SteppingApp
 
 if TYPE_CHECKING:
@@ -125,6 +126,7 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
             name=name,
             receiver_queue_size=self.plan.queue,
             partitions_update_interval=self.plan.update_interval,
+            **decrypting(self.world, name, several=self.plan.partitioned is not None),
         )
         self._register(name, spec)
         self._opened(self.host.node.client.open_table_view(self.world.clock.now, spec))

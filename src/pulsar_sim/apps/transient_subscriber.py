@@ -18,6 +18,7 @@ from ..engine.profile import TransientSubscriberPlan
 from ..model.positions.single_topic_position import TransientSubscription
 from ..model.records.message_position import BEFORE_ALL
 from .client_process import REOPEN_DELAY
+from .key_readers import decrypting
 from .transient_app import TransientTopicApp
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class TransientSubscriber(TransientTopicApp):
             max_pending_chunked_messages=1000,
             incomplete_chunked_message_timeout=world.profile.chunk_patience,
             schema=world.reader_schema(name),
+            **decrypting(world, name),
         )
         self._register(name, self.subscription, spec)
         self._opened(self.host.node.client.subscribe(world.clock.now, spec))

@@ -28,6 +28,7 @@ from ..model.reference_model import ReferenceModel
 from .client_side_state import ClientEnd, PendingClose, PendingLookup, PendingWatch
 from .copy_frames import CopyProducerEnd, CopyWatch
 from .credentials import CredentialWatch
+from .encrypted_frames import EncryptionWatch
 from .receive_frames import (
     ConsumerEnd,
     check_redelivery,
@@ -62,11 +63,14 @@ _BEFORE_CONNECTED = (T.CONNECT, T.AUTH_RESPONSE, T.PING, T.PONG)
 class ClientWatch:
     """All clients' ends of the wires. Producers and consumers are recognised by tags from the workload."""
 
-    def __init__(self, model: ReferenceModel, credentials: CredentialWatch) -> None:
+    def __init__(
+        self, model: ReferenceModel, credentials: CredentialWatch, encryption: EncryptionWatch
+    ) -> None:
         self.model = model
         self.credentials = credentials
-        self._sends = SendWatch(model)
-        self._copies = CopyWatch(model)
+        self.encryption = encryption
+        self._sends = SendWatch(model, encryption)
+        self._copies = CopyWatch(model, encryption)
         self._schemas = SchemaWatch(model)
         self.ends: defaultdict[int, ClientEnd] = defaultdict(ClientEnd)
         """Ends of wires by wire number."""
@@ -269,6 +273,7 @@ class ClientWatch:
         if known is not None and known.ready and not known.closed and known not in self._closed:
             raise ViolationError("INV-N4", f"wire {wire.number}: producer {command.producer_id} opened twice")
         self._check_cluster(wire, record, record.tag)
+        self.encryption.opens(record, command)
         topic = self.model.topics.get(command.topic) or self.model.nonpersistent.get(command.topic)
         whole = record.topic
         if topic is None or not (
@@ -329,7 +334,7 @@ class ClientWatch:
         if type(producer) is CopyProducerEnd:
             self._schemas.wrote_letter(producer, self._copies.wrote(producer, command))
         elif producer.lane.topic.persistent:
-            self._sends.wrote(producer, command)
+            self._sends.wrote(producer, command, wire.network.clock.now)
 
     def _wrote_schema_question(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         self._request(wire, end, command.request_id, None)

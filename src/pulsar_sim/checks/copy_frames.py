@@ -22,6 +22,7 @@ from ..model.records.subscription_record import SubscriptionRecord
 from ..model.records.topic_record import TopicRecord
 from ..model.reference_model import ReferenceModel
 from ..model.retry_requests import DELAY, TIMES, Copy, RetryRequest, origin_of
+from .encrypted_frames import EncryptionWatch
 from .send_frames import ProducerEnd
 
 REPEATED_PROPERTIES = (TIMES, DELAY)
@@ -36,6 +37,17 @@ class CopySource(NamedTuple):
     sent: Sent
     requested: RetryRequest | None = None
     """The request to reconsume the message later."""
+
+    def is_undecrypted(self, payload: bytes) -> bool:
+        """True when the copy is of an entry that was delivered as it is (CRYPTO-06)."""
+        sealed = self.subscription.topic.log[self.message_position[:2]].sealed
+        return sealed is not None and payload == sealed.ciphertext
+
+    def of_whole_entry(self) -> "list[CopySource]":
+        """Return all messages of the entry: one that was delivered as it is stands for them."""
+        position = self.message_position[:2]
+        messages = self.subscription.topic.log[position].messages
+        return [CopySource(self.subscription, (*position, at), sent) for at, sent in enumerate(messages)]
 
 
 class WrittenCopy(NamedTuple):
@@ -63,13 +75,15 @@ class CopyProducerEnd(ProducerEnd):
 class CopyWatch:
     """All copies of a world."""
 
-    def __init__(self, model: ReferenceModel) -> None:
+    def __init__(self, model: ReferenceModel, encryption: EncryptionWatch) -> None:
         self.model = model
+        self._encryption = encryption
         self._copies: dict[tuple[str, bytes], WrittenCopy] = {}
         """Copies by topic and payload; the payload names producer and time."""
 
     def opened(self, topic: TopicRecord, name: str) -> CopyProducerEnd:
-        record = ProducerRecord(name or f"later in {topic.name}", topic, ProducerSpec(topic=topic.name))
+        spec = ProducerSpec(topic=topic.name, **self._encryption.letters)
+        record = ProducerRecord(name or f"later in {topic.name}", topic, spec)
         return CopyProducerEnd(record, record.lane(topic), record.tag)
 
     def wrote(self, producer: CopyProducerEnd, command: Send) -> WrittenCopy:
@@ -86,22 +100,31 @@ class CopyWatch:
         metadata = unpacked.metadata
         properties = dict(metadata.properties)
         requested = self.model.retry_requests.of(origin_of(properties))
+        record, topic = producer.record, producer.lane.topic
+        plain, sealed = self._encryption.opened(
+            record, topic.name, metadata, bytes(unpacked.payload), command.payload
+        )
         later = producer.lane.topic.name in self.model.retry_topics
         if later or (requested and origin_of(properties)[2] > requested[0].most):
             sources = self._retry_sources(producer, metadata, requested)
         else:
             sources = self._dead_letter_sources(producer, properties)
         original = sources[0].sent
-        if not _is_copy(original, metadata, bytes(unpacked.payload)):
+        undecrypted = sources[0].is_undecrypted(plain)
+        if not (undecrypted or _is_copy(original, metadata, plain)):
             raise ViolationError("INV-C10", f"{producer.name}: the copy of {original} is another message")
         number = len(self._copies) + 1
         payload, key, time = original.payload, original.key, original.event_time
+        if undecrypted:
+            payload, key, time = plain, metadata.partition_key, metadata.event_time or 0
+            sources = sources[0].of_whole_entry()
         sent = Sent(producer.record, number, payload, key, properties, time)
-        sent.topic = producer.lane.topic
+        sent.topic = topic
         sent.deliver_at = metadata.deliver_at_time or None
         sent.has_base64_key = original.has_base64_key
         sent.written = original.written if producer.record.definition is not None else None
-        producer.lane.topic.sends[command.payload] = StoredEntry(command.payload, (sent,))
+        entry = topic.sends[command.payload] = StoredEntry(command.payload, (sent,))
+        entry.sealed = sealed
         first = sources[0]
         consumer = first.requested and first.requested.record
         return WrittenCopy(Copy(number), sources, consumer or self._consumer_of(producer, first.subscription))
@@ -137,11 +160,14 @@ class CopyWatch:
             )
         message_position = (parts[0], parts[1], parts[3] if len(parts) > 3 else 0)
         entry = topic.log.get(message_position[:2])
+        record = self._consumer_of(producer, subscription)
+        if entry is not None and entry.sealed is not None and parts[-1] < 0 and record is not None:
+            often = record.too_often.get(message_position[:2], 0)  # one copy may stand for the whole entry
+            message_position = (parts[0], parts[1], max((often & -often).bit_length() - 1, 0))
         if entry is None or message_position[2] >= len(entry.messages):
             raise ViolationError(
                 "INV-C10", f"{producer.name}: a copy of {message_position}, which is not there"
             )
-        record = self._consumer_of(producer, subscription)
         if record is not None and not _came_too_often(record, message_position):
             raise ViolationError(
                 "INV-C10", f"{record.name}: {message_position} is a dead letter without a cause"

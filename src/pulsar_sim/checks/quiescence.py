@@ -235,7 +235,7 @@ def describe_rest(world: "Surroundings") -> str:
 def still(world: "Surroundings") -> bool:
     """True when nothing is in flight, no provider owes credentials, and brokers have read and written
     everything. A message whose send failed may still be stored, and must be delivered then."""
-    if any(host.node.waits_for_credentials for host in world.hosts):
+    if any(host.node.waits_for_credentials or host.node.waits_for_keys for host in world.hosts):
         return False
     return all(node.is_done for node in world.brokers) and not any(
         pipe.queue for wire in world.network.wires.values() for pipe in (wire.to_broker, wire.to_client)

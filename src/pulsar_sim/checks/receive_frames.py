@@ -94,6 +94,9 @@ def wrote_ack(consumer: ConsumerEnd, command: Ack, now: int) -> None:
     name = consumer.record.name
     if not subscription.topic.persistent:
         raise ViolationError("INV-C4", f"{name}: acknowledges where nothing is kept")
+    if command.validation_error == proto.CommandAck.DecryptionError:
+        _wrote_discard(consumer, command)
+        return
     if command.validation_error is not None:
         raise ViolationError("INV-C2", f"{name}: reports validation error {command.validation_error}")
     if consumer.far and not consumer.granted and any(each[0] < FAR_LEDGERS for each in command.message_ids):
@@ -137,6 +140,15 @@ def wrote_ack(consumer: ConsumerEnd, command: Ack, now: int) -> None:
                 "INV-C4",
                 f"{name}: acknowledges {position} set {bits}; the application left {still_open:b} open",
             )
+
+
+def _wrote_discard(consumer: ConsumerEnd, command: Ack) -> None:
+    """INV-E3: the client acknowledges a message that it cannot decrypt, as it was told to (CRYPTO-05)."""
+    record = consumer.record
+    for ledger, entry_id, _ in command.message_ids:
+        if not record.withheld.may_discard((ledger, entry_id)):
+            raise ViolationError("INV-E3", f"{record.name}: discards {(ledger, entry_id)} without a cause")
+        record.subscription.discards((ledger, entry_id))
 
 
 def _check_chunk(
@@ -188,7 +200,7 @@ def wrote_redeliver(consumer: ConsumerEnd, command: Any, now: int) -> None:
             record.copies_to_fail -= 1
             if redelivery_timing.any_due(now):
                 record.rewinds += 1
-        elif redelivery_timing.any_due(now):
+        elif redelivery_timing.any_due(now) or record.withheld.any_due(now):
             record.rewinds += 1
         else:
             raise ViolationError(
@@ -205,6 +217,8 @@ def wrote_redeliver(consumer: ConsumerEnd, command: Any, now: int) -> None:
         return
     asked = {(each.ledgerId, each.entryId) for each in command.message_ids}
     for position in asked:
+        if record.withheld.is_due(position, now):  # chunks that were decrypted wait for this one
+            continue
         missing = set(record.subscription.topic.chunks_of(position)) - asked
         if missing:
             raise ViolationError(
@@ -212,6 +226,12 @@ def wrote_redeliver(consumer: ConsumerEnd, command: Any, now: int) -> None:
             )
     for each in command.message_ids:
         position = (each.ledgerId, each.entryId)
+        if record.withheld.is_due(position, now):
+            redelivery_timing.asked_for(position)
+            record.asked_again.add(position)
+            if record.subscription.keys is not None:
+                record.subscription.keys.asked_for(position)
+            continue
         refused = position in record.refused
         due = redelivery_timing.is_due(position, now) or (
             refused and redelivery_timing.refusal_is_due(position, now)
@@ -265,6 +285,9 @@ def got_message(consumer: ConsumerEnd, command: MessageCommand, now: int) -> Non
         if entry.chunk is not None:
             consumer.chunks.setdefault(position, now)
         masked = command.ack_set
+        if entry.sealed is not None:
+            changed = not command.payload.endswith(entry.payload)
+            consumer.record.withheld.arrived(position, entry, changed, now)
         if not (consumer.closed or consumer.dismissed):
             record, count = consumer.record, command.redelivery_count
             record.redelivery_timing.arrived(position)

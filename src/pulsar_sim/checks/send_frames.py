@@ -17,6 +17,7 @@ from ..model.records.producer_record import Lane, ProducerRecord
 from ..model.records.sent import Sent
 from ..model.redelivery_timing import LATEST
 from ..model.reference_model import ReferenceModel
+from .encrypted_frames import EncryptionWatch
 
 LIMIT = 64 * 1024 * 1024
 
@@ -54,8 +55,9 @@ class ProducerEnd:
 class SendWatch:
     """The frames of all producers; they feed the reference model."""
 
-    def __init__(self, model: ReferenceModel) -> None:
+    def __init__(self, model: ReferenceModel, encryption: EncryptionWatch) -> None:
         self.model = model
+        self._encryption = encryption
         self._chunks: dict[Sent, dict[int, bytes]] = {}
         """Messages of which some chunks were written."""
 
@@ -72,13 +74,14 @@ class SendWatch:
             raise ViolationError("INV-P11", f"{record.tag}: epoch {epoch} after {lane.epoch}")
         lane.epoch = epoch
 
-    def wrote(self, producer: ProducerEnd, command: Send) -> None:
+    def wrote(self, producer: ProducerEnd, command: Send, now: int) -> None:
         """INV-P2, INV-P3, INV-P6: an open producer writes a SEND."""
         record, lane = producer.record, producer.lane
         topic = lane.topic
         entry = topic.sends.get(command.payload)
         if entry is None:
-            entry = self._parse(record, command)
+            entry = self._parse(record, topic.name, command)
+            self._encryption.check_time(record, entry, now)
             topic.sends[command.payload] = entry
             frame = (command.sequence_id, 0 if entry.chunk is None else entry.chunk.number)
             known = lane.frames.setdefault(frame, command.payload)
@@ -194,15 +197,18 @@ class SendWatch:
             raise ViolationError("INV-P6", f"{sent} comes between the chunks of {same}")
         return False
 
-    def _parse(self, record: ProducerRecord, command: Send) -> StoredEntry:
+    def _parse(self, record: ProducerRecord, topic: str, command: Send) -> StoredEntry:
         """INV-P2: return the messages of a SEND, which are those the application submitted."""
         unpacked = unpack_payload(command.payload)
         metadata = unpacked.metadata
         payload = bytes(unpacked.payload)
         if unpacked.checksum_ok is not True:
             raise ViolationError("INV-P2", f"{record.tag}: SEND without a right checksum")
+        payload, sealed = self._encryption.opened(record, topic, metadata, payload, command.payload)
         if metadata.uuid is not None:
-            return self._parse_chunk(record, command, metadata, payload)
+            entry = self._parse_chunk(record, command, metadata, payload)
+            entry.sealed = sealed
+            return entry
         codec = CompressionType(metadata.compression or 0)
         if codec is not CompressionType.NONE:
             payload = bytes(decompress(codec, payload, metadata.uncompressed_size or 0, LIMIT))
@@ -232,7 +238,9 @@ class SendWatch:
             if sent.ticket <= previous:
                 raise ViolationError("INV-P3", f"{record.tag}: {sent} stands out of order in its batch")
             previous = sent.ticket
-        return StoredEntry(command.payload, tuple(messages))
+        entry = StoredEntry(command.payload, tuple(messages))
+        entry.sealed = sealed
+        return entry
 
     def _parse_chunk(
         self, record: ProducerRecord, command: Send, metadata: Any, payload: bytes

@@ -16,6 +16,7 @@ from pulsar_sansio.model.config import (
 )
 
 from .clock import MILLISECOND, SECOND
+from .security.encryption_plan import EncryptionPlan
 
 GROWN = 2.0
 """Seconds by which a growing delay grows, at most."""
@@ -25,6 +26,9 @@ LONGEST_RECONSUME_DELAY = 2.0
 
 CHUNK_PATIENCE = 100.0
 """Seconds. No producer stays away that long and returns to send the rest of a chunked message."""
+
+LONGEST_KEY_FAILURE = 10.0
+"""Seconds for which a consumer remembers that it could not have a key."""
 
 AUDIT = "audit"
 """The subscription without a consumer until the end: it keeps the whole log for the final audit."""
@@ -557,6 +561,8 @@ class Profile:
     """None means that clients ask over the binary protocol."""
     schemas: SchemaPlan | None = None
     """None means that all messages are bytes."""
+    encryption: EncryptionPlan | None = None
+    """None means that no message is encrypted."""
 
     @property
     def named_hosts(self) -> int:
@@ -595,6 +601,8 @@ class Profile:
         slowest += max((LONGEST_RECONSUME_DELAY * group.retry for group in self.groups), default=0.0)
         if self.credentials is not None:  # a question that was asked before healing may take its whole time
             slowest += self.operation_timeout + self.credentials.refresh_interval
+        if self.encryption is not None:  # a question, and a failure of it that a consumer remembers
+            slowest += self.encryption.recipients * self.operation_timeout + LONGEST_KEY_FAILURE
         if self.failover is not None:
             slowest += self.failover.slowest_change
             if self.failover.last_visit:

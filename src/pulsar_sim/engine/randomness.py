@@ -28,6 +28,9 @@ class Stream:
     def bits(self, count: int) -> int:
         return self._bits(count)
 
+    def entropy(self, size: int) -> bytes:
+        return self._bits(8 * size).to_bytes(size)
+
     def below(self, limit: int) -> int:
         """Return a whole number from 0 to limit - 1. The bias of the modulo is far below what a simulation
         detects."""

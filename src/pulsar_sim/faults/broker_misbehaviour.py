@@ -9,11 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pulsar_sansio.model.errors import ServerError
-from pulsar_sansio.wire import Ack, Send, SendReceipt, encode_command, encode_ping, proto
+from pulsar_sansio.wire import Ack, MessageCommand, Send, SendReceipt, encode_command, encode_ping, proto
 
 from ..engine.clock import MILLISECOND, SECOND
 from ..engine.network import GARBAGE, Wire
 from ..engine.randomness import Stream
+from ..engine.security.key_holder import KeyHolder
+from .ciphertext import PARTS, changed, is_encrypted
 
 if TYPE_CHECKING:
     from ..engine.surroundings import Surroundings
@@ -153,6 +155,12 @@ class BrokerMisbehaviour:
 
     def _has_partitions(self, wire: Wire, kind: int, command: Any) -> bool:
         return bool(command.partitions > 1)
+
+    def _may_be_changed(self, wire: Wire, kind: int, command: MessageCommand) -> bool:
+        """True when the entry is encrypted, and its application may lose it."""
+        end = self._world.client_watch.ends[wire.number].consumers.get(command.consumer_id)
+        reader = None if end is None else end.record.spec.crypto_key_reader
+        return isinstance(reader, KeyHolder) and not reader.dependable and is_encrypted(command.payload)
 
     # --- misdeeds ---
 
@@ -352,6 +360,12 @@ class BrokerMisbehaviour:
         if wire.broker_open:
             wire.to_client.inject(receipt.encode(), T.SEND_RECEIPT, receipt)
 
+    def _change_ciphertext(self, wire: Wire, kind: int, command: MessageCommand) -> bytes:
+        other = changed(command.payload, self._stream.choice(PARTS), self._stream)
+        frame = command._replace(payload=other)
+        wire.to_client.inject(frame.encode(), kind, frame)
+        return b""
+
     # --- unsolicited frames ---
 
     def stray_reply(self, wire: Wire | None) -> bool:
@@ -469,6 +483,7 @@ TO_BROKER: dict[int, tuple[Misdeed, ...]] = {
 TO_CLIENT: dict[int, tuple[Misdeed, ...]] = {
     T.TOPIC_MIGRATED: (Misdeed("cut_at_migration", B._always, B._cut_soon),),
     T.WATCH_TOPIC_UPDATE: (Misdeed("watch_update_lost", B._is_polled, B._drop),),
+    T.MESSAGE: (Misdeed("ciphertext_changed", B._may_be_changed, B._change_ciphertext),),
     T.PONG: (Misdeed("pong_lost", B._always, B._drop),),
     T.PARTITIONED_METADATA_RESPONSE: (
         Misdeed("partitions_out_of_date", B._has_partitions, B._fewer_partitions),

@@ -379,8 +379,18 @@ for _name in SCHEMA_FAULTS:
     _armed(_name)
 
 
+ENCRYPTION_FAULTS = ("ciphertext_changed",)
+"""Kinds for worlds with encrypted messages."""
+
+for _name in ENCRYPTION_FAULTS:
+    _armed(_name)
+
+
 CREDENTIAL_FAULTS = ("credentials_expire", "all_credentials_expire", *MISLEADING_FAULTS)
 """Kinds for worlds in which brokers authenticate their clients."""
+
+SPECIAL_FAULTS = (*RARE_FAULTS, *GROUP_FAULTS, *CREDENTIAL_FAULTS, *SCHEMA_FAULTS, *ENCRYPTION_FAULTS)
+"""Kinds that are drawn for some worlds only."""
 
 
 @fault

@@ -3,7 +3,7 @@
 from ..engine.clock import MILLISECOND, SECOND
 from ..engine.profile import ProducerPlan, Profile
 from ..engine.randomness import Streams
-from ..faults.catalogue import CREDENTIAL_FAULTS, FAULTS, GROUP_FAULTS, RARE_FAULTS, SCHEMA_FAULTS
+from ..faults.catalogue import FAULTS, SPECIAL_FAULTS
 
 MOST_FAULTS = 12
 """Faults of one seed, about: more of them show nothing new, and cost as much as many other seeds."""
@@ -32,8 +32,7 @@ def draw_faults(streams: Streams, profile: Profile, small: bool) -> None:
     )
     # Draw each kind by its name: a new kind changes no other.
     share = draw.between(1, 1000)
-    special = RARE_FAULTS + GROUP_FAULTS + CREDENTIAL_FAULTS + SCHEMA_FAULTS
-    every = [kind for kind in FAULTS if kind not in special]
+    every = [kind for kind in FAULTS if kind not in SPECIAL_FAULTS]
     kinds = [kind for kind in every if streams.seed_of(f"fault {kind}") % 1000 < share]
     profile.faults = sorted(kinds or [draw.choice(every)])
 

@@ -27,6 +27,7 @@ from .features.consumers import (
     draw_timeouts,
 )
 from .features.credentials import draw_credentials
+from .features.encryption import draw_encryption
 from .features.failover import draw_control, draw_failover
 from .features.multi_topics import draw_groups, draw_multi_topics_seekers, draw_retries
 from .features.producers import (
@@ -109,6 +110,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     draw_web(streams.stream("lookups over HTTP"), profile, faults)
     draw_crowd(streams.stream("crowd of lookups"), profile)
     draw_schemas(streams.stream("schemas"), profile, faults)
+    draw_encryption(streams.stream("encryption"), profile, faults)
     return profile
 
 

@@ -40,6 +40,7 @@ class ConsumerDeliveries:
         "_unseen",
         "_unsettled",
         "_vague",
+        "_whole",
     )
 
     def __init__(self, spec: ConsumerSpec) -> None:
@@ -70,6 +71,10 @@ class ConsumerDeliveries:
         """The last redelivery count of each entry, and its messages that certainly exceeded the limit."""
         self._vague: set[Position] = set()
         """Entries for which the consumer's knowledge is uncertain."""
+
+        self._whole: set[Position] = set()
+        """Batches that were delivered as one message: the consumer does not know which of their messages the
+        application had before."""
 
     # --- events -----------------------------------------------------------------------------------------
 
@@ -121,6 +126,11 @@ class ConsumerDeliveries:
         unseen = self._unseen.get(position)
         if unseen is not None and count in unseen:
             unseen[count].discard(index)
+
+    def delivered_whole(self, position: Position) -> None:
+        """The application takes a batch as one message, which could not be decrypted."""
+        self._whole.add(position)
+        self._vague.add(position)
 
     def acknowledged(self, message_position: MessagePosition, now: int) -> None:
         """The application acknowledges the message."""
@@ -184,7 +194,7 @@ class ConsumerDeliveries:
 
     def blocking(self, position: Position, now: int) -> set[int]:
         """Return the messages that must be settled before their entry is asked for."""
-        if self._moved or now - self._changed.get(position, 0) >= self._patience:
+        if self._moved or position in self._whole or now - self._changed.get(position, 0) >= self._patience:
             return set()
         return self._unsettled.get(position, set())
 

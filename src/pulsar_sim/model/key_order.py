@@ -64,6 +64,7 @@ class KeyOrder:
             or subscription.is_acknowledged(message_position)
             or message_position[:2] in subscription.useless_chunks
             or message_position[0] <= subscription.topic.gone
+            or subscription.is_withheld(message_position[:2])
         )
 
     def _look(self) -> None:

@@ -105,9 +105,9 @@ class GroupRecord:
     def came(self, topic: str, position: Position) -> None:
         """An entry arrived that no consumer had before. A request for redelivery of everything drops some
         of these entries, so nothing is known after it; nor is it where messages become dead letters on
-        arrival."""
+        arrival, or wait for keys."""
         member = self.members[topic]
-        if self.spec.dead_letter is not None:
+        if self.spec.dead_letter is not None or self.spec.crypto_key_reader is not None:
             return
         entry = member.subscription.topic.log.get(position)
         if entry is None or entry.chunk is not None or member.redeliver_all or self.kind.cumulative:

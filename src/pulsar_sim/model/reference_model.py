@@ -30,6 +30,7 @@ from ..engine.profile import AUDIT, FAR_LEDGERS
 from .multi_topics_subscriptions import GroupRecord
 from .partitioned_topics import PartitionedTopic, hash_of
 from .records.consumer_record import ConsumerRecord
+from .records.entry import StoredEntry
 from .records.message_position import BEFORE_ALL, MessagePosition, Position
 from .records.producer_record import ProducerRecord
 from .records.sent import Sent, identities
@@ -277,6 +278,7 @@ class ReferenceModel:
             raise ViolationError(
                 "INV-C2", f"{consumer.name}: {message_position} has another payload than {sent}"
             )
+        self._check_opened(consumer, message, entry, now)
         if self.schemas is not None:
             self.schemas.check_value(consumer, message, sent, message_position[:2])
         if entry.chunk is not None and (first_chunk, 0) not in sent.chunks:
@@ -317,6 +319,47 @@ class ReferenceModel:
         delivered[message_position] = delivered.get(message_position, 0) + 1
         self.delivered += 1
         return message_position
+
+    @staticmethod
+    def _check_opened(consumer: ConsumerRecord, message: Message, entry: StoredEntry, now: int) -> None:
+        """INV-E3: a message of an encrypted entry says so, and that the client has decrypted it."""
+        sealed, context = entry.sealed, message.encryption_context
+        if (sealed is None) is not (context is None):
+            raise ViolationError("INV-E3", f"{consumer.name}: {message.message_id} has {context}")
+        if sealed is not None and context is not None:
+            if context.decryption_failed or context.param != sealed.nonce:
+                raise ViolationError("INV-E3", f"{consumer.name}: {message.message_id} has {context}")
+            consumer.withheld.opened(message.message_id[:2], sealed, now)
+
+    def deliver_sealed(self, consumer: ConsumerRecord, message: Message, now: int) -> list[MessagePosition]:
+        """INV-E3: the application takes an entry as it is, because it could not be decrypted. Return its
+        messages."""
+        subscription, position = consumer.subscription, message.message_id[:2]
+        entry = subscription.topic.log.get(position)
+        sealed = None if entry is None else entry.sealed
+        if entry is None or sealed is None or not consumer.withheld.may_deliver(position):
+            raise ViolationError("INV-E3", f"{consumer.name}: {position} is delivered as it is")
+        context = message.encryption_context
+        changed = consumer.withheld.is_changed(position)
+        if not changed and (
+            message.data != sealed.ciphertext
+            or context is None
+            or not context.decryption_failed
+            or context.param != sealed.nonce
+            or tuple(key.value for key in context.keys) != sealed.wrapped
+        ):
+            raise ViolationError("INV-E3", f"{consumer.name}: {position} is delivered, and was changed")
+        if subscription.kind.cumulative:
+            subscription.check_order(consumer, (*position, 0))
+        found = [(*position, index) for index in range(len(entry.messages))]
+        consumer.deliveries.delivered_whole(position)
+        for each in found:
+            consumer.deliveries.delivered(each, message.redelivery_count, now)
+            subscription.delivered[each] = subscription.delivered.get(each, 0) + 1
+            self.delivered += 1
+        if found:
+            consumer.floor = max(consumer.floor, found[-1])
+        return found
 
     @staticmethod
     def _compare_fields(consumer: ConsumerRecord, message: Message, sent: Sent) -> None:
@@ -413,6 +456,7 @@ class ReferenceModel:
                     message_position not in subscription.delivered
                     and message_position[0] > topic.gone
                     and message_position[:2] not in subscription.useless_chunks
+                    and message_position[:2] not in subscription.discarded
                     and not subscription.is_incomplete(message_position[:2])
                 ):
                     raise ViolationError(

@@ -12,7 +12,7 @@ from math import comb
 from typing import Any
 
 from ..engine.failures import Outcome
-from ..faults.catalogue import CREDENTIAL_FAULTS, FAULTS, GROUP_FAULTS, RARE_FAULTS, SCHEMA_FAULTS
+from ..faults.catalogue import FAULTS, SPECIAL_FAULTS
 from ..world.world import SeedReport, World
 from .coverage import Coverage, Recorder
 
@@ -127,8 +127,7 @@ class Campaign:
         """The outcome of the worst failure: the first one in the order of the codes."""
         if self.failures:
             return min(report.outcome for report in self.failures)
-        seldom = {*RARE_FAULTS, *GROUP_FAULTS, *CREDENTIAL_FAULTS, *SCHEMA_FAULTS}
-        if self.seeds >= ENOUGH_SEEDS and set(self.missing_faults) - seldom:
+        if self.seeds >= ENOUGH_SEEDS and set(self.missing_faults) - set(SPECIAL_FAULTS):
             return Outcome.COVERAGE
         if self.require_coverage and self.gaps:
             return Outcome.COVERAGE

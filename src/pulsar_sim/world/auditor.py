@@ -19,6 +19,7 @@ from pulsar_sansio.client.outputs import (
 from pulsar_sansio.model.config import ConsumerSpec, InitialPosition, SubscriptionType
 from pulsar_sansio.model.message import Message
 
+from ..apps.key_readers import decrypting
 from ..engine.clock import SECOND
 from ..engine.failures import ViolationError
 from ..engine.nodes.client_node import ClientNode
@@ -52,6 +53,7 @@ class Auditor:
                 initial_position=InitialPosition.EARLIEST,
                 max_pending_chunked_messages=1000,
                 incomplete_chunked_message_timeout=world.profile.chunk_patience,
+                **decrypting(world, consumer_name),
             )
             subscription = world.model.topics[topic].subscriptions[AUDIT]
             world.model.consumers[consumer_name] = ConsumerRecord(consumer_name, subscription, spec)

@@ -13,6 +13,7 @@ from ..checks.broker_frames import BrokerWatch
 from ..checks.broker_schemas import BrokerSchemaWatch
 from ..checks.client_frames import ClientWatch
 from ..checks.credentials import CredentialWatch
+from ..checks.encrypted_frames import EncryptionWatch
 from ..checks.renewals import RenewalWatch
 from ..engine.clock import SECOND
 from ..engine.failures import ViolationError
@@ -50,7 +51,11 @@ class ClientWireObserver(ClientWatch):
     """Passes frames that arrive at clients to the checker of rules too."""
 
     def __init__(self, world: "World") -> None:
-        super().__init__(world.model, CredentialWatch(world.allowed_hosts))
+        super().__init__(
+            world.model,
+            CredentialWatch(world.allowed_hosts),
+            EncryptionWatch(world.profile.encryption),
+        )
         self._rules = world.rules.clients
         self._roaming = world.roaming
         self._asks_over_http = world.profile.web is not None

@@ -138,6 +138,8 @@ class World:
         self.reset_due = False
         """One reset is still to come."""
         self.closing = False
+        self.applications_began = 0
+        """Virtual nanoseconds from the start of the world until that of the applications."""
         self.client_config: ClientConfig = self._client_config()
         if self.profile.schemas is not None:
             timeout = round(self.profile.operation_timeout * SECOND)
@@ -345,6 +347,7 @@ class World:
         self._start_control_service()
         if profile.failover is not None and self.roaming is not None:
             self.hosts.append(RoamingProcess(self, profile.clients, profile.failover, self.roaming))
+        self.applications_began = self.clock.elapsed
         self.apps.start(self)
         self.administrator.start()
         self.fault_schedule.start()

@@ -6,6 +6,7 @@ from pulsar_sansio.model.config import ConsumerSpec, DeadLetterPolicy, ProducerS
 from pulsar_sansio.wire import MessageMetadata, Send, pack_payload
 from pulsar_sim import Streams, draw
 from pulsar_sim.checks.copy_frames import CopyProducerEnd, CopyWatch
+from pulsar_sim.checks.encrypted_frames import EncryptionWatch
 from pulsar_sim.engine.failures import ViolationError
 from pulsar_sim.model.records.consumer_record import ConsumerRecord
 from pulsar_sim.model.records.entry import StoredEntry
@@ -51,7 +52,7 @@ class LetterTopics:
         self.consumer.too_often[5, 0] = 1
         producer = ProducerRecord("p", topic, ProducerSpec(topic=topic.name))
         topic.stored((5, 0), StoredEntry(b"entry", (Sent(producer, 0, b"payload", "key", {"n": "1"}, 7),)))
-        self.watch = CopyWatch(self.model)
+        self.watch = CopyWatch(self.model, EncryptionWatch(None))
         self.end: CopyProducerEnd = self.watch.opened(dead, f"{topic.name}-s-c-abcde-DLQ")
 
     def copy(self, payload: bytes = b"payload", key: str = "key", **properties: str) -> None:

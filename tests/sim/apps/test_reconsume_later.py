@@ -11,6 +11,7 @@ from pulsar_sansio.client.letter_topics.letter_topics import LetterTopics
 from pulsar_sansio.model.config import ConsumerSpec, DeadLetterPolicy, ProducerSpec, SubscriptionType
 from pulsar_sansio.wire import MessageMetadata
 from pulsar_sim.checks.copy_frames import CopyWatch
+from pulsar_sim.checks.encrypted_frames import EncryptionWatch
 from pulsar_sim.engine.failures import Outcome
 from pulsar_sim.engine.profile import Profile
 from pulsar_sim.engine.randomness import Streams
@@ -87,7 +88,7 @@ def test_a_copy_is_of_what_was_reconsumed_later_with_its_delay() -> None:
         RetryRequest(ConsumerRecord(name, subscription, spec), (1, 0, 0), sent, delay, cumulative=True)
         for name, delay in (("a", 0), ("b", 300))
     )
-    watch = CopyWatch(ReferenceModel())
+    watch = CopyWatch(ReferenceModel(), EncryptionWatch(None))
     said = [(TIMES, "1"), (DELAY, "0")]
     metadata = MessageMetadata(producer_name="q", sequence_id=0, publish_time=5, properties=said)
     sources = watch._retry_sources(watch.opened(later, "q"), metadata, [in_time, at_once])

@@ -40,6 +40,7 @@ from ...model.multi_topics_subscriptions import GroupRecord, asked_for
 from ...model.positions.expected_position import START, Base, after
 from ...model.positions.multi_topics_position import MultiTopicsSoughtSubscription
 from ...model.records.message_position import MessagePosition
+from ..key_readers import decrypting
 from .seeking_app import MEMORY, Seeker, message_position_of
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, MultiTopicsSeekerPlan]):
             max_pending_chunked_messages=1000,
             incomplete_chunked_message_timeout=world.profile.chunk_patience,
             schema=world.reader_schema(name),
+            **decrypting(world, name, several=True),
         )
         self.record = world.model.groups[name] = GroupRecord(name, self.topics, spec)
         self._opened(self.host.node.client.subscribe(world.clock.now, spec))
@@ -145,6 +147,7 @@ class MultiTopicsSeeker(Seeker[GroupRecord, MultiTopicsSeekerPlan]):
             receiver_queue_size=self.plan.queue,
             partitions_update_interval=self.plan.group.update_interval,
             schema=self.world.reader_schema(name),
+            **decrypting(self.world, name, several=True),
         )
         spec = reading.reading("unused")
         self.record = self.world.model.groups[name] = GroupRecord(name, self.topics, spec)

@@ -19,6 +19,7 @@ from ...model.positions.expected_position import START, Base, ExpectedPosition, 
 from ...model.positions.single_topic_position import SoughtSubscription
 from ...model.records.consumer_record import ConsumerRecord
 from ...model.records.message_position import BEFORE_ALL, MessagePosition
+from ..key_readers import decrypting
 from ..transient_app import TransientTopicApp
 from .seeking_app import MEMORY, Seeker, message_position_of
 
@@ -96,6 +97,7 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, SingleTopicSee
                 acknowledgement_group_time=plan.group_time,
                 read_compacted=plan.compacted,
                 schema=world.reader_schema(name),
+                **decrypting(world, name),
             )
             self._register(name, self.subscription, spec)
             handle = client.subscribe(world.clock.now, spec)
@@ -123,6 +125,7 @@ class SingleTopicSeeker(TransientTopicApp, Seeker[ConsumerRecord, SingleTopicSee
             read_compacted=self.plan.compacted,
             receiver_queue_size=self.plan.queue,
             schema=self.world.reader_schema(name),
+            **decrypting(self.world, name),
         )
 
     def _somewhere(self) -> tuple[Base, MessageId | int, bool]:

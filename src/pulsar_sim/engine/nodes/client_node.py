@@ -16,6 +16,7 @@ from pulsar_sansio.client.outputs import (
     Connect,
     CredentialsWanted,
     Disconnect,
+    EncryptionKeyWanted,
     Output,
     Retrying,
     Transmit,
@@ -29,6 +30,7 @@ from ..leftovers.audit import DETACHED, ENDED, LINK_ENDED
 from ..network import GARBAGE, Attempt, Wire
 from ..security.credential_source import CredentialSource
 from ..security.issuer import MARK
+from ..security.key_keeper import KeyKeeper
 from ..web.web_answers import WEB_PORT, web_name
 
 if TYPE_CHECKING:
@@ -109,8 +111,20 @@ class Timer:
 class RecordingClient(ClientMachine):
     """A client that records its ended producers, consumers and table views."""
 
-    def __init__(self, now: int, config: ClientConfig, *, seed: int, wall_time: int) -> None:
-        super().__init__(now, config, seed=seed, wall_time=wall_time)
+    def __init__(
+        self,
+        now: int,
+        config: ClientConfig,
+        *,
+        seed: int,
+        wall_time: int,
+        entropy: Callable[[int], bytes],
+        data_key_renewal: int,
+    ) -> None:
+        """`data_key_renewal`: nanoseconds between two data keys of a producer; 0 leaves the client's own."""
+        super().__init__(now, config, seed=seed, wall_time=wall_time, entropy=entropy)
+        if data_key_renewal:
+            self._services.durations.data_key_renewal = data_key_renewal
         self.has_ended: list[Any] = []
         """Producers, consumers and table views that have ended since the last check."""
 
@@ -146,12 +160,20 @@ class ClientNode:
         self.name = name
         self.config = config
         self.application = application
-        seed = world.streams.seed_of(f"machine {name}")
-        self.client = RecordingClient(world.clock.now, config, seed=seed, wall_time=world.wall_time())
+        plan = world.profile.encryption
+        self.client = RecordingClient(
+            world.clock.now,
+            config,
+            seed=world.streams.seed_of(f"machine {name}"),
+            wall_time=world.wall_time(),
+            entropy=world.streams.stream(f"entropy of {name}").entropy,
+            data_key_renewal=0 if plan is None else plan.renewal,
+        )
         self.wires: dict[int, Wire] = {}
         self.attempts: dict[int, Attempt] = {}
         self.alive = True
         self._credentials = None if world.issuer is None else CredentialSource(self, world.issuer)
+        self._keys = None if plan is None else KeyKeeper(self, plan)
         self._recent_attempts: deque[int] = deque()
         self._timer = Timer(world, name, self.client.next_deadline, self.wake)
         self._pumping = False
@@ -166,6 +188,11 @@ class ClientNode:
     def waits_for_credentials(self) -> bool:
         """True while the provider owes an answer for a link that is open."""
         return self._credentials is not None and not self._credentials.owed.isdisjoint(self.wires)
+
+    @property
+    def waits_for_keys(self) -> bool:
+        """True while a key reader owes an answer."""
+        return self._keys is not None and bool(self._keys.owed)
 
     def pump(self) -> None:
         """Drain the outputs, including those of commands that applications give meanwhile."""
@@ -183,6 +210,9 @@ class ClientNode:
                 self._disconnect(output)  # type: ignore[arg-type]
             elif kind is CredentialsWanted:
                 self._want_credentials(output)  # type: ignore[arg-type]
+            elif kind is EncryptionKeyWanted:
+                assert self._keys is not None
+                self._keys.wanted(output)  # type: ignore[arg-type]
             elif kind in NOTICES:
                 self._notice(output)
             else:

@@ -51,10 +51,11 @@ def draw_dead_letters(draw: Stream, profile: Profile) -> None:
     chunked = any(plan.chunk_size for plan in profile.producers)
     if chunked or profile.migrations or any(plan.deleted for plan in profile.ends):
         return
-    _give_up(draw, profile)
+    give_up(draw, profile)
 
 
-def _give_up(draw: Stream, profile: Profile) -> None:
+def give_up(draw: Stream, profile: Profile) -> None:
+    """Let the consumers of shared subscriptions refuse messages, and dead-letter those refused too often."""
     for index, subscription in enumerate(profile.subscriptions):
         limit = draw.choice([1, 1, 2, 3])
         delay = draw.choice([0.0, 0.1])
@@ -99,7 +100,7 @@ def draw_dead_letters_of_chunks(draw: Stream, profile: Profile) -> None:
     if not any(plan.chunk_size for plan in profile.producers) or not draw.chance(200):
         return
     if not profile.migrations and not any(plan.deleted for plan in profile.ends):
-        _give_up(draw, profile)
+        give_up(draw, profile)
 
 
 def draw_single_topic_seekers(draw: Stream, profile: Profile) -> None:

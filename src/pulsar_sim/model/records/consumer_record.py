@@ -6,6 +6,7 @@ from pulsar_sansio.model.config import ConsumerSpec, SubscriptionType
 
 from ..deliveries import ConsumerDeliveries
 from ..redelivery_timing import RedeliveryTiming
+from ..withheld import WithheldEntries
 from .message_position import BEFORE_ALL, MessagePosition, Position
 from .subscription_record import SubscriptionRecord
 
@@ -56,10 +57,14 @@ class ConsumerRecord:
     """Arrival time of each chunk, for a subscription that is not durable."""
     redelivery_timing: RedeliveryTiming = field(init=False)
     deliveries: ConsumerDeliveries = field(init=False)
+    withheld: WithheldEntries = field(init=False)
 
     def __post_init__(self) -> None:
         self.redelivery_timing = RedeliveryTiming(self.spec)
         self.deliveries = ConsumerDeliveries(self.spec)
+        self.withheld = WithheldEntries(self.spec)
+        if self.subscription.keys is not None:
+            self.subscription.withholders.append(self.withheld)
 
     @property
     def kind(self) -> SubscriptionType:

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from .message_position import Position
+from .sealed import Sealed
 from .sent import Sent
 
 
@@ -18,7 +19,7 @@ class StoredChunk(NamedTuple):
 class StoredEntry:
     """One SEND as a broker stores it: the bytes, and the messages they hold."""
 
-    __slots__ = ("chunk", "epochs", "key", "messages", "payload", "positions", "size", "source")
+    __slots__ = ("chunk", "epochs", "key", "messages", "payload", "positions", "sealed", "size", "source")
 
     def __init__(self, payload: bytes, messages: tuple[Sent, ...], chunk: StoredChunk | None = None) -> None:
         self.key = messages[0].dispatch_key
@@ -34,3 +35,5 @@ class StoredEntry:
         self.epochs: tuple[int, ...] = ()
         """Topic epochs under which producers with exclusive access wrote the entry, in order."""
         self.source = messages[0]
+        self.sealed: Sealed | None = None
+        """None stands for an entry that is not encrypted."""

@@ -12,6 +12,7 @@ from .sent import Sent
 from .topic_record import TopicRecord
 
 if TYPE_CHECKING:
+    from ..withheld import WithheldEntries
     from .consumer_record import ConsumerRecord
 
 
@@ -31,6 +32,10 @@ class SubscriptionRecord:
         self.acknowledged: set[MessagePosition] = set()
         self.useless_chunks: set[Position] = set()
         """Useless chunks that a client acknowledged by itself, as it may."""
+        self.discarded: set[Position] = set()
+        """Entries that a client could not decrypt and acknowledged by itself, as it was told to."""
+        self.withholders: list[WithheldEntries] = []
+        """Key_Shared: what each consumer could not decrypt."""
         self.keys = KeyOrder(self) if kind is SubscriptionType.KEY_SHARED else None
         self.copied: set[MessagePosition] = set()
         """Messages that certainly have a dead-letter copy."""
@@ -67,6 +72,15 @@ class SubscriptionRecord:
             if (*position, index) in self.copied:
                 self.acknowledged.add((*position, index))
                 self.useless_chunks.add(position)
+
+    def discards(self, position: Position) -> None:
+        """A client acknowledges an entry that it cannot decrypt."""
+        self.discarded.add(position)
+        self.acknowledged.update(self.left_of(position))
+
+    def is_withheld(self, position: Position) -> bool:
+        """True when a consumer may have skipped the entry, because it could not decrypt it."""
+        return any(each.may_skip(position) for each in self.withholders)
 
     def open_bits(self, position: Position) -> int:
         """Return the messages of an entry that the application did not acknowledge, as bits."""
@@ -147,9 +161,9 @@ class SubscriptionRecord:
                 )
             consumer.rewinds -= 1
         consumer.floor = message_position
-        self._check_no_gap(message_position[:2])
+        self._check_no_gap(message_position[:2], consumer.withheld)
 
-    def _check_no_gap(self, position: Position) -> None:
+    def _check_no_gap(self, position: Position, withheld: "WithheldEntries") -> None:
         order = self.topic.order
         end = bisect_left(order, position)
         while self._complete < end:
@@ -159,6 +173,7 @@ class SubscriptionRecord:
                     message_position not in self.delivered
                     and message_position[0] > self.topic.gone
                     and not self.is_incomplete(before)
+                    and not withheld.may_skip(before)
                 ):
                     raise ViolationError(
                         "INV-C3",

@@ -68,7 +68,9 @@ class TopicRecord:
                 raise ViolationError("INV-P9", f"{self.name} {position} holds two different entries")
             return
         if entry.chunk is not None:
-            self._stored_chunk(position, StoredEntry(entry.payload, entry.messages, entry.chunk))
+            part = StoredEntry(entry.payload, entry.messages, entry.chunk)
+            part.sealed = entry.sealed
+            self._stored_chunk(position, part)
             return
         self.log[position] = entry
         if self.order and position < self.order[-1]:
