@@ -142,6 +142,7 @@ class SubscriptionAdministration:
                     last -= 1
             else:
                 last = log.find_publish_time(each.services.wall_time - round(older_than * 1000)) - 1
+                last = min(last, each.transactions.read_end - 1)
             expired |= each.subscriptions[subscription].expire_up_to(min(last, log.durable_end - 1))
         self._settle()
         return expired

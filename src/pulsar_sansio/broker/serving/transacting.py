@@ -81,6 +81,8 @@ def on_end(connection: Connection, command: proto.CommandEndTxn) -> None:
     answer = proto.CommandEndTxnResponse(request_id=command.request_id)
 
     def end() -> None:
+        if not command.HasField("txn_action"):  # An unknown action must not count as the first one, COMMIT.
+            raise NotAllowed("The transaction is neither to be committed nor to be aborted")
         commits = command.txn_action == proto.COMMIT
         connection.broker.coordinators.end(_id_of(command), connection.roles, commits)
 

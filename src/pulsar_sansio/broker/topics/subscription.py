@@ -280,7 +280,10 @@ class Subscription:
             bits = everything if ack_set is None else everything & ~ack_set
             if cursor.acknowledged(offset):
                 raise TransactionConflict(f"Message {ledger_id}:{entry_id} is acknowledged already")
-            messages[offset] = messages.get(offset, 0) | bits
+            if bits:
+                messages[offset] = messages.get(offset, 0) | bits
+        if not messages:
+            return
         pending.check(messages)
         pending.acknowledge(transaction, messages)
         self._record_pending(transaction, tuple(messages.items()), None)
@@ -310,8 +313,11 @@ class Subscription:
             return
         if self.cursor.acknowledged(offset):
             raise TransactionConflict(f"Message {ledger_id}:{entry_id} is acknowledged already")
-        self.pending_acks.check_cumulative(transaction, offset)
-        self.pending_acks.acknowledge_cumulative(transaction, offset, ack_set)
+        pending = self.pending_acks
+        pending.check_cumulative(transaction, offset)
+        if pending.has_acknowledged_up_to(transaction, offset, ack_set):
+            return
+        pending.acknowledge_cumulative(transaction, offset, ack_set)
         self._record_pending(transaction, (), (offset, ack_set))
 
     def _record_pending(

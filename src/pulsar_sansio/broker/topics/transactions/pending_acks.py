@@ -64,6 +64,14 @@ class PendingAcks:
         if self._cumulative_of != transaction or (before is not None and before[0] > offset):
             raise TransactionConflict("Another transaction that is open acknowledges cumulatively")
 
+    def has_acknowledged_up_to(self, transaction: TransactionId, offset: int, remaining: int | None) -> bool:
+        """True where the transaction has acknowledged as much of this entry already, or more."""
+        acks = self.by_transaction.get(transaction)
+        if acks is None or acks.cumulative is None or acks.cumulative[0] != offset:
+            return False
+        before = acks.cumulative[1]
+        return before is None or (remaining is not None and before & ~remaining == 0)
+
     def acknowledge_cumulative(self, transaction: TransactionId, offset: int, remaining: int | None) -> None:
         """Take a checked cumulative acknowledgement; of the entry at `offset` the bits `remaining` are not
         acknowledged."""
