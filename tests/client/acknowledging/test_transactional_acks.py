@@ -284,6 +284,37 @@ def test_closing_the_consumer_fails_what_was_not_sent() -> None:
     assert isinstance(s.outcome(request), ClosedError)
 
 
+def test_a_subscription_that_joins_after_the_consumer_was_closed() -> None:
+    s = Scene()
+    s.message(0)
+    s.ack(s.receive())
+    [asked] = s.expect("ADD_SUBSCRIPTION_TO_TXN")
+    s.close()
+    request = s.end()
+    s.frames()
+    s.say(
+        "ADD_SUBSCRIPTION_TO_TXN_RESPONSE",
+        proto.CommandAddSubscriptionToTxnResponse(request_id=asked.request_id),
+    )
+    s.ended()
+    assert isinstance(s.outcome(request), ClosedError)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_the_cumulative_acknowledgement_that_reaches_furthest_counts(order: tuple[int, ...]) -> None:
+    """ACK-14"""
+    s = Scene(EXCLUSIVE, batch_index_acknowledgement=True)
+    s.message(0)
+    s.batch(1, 3)
+    messages = s.take()
+    for each in order:
+        s.client.acknowledge_cumulative(s.now, s.consumer, messages[each], s.id)
+    s.joined()
+    s.end()
+    [ack] = s.expect("ACK")
+    assert ack.message_ids == [(1, 1, 0b100)]
+
+
 def test_a_transaction_that_is_over_takes_no_acknowledgement() -> None:
     s = Scene()
     s.message(0)

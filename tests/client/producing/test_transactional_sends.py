@@ -174,6 +174,32 @@ def test_a_message_of_a_transaction_that_is_over_is_refused() -> None:
         scene.client.send(scene.now, scene.handle, inside(b"a", TransactionId(0, 99)), WALL)
 
 
+def test_several_messages_are_taken_only_if_their_transactions_are_open() -> None:
+    scene = Scene()
+    over = scene.id
+    scene.client.abort(scene.now, over)
+    scene.answer(Command.END_TXN)
+    with pytest.raises(TransactionNotOpen):
+        scene.client.send_many(scene.now, scene.handle, [b"a", inside(b"b", over)], WALL)
+    assert scene.entries() == []
+
+
+def test_a_message_without_a_form_fails_the_commit() -> None:
+    """INV-T1: the message has a ticket, since those before it were taken."""
+    scene = Scene()
+    scene.send(inside(b"a", scene.id))
+    scene.joined()
+    bad = inside(b"c", scene.id, properties={"k": "\ud800"})
+    scene.client.send_many(scene.now, scene.handle, [inside(b"b", scene.id), bad], WALL)
+    scene.drain()
+    assert scene.entries() == [(0, b"a", 7), (1, b"b", 7)]
+    assert scene.expect_one(SendFailed).first == 2
+    request = scene.commit(scene.id)
+    scene.confirm(0, 1)
+    assert scene.answer(Command.END_TXN).txn_action == 1
+    assert isinstance(scene.failed(request), InvalidMessage)
+
+
 def test_held_messages_fail_when_the_transaction_times_out() -> None:
     script = TransactionScript()
     handle = script.producer()

@@ -195,6 +195,15 @@ def test_an_end_without_any_answer() -> None:
     assert isinstance(script.failed(request), TransactionOutcomeUnknown)
 
 
+def test_an_abort_without_any_answer_is_no_unknown_outcome() -> None:
+    script = TransactionScript(operation_timeout=5.0)
+    id_ = script.begin()
+    request = script.client.abort(script.now, id_)
+    script.sent(script.link, Command.END_TXN)
+    script.advance(6)
+    assert isinstance(script.failed(request), TimedOut)
+
+
 def test_nothing_joins_after_the_timeout() -> None:
     script = TransactionScript()
     id_ = script.begin(timeout=2.0)
@@ -209,7 +218,9 @@ def test_closing_the_client_ends_its_transactions() -> None:
     open_, committing = script.begin(), script.again(8)
     request = script.commit(committing)
     script.client.close(script.now)
-    assert isinstance(script.failed(request), ConnectionLost)
+    error = script.failed(request)
+    assert isinstance(error, TransactionOutcomeUnknown)
+    assert isinstance(error.__cause__, ConnectionLost)
     with pytest.raises(TransactionNotOpen):
         script.client.commit(script.now, open_)
     with pytest.raises(ClosedError):

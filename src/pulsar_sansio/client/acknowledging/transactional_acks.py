@@ -25,6 +25,12 @@ GROUP_SIZE = 1000
 """Entries in one ACK."""
 
 
+def _reach(id_: AckId) -> tuple[int, int, int]:
+    """Order cumulative acknowledgements by how far they reach: fewer bits stay unacknowledged (ACK-14)."""
+    ledger_id, entry_id, bits = id_
+    return ledger_id, entry_id, -(bits or 0)
+
+
 class CollectedAcks:
     """Acknowledgements of one transaction that are not sent yet. Positions have the bits of acknowledged
     messages and the number of messages."""
@@ -90,7 +96,8 @@ class TransactionalAcks:
 
     def acknowledge_cumulative(self, transaction: Transaction, id_: AckId) -> None:
         """Acknowledge up to this entry; the bits of `id_` are messages of it that stay unacknowledged."""
-        self._collect(transaction).cumulative = id_
+        collected = self._collect(transaction)
+        collected.cumulative = max(collected.cumulative or id_, id_, key=_reach)
 
     def flush(self, transaction: Transaction) -> None:
         """Send what is collected, as soon as that is possible."""
@@ -150,6 +157,10 @@ class TransactionalAcks:
         transaction.over(broker_error(answer.error, answer.message) if answer.HasField("error") else None)
 
     def _not_answered(self, transaction: Transaction, cause: PulsarError) -> None:
+        if (connection := self._connection) is not None:
+            self._unanswered = {
+                request: each for request, each in self._unanswered.items() if request in connection.pending
+            }
         error = ConnectionLost(f"acknowledgements in transaction {transaction.id} may be lost: {cause}")
         error.__cause__ = cause
         transaction.over(error)

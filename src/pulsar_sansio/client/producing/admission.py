@@ -136,6 +136,8 @@ class Admission:
         if not bare:
             for message in messages:
                 self.check(message, publish_time)
+                if not isinstance(message, bytes) and message.transaction is not None:
+                    self._transactions.get(message.transaction)
         elif messages:
             self._check_size(max(map(len, messages)))  # type: ignore[arg-type]
         fitting = self._memory.fitting(self._handle, messages)
@@ -243,6 +245,7 @@ class Admission:
         except InvalidMessage as error:
             if self._next_ticket == first:
                 raise
+            self._join_transaction(message)
             self._fail_untaken(error)
 
     def _fail_untaken(self, error: PulsarError) -> None:
@@ -340,11 +343,15 @@ class Admission:
 
     def take_over(self, message: bytes | OutgoingMessage, publish_time: int) -> None:
         """Keep a message that another producer has taken. Its transaction, if open, waits for it here."""
+        self._join_transaction(message)
+        self.take_unsealed(message, publish_time)
+
+    def _join_transaction(self, message: bytes | OutgoingMessage) -> None:
+        """Have the open transaction of the next message wait for its outcome."""
         if not isinstance(message, bytes) and message.transaction is not None:
             transaction = self._transactions.open.get(message.transaction)
             if transaction is not None:
                 self._window.join(self._next_ticket, transaction)
-        self.take_unsealed(message, publish_time)
 
     def _can_seal(self, message: bytes | OutgoingMessage) -> bool:
         """Tell whether the version of the message's schema is known, and its transaction has the topic.

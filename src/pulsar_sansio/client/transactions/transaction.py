@@ -41,6 +41,7 @@ class Transaction:
         "_coordinator",
         "_coordinators",
         "_before_end",
+        "_end_asked",
         "_ended",
         "_expiry",
         "_failure",
@@ -85,6 +86,7 @@ class Transaction:
         self._open_operations = 0
         self._failure: PulsarError | None = None
         """The error of the first operation that failed."""
+        self._end_asked = False
         self._request: int | None = None
         """The request for the end that the application made."""
         self._before_end: list[Callable[[], None]] = []
@@ -163,6 +165,7 @@ class Transaction:
             self._joined[participant] = None
         for settled in self._joining.pop(participant):
             settled(error)
+        self._end_if_settled()
 
     # --- operations -----------------------------------------------------------------------------------
 
@@ -216,6 +219,7 @@ class Transaction:
         if not isinstance(self.state, states.Committing | states.Aborting) or self._questions:
             return
         commits = isinstance(self.state, states.Committing)
+        self._end_asked = True
         self._ask(
             _Command.END_TXN,
             proto.CommandEndTxn(txn_action=proto.COMMIT if commits else proto.ABORT),
@@ -235,10 +239,16 @@ class Transaction:
             self._failure = self._failure or self._timed_out(error)
             self._end(TransactionInput.GONE)
         else:
-            unknown = TransactionOutcomeUnknown(f"transaction {self.id} may be committed or not: {error}")
-            unknown.__cause__ = error
-            self._failure = self._failure or unknown
-            self._end(TransactionInput.LOST)
+            self._lose(error)
+
+    def _lose(self, cause: PulsarError) -> None:
+        """The end was asked for, and its answer will not come. An abort takes effect at the timeout."""
+        error = cause
+        if isinstance(self.state, states.Committing):
+            error = TransactionOutcomeUnknown(f"transaction {self.id} may be committed or not: {cause}")
+            error.__cause__ = cause
+        self._failure = self._failure or error
+        self._end(TransactionInput.LOST)
 
     def _timed_out(self, cause: PulsarError | None) -> TransactionTimedOut:
         seconds = self._timeout / 1_000_000_000
@@ -254,11 +264,11 @@ class Transaction:
 
     def fail(self, error: PulsarError) -> None:
         """Give up: the client is closing, or uses another cluster. The coordinator aborts at the timeout."""
-        self._failure = self._failure or error
-        if isinstance(self.state, states.Open):
+        if self._end_asked:
+            self._lose(error)
+        else:
+            self._failure = self._failure or error
             self._end(TransactionInput.GONE)
-        elif isinstance(self.state, states.Committing | states.Aborting):
-            self._end(TransactionInput.LOST)
 
     def _end(self, event: TransactionInput) -> None:
         following = TRANSITIONS.table[type(self.state), event]()
