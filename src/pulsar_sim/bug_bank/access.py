@@ -1,6 +1,7 @@
 """Bugs of access and sequence ids: exclusive access, ids that applications choose, batches by key, the memory
 limit."""
 
+from copy import copy
 from typing import Any
 
 from pulsar_sansio.broker.topics.producing.producers import Producers
@@ -9,7 +10,6 @@ from pulsar_sansio.client.producing.entry_builder import EntryBuilder
 from pulsar_sansio.client.producing.key_batches import KeyBatch
 from pulsar_sansio.client.producing.producer import Producer
 from pulsar_sansio.client.producing.send_window import SendWindow
-from pulsar_sansio.model.config import OutgoingMessage
 from pulsar_sansio.wire import proto
 
 from .planted_bug import Patches, bug, nothing
@@ -84,13 +84,8 @@ def sequence_ids_of_the_application_ignored(patches: Patches) -> None:
 
     def take(original: Any, self: Any, message: Any, ticket: int, publish_time: int) -> None:
         if not isinstance(message, bytes) and message.sequence_id is not None:
-            message = OutgoingMessage(
-                message.payload,
-                key=message.key,
-                properties=message.properties,
-                event_time=message.event_time,
-                deliver_at=message.deliver_at,
-            )
+            message = copy(message)
+            message.sequence_id = None
         original(self, message, ticket, publish_time)
 
     patches.around(EntryBuilder, "take", take)

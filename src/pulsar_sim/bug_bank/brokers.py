@@ -56,9 +56,9 @@ def acknowledgements_confirmed_before_they_are_durable(patches: Patches) -> None
 def only_the_mark_delete_position_survives(patches: Patches) -> None:
     """Acknowledgements above a cursor's mark-delete position do not survive a restart of the broker."""
 
-    def restore(original: Any, self: Any, saved: Any) -> None:
+    def restore(original: Any, self: Any, saved: Any, pending_acks: Any) -> None:
         bare = type(saved)(saved.topic, saved.subscription, saved.mark_delete, (), (), saved.properties)
-        original(self, bare)
+        original(self, bare, pending_acks)
 
     patches.around(Topic, "_restore", restore)
 
@@ -67,11 +67,11 @@ def only_the_mark_delete_position_survives(patches: Patches) -> None:
 def parts_of_batches_do_not_survive(patches: Patches) -> None:
     """Acknowledgements of single messages of a batch do not survive a restart of the broker."""
 
-    def restore(original: Any, self: Any, saved: Any) -> None:
+    def restore(original: Any, self: Any, saved: Any, pending_acks: Any) -> None:
         bare = type(saved)(
             saved.topic, saved.subscription, saved.mark_delete, saved.acknowledged, (), saved.properties
         )
-        original(self, bare)
+        original(self, bare, pending_acks)
 
     patches.around(Topic, "_restore", restore)
 

@@ -17,7 +17,7 @@ from pulsar_sansio.client.producing.registration import Registration
 from pulsar_sansio.encryption import DATA_KEY_SIZE, TAG_SIZE, DataKey, EntryCipher
 from pulsar_sansio.model.encryption import ConsumerCryptoFailureAction
 from pulsar_sansio.model.errors import CryptoError
-from pulsar_sansio.wire import MessageMetadata, proto
+from pulsar_sansio.wire import MessageMetadata, open_payload, proto
 
 from .planted_bug import Patches, bug, nothing
 from .preconditions import encryption as needs
@@ -233,7 +233,8 @@ def others_pass_a_message_that_waits_for_its_key(patches: Patches) -> None:
     """Only messages whose own key is missing wait."""
 
     def receive(original: Any, self: Any, command: Any, epoch: int, most: int, decoder: Any) -> None:
-        if self._waiting and not self._has_to_wait(command, decoder):
+        metadata = open_payload(command.payload, decoder)[2]
+        if self._waiting and not self._has_to_wait(metadata):
             self._arrival.receive(command, epoch, most, decoder)
         else:
             original(self, command, epoch, most, decoder)
