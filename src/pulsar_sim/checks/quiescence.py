@@ -296,15 +296,22 @@ def check_leftovers(world: "Surroundings") -> None:
         if host.closing is None and not _asks_over_http(host.node) and not _is_busy(world, host.node):
             client = host.node.client
             RESTING.check_root(host.node.name, client, client._context.deadlines)
+    if _is_left_untold(world) or any(_waits(world, host.node) for host in world.hosts):
+        return
     for node in world.brokers:
-        if node.broker is not None and not _is_left_untold(world):
+        if node.broker is not None:
             BROKER_RESTING.check_root(node.name, node.broker, node.broker.context.deadlines)
 
 
 def _is_busy(world: "Surroundings", node: ClientNode) -> bool:
     """True while the client has messages to take, or a request without an answer."""
+    return node.client.has_messages or _waits(world, node)
+
+
+def _waits(world: "Surroundings", node: ClientNode) -> bool:
+    """True while a broker owes the client an answer: it may wait for a sign of life of a rival consumer."""
     ends = [world.client_watch.ends.get(wire.number) for wire in node.wires.values()]
-    return node.client.has_messages or any(end is not None and end.requests for end in ends)
+    return any(end is not None and end.requests for end in ends)
 
 
 def _is_left_untold(world: "Surroundings") -> bool:

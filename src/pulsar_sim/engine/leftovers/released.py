@@ -11,7 +11,6 @@ from ast import literal_eval
 ENDED = """
 AckTracker: _parts=empty _position=None _position_record=None
 AckGrouping: _connection=None flush_at=0
-Arrival: since=None
 BlockedWatch: _connection=None
 Consumer: connection=None
 ReceiverQueue: _current=None _left_after=0 _singles=None _waiting=0 announced=False run_length=0
@@ -92,7 +91,7 @@ LastMessage: _open=empty _slot=unset
 CopyProducer: _in_flight=empty _waiting=empty
 LetterTopics: _pending_copies=empty _moves=0 _requests=empty _slot=unset
 MemoryLimit: _borrowers=empty _to_notify=empty blocked=False turn=0
-MergedQueue: _has_turn=empty _turns=empty announced=False run_length=0
+MergedQueue: run_length=0
 OpenBatch: _extra=0 _lent=0 _members=0 _size=0 _size_then=0 _space_then=0 explicit_highest=-1 first=empty
 OpenBatch: first_ticket=0 lowest=0 publish_time=0 room=0 run_first=0 shared=((),None,None) space=0
 OpenBatch: _parts=empty run=empty
