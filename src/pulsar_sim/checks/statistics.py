@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def check_tallies(world: "Surroundings") -> None:
-    """INV-S1: every message has an outcome and nothing is in flight."""
+    """INV-L2: every message has an outcome and nothing is in flight."""
     for producer in world.apps.producers:
         if producer.state == "open" and producer.record is not None and not producer.record.closed:
             client = producer.host.node.client
@@ -95,9 +95,9 @@ def _check_subscription(name: str, found: dict[str, Any], cursor: dict[str, Any]
 
 def _agree(name: str, what: str, found: object, expected: object) -> None:
     if found != expected:
-        raise ViolationError("INV-S1", f"{name}: {what}: {found} counted, {expected} expected")
+        raise ViolationError("INV-L2", f"{name}: {what}: {found} counted, {expected} expected")
 
 
 def _hold(name: str, what: str, holds: bool) -> None:
     if not holds:
-        raise ViolationError("INV-S1", f"{name}: {what} cannot be so")
+        raise ViolationError("INV-L2", f"{name}: {what} cannot be so")

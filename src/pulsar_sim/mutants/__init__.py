@@ -1,6 +1,6 @@
 """Mutants: the source of the machines with one small thing changed, made mechanically.
 
-The bank (`..bank`) holds bugs that people chose. Mutants are bugs that no person chose: each comparison,
+The bank (`..bug_bank`) holds bugs that people chose. Mutants are bugs that no person chose: each comparison,
 bound, condition, constant and statement of a function can be changed, dropped or turned round. This room
 makes them, draws some of them by a seed, puts one into a running module, and knows in which worlds
 each statement runs. It refuses to know processes, time limits and tests: those are the command's.

@@ -1,6 +1,7 @@
 """Reach, the draw, equivalents and the table."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -79,7 +80,10 @@ def test_the_same_seed_draws_the_same_in_another_process() -> None:
     """
     found = {
         subprocess.run(
-            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, check=True
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
         ).stdout
         for seed in ("1", "2")
     }
