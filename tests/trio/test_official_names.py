@@ -23,7 +23,7 @@ async def test_attributes_of_the_official_client_name_ours(client: Client, broke
                 "close",
                 "Client has no 'close'; leave the 'async with' block, or await client.aclose()",
             ),
-            (client, "transaction", "Client has no 'transaction'; transactions are not supported yet"),
+            (client, "new_transaction", "did you mean async with client.transaction(timeout=seconds)"),
             (
                 producer,
                 "send_async",

@@ -18,7 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pulsar_sansio import (
     BatchingPolicy,
@@ -34,8 +34,10 @@ from pulsar_security import KeyFiles
 
 from ..errors import DeduplicationOff, LinkTimeout, ProducerBusy, PulsarSparkError, SchemaRefused
 from ..link import Link
-from ..schemas.encoders import RowsSchema
 from .numbering import NO_ID, Cutter, batch_of, first_sequence_id
+
+if TYPE_CHECKING:
+    from ..schemas.encoders import RowsSchema
 
 log = logging.getLogger("pulsar_spark.producing")
 
@@ -86,7 +88,7 @@ class Limits:
     compression: CompressionType = CompressionType.NONE
     encryption_keys: tuple[str, ...] = ()
     key_files: KeyFiles | None = None
-    schema: RowsSchema | None = None
+    schema: "RowsSchema | None" = None
 
 
 @dataclass
