@@ -268,3 +268,23 @@ def _stored(event: str, which: int, payload: bytes, sealers: dict[str, list[Seal
 
 def _epoch(s: ConsumerScript, kind: SubscriptionType) -> dict[str, Any]:
     return {} if kind is SubscriptionType.SHARED else {"consumer_epoch": s.machine._redelivery.epoch}
+
+
+@pytest.mark.parametrize("detaches", [True, False])
+def test_a_failure_is_forgotten_in_its_time_though_the_waiting_entry_was_dropped(detaches: bool) -> None:
+    s = decrypting()
+    sealer = Sealer()
+    s.deliver(0, sealer.entry(b"0"))
+    [wanted] = asked(s)
+    if detaches:
+        s.close_by_broker()
+        s.pass_time(1_000_000_000)
+        s.accept()
+    else:
+        s.client.redeliver_unacknowledged(s.now, s.consumer)
+        s.pump()
+    refuse(s, wanted)
+    s.pass_time(11_000_000_000)
+    s.deliver(0, sealer.entry(b"0"))
+    provide(s, *asked(s))
+    assert payloads(s) == [b"0"]

@@ -78,6 +78,7 @@ class EncryptedArrival:
         """Drop the waiting entries: the broker redelivers them over the next connection."""
         for command, _, _ in self._waiting:
             self._arrival.withhold(command)
+        self._decryption.stop_waiting()
         self._waiting.clear()
         self._bytes_beyond = 0
 
@@ -85,6 +86,7 @@ class EncryptedArrival:
         """Drop the waiting entries and return their permits, while the connection stays: the broker
         redelivers them unasked, or the subscription was moved."""
         waiting, self._waiting = self._waiting, deque()
+        self._decryption.stop_waiting()
         self._bytes_beyond = 0
         for command, _, _ in waiting:
             self._arrival.withhold(command)

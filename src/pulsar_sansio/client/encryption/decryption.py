@@ -94,6 +94,10 @@ class Decryption:
             self._ask(untried[0])
         return True
 
+    def stop_waiting(self) -> None:
+        """The waiting entries were dropped: failures count from their own moments again."""
+        self._waits_since = None
+
     def decrypt(self, metadata: MessageMetadata, payload: bytes) -> bytes:
         """Return the plaintext of an entry that does not wait. Raises `CryptoError`, which says why each key
         failed."""
