@@ -32,6 +32,7 @@ from .primitives import (
     TIMESTAMP,
 )
 from .protobuf_schema import ProtobufNativeSchema, ProtobufSchema
+from .registered_schema import RegisteredSchema
 
 __all__ = [
     "AutoConsume",
@@ -59,6 +60,7 @@ __all__ = [
     "LOCAL_TIME",
     "ProtobufNativeSchema",
     "ProtobufSchema",
+    "RegisteredSchema",
     "STRING",
     "Schema",
     "SchemaInfo",

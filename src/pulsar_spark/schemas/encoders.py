@@ -15,11 +15,10 @@ from pulsar_sansio.schemas import (
     AvroSchema,
     JsonSchema,
     KeyValueEncoding,
-    Schema,
     SchemaInfo,
     SchemaType,
 )
-from pulsar_sansio.schemas.key_value import key_value_info, parts_of
+from pulsar_sansio.schemas.key_value import join_inline, key_value_info, parts_of
 
 from . import primitive_types
 from .avro_types import NoSparkTypeError, definition_of, tree_of, type_of, without_logical_types
@@ -110,12 +109,7 @@ class KeyValueEncoder(Encoder):
             return Encoded(values, keys)
         there = array.is_valid().to_pylist()
         pairs = zip(keys, values, there, strict=True)
-        return Encoded([_inline(key) + _inline(value) if each else None for key, value, each in pairs], None)
-
-
-def _inline(part: bytes | None) -> bytes:
-    """Return a part of a pair behind its length (rule SCHEMA-09)."""
-    return b"\xff\xff\xff\xff" if part is None else len(part).to_bytes(4, "big") + part
+        return Encoded([join_inline(key, value) if each else None for key, value, each in pairs], None)
 
 
 def encoder_of(info: SchemaInfo) -> Encoder:
@@ -167,23 +161,6 @@ def _schema_of(arrow: Any, value_schema: str, where: str) -> SchemaInfo:
     name = where.rpartition(".")[2]
     schema = AvroSchema if value_schema == "avro" else JsonSchema
     return schema(definition=definition_of(arrow, name)).info
-
-
-class RowsSchema(Schema[bytes]):
-    """The schema of producers whose rows are encoded already."""
-
-    def __init__(self, info: SchemaInfo) -> None:
-        self._info = info
-
-    @property
-    def info(self) -> SchemaInfo:
-        return self._info
-
-    def encode(self, value: bytes) -> bytes:
-        return value
-
-    def decode(self, data: bytes) -> bytes:
-        return data
 
 
 # --- inside ------------------------------------------------------------------------------------------

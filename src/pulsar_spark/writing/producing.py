@@ -18,7 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pulsar_sansio import (
     BatchingPolicy,
@@ -30,14 +30,12 @@ from pulsar_sansio import (
 from pulsar_sansio import IncompatibleSchema as NotCompatible
 from pulsar_sansio import ProducerBusy as NameIsTaken
 from pulsar_sansio import client_outputs as outputs
+from pulsar_sansio.schemas import RegisteredSchema
 from pulsar_security import KeyFiles
 
 from ..errors import DeduplicationOff, LinkTimeout, ProducerBusy, PulsarSparkError, SchemaRefused
 from ..link import Link
 from .numbering import NO_ID, Cutter, batch_of, first_sequence_id
-
-if TYPE_CHECKING:
-    from ..schemas.encoders import RowsSchema
 
 log = logging.getLogger("pulsar_spark.producing")
 
@@ -88,7 +86,7 @@ class Limits:
     compression: CompressionType = CompressionType.NONE
     encryption_keys: tuple[str, ...] = ()
     key_files: KeyFiles | None = None
-    schema: "RowsSchema | None" = None
+    schema: RegisteredSchema | None = None
 
 
 @dataclass

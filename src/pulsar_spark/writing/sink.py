@@ -18,12 +18,12 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from pulsar_sansio import CompressionType, PulsarError
-from pulsar_sansio.schemas import SchemaInfo
+from pulsar_sansio.schemas import RegisteredSchema, SchemaInfo
 
 from ..errors import InvalidOption, LinkTimeout, PulsarSparkError
 from ..link import Link, open_link
 from ..options.query_options import WriteOptions
-from ..schemas.encoders import RowsSchema, encoder_of
+from ..schemas.encoders import encoder_of
 from .numbering import producer_name
 from .producing import Limits, Numbered, TaskProducer, WriteFailed, Written
 from .rows import Routing, in_order
@@ -113,7 +113,7 @@ class Writing:
             CompressionType[options.compression.upper()],
             options.encryption_keys or (),
             options.key_files,
-            None if self.schema is None else RowsSchema(self.schema),
+            None if self.schema is None else RegisteredSchema(self.schema),
         )
         return TaskProducer(link, limits, numbered)
 

@@ -7,10 +7,9 @@ Pulsar compares a definition without registering it over HTTP only, so `check` n
 import argparse
 import json
 import os
-from typing import Any
 
 from pulsar_sansio import InvalidConfiguration
-from pulsar_sansio.schemas import Schema, SchemaInfo
+from pulsar_sansio.schemas import RegisteredSchema
 from pulsar_trio.client.client import Client
 
 from ..console import CommandFailed, Output
@@ -69,7 +68,9 @@ async def run(given: argparse.Namespace, output: Output) -> None:
         return
     async with reporting_client(to, output) as client:
         if given.action == "put":
-            version = await client.register_schema(given.topic, _Defined(read_definition(given.definition)))
+            version = await client.register_schema(
+                given.topic, RegisteredSchema(read_definition(given.definition))
+            )
             output.result(f"{given.topic} has it as version {version}", topic=given.topic, version=version)
         elif given.versions:
             await _print_versions(client, given.topic, output)
@@ -106,20 +107,3 @@ async def _compare(given: argparse.Namespace, to: ConnectionArguments, output: O
     if not found.compatible:
         raise CommandFailed(text, "`pulsar-trio schemas put` says what differs, and registers nothing then")
     output.result(text, topic=given.topic, compatible=True, reason=found.reason)
-
-
-class _Defined(Schema[Any]):
-    """A definition to register, without values."""
-
-    def __init__(self, info: SchemaInfo) -> None:
-        self._info = info
-
-    @property
-    def info(self) -> SchemaInfo:
-        return self._info
-
-    def encode(self, value: Any) -> bytes:
-        raise NotImplementedError
-
-    def decode(self, data: bytes) -> Any:
-        raise NotImplementedError

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from ...model.config import OutgoingMessage, ProducerSpec
 from ...model.schema import SchemaInfo
+from ...schemas import RegisteredSchema
 from ..connecting.services import Services
-from ..schemas.registered_schema import RegisteredSchema
 from .copy_producer import CopyProducer, Settled
 
 MAX_IDLE = 10

@@ -1,6 +1,6 @@
-"""`RegisteredSchema`: the schema of a producer that copies payloads of a definition, and encodes nothing."""
+"""`RegisteredSchema`: the schema of a producer whose payloads are encoded already."""
 
-from ...model.schema import Schema, SchemaInfo
+from ..model.schema import Schema, SchemaInfo
 
 
 class RegisteredSchema(Schema[bytes]):
