@@ -9,6 +9,7 @@ from pulsar_sansio.model.errors import (
     InvalidConfiguration,
     LocalProtocolError,
     NotSupported,
+    RemoteProtocolError,
     ServerError,
     TimedOut,
     TransactionCoordinatorNotFound,
@@ -110,6 +111,37 @@ def test_an_abandoned_request_for_a_transaction_has_no_answer() -> None:
     script.client.abandon(script.now, request)
     script.answer(Command.NEW_TXN, txnid_least_bits=8, txnid_most_bits=0)
     assert script.said() == []
+
+
+def test_a_request_that_is_abandoned_before_the_coordinators_are_known_opens_nothing() -> None:
+    script = TransactionScript()
+    request = script.client.begin_transaction(script.now)
+    script.link = script.ready_link()
+    counted = script.sent(script.link, Command.PARTITIONED_METADATA)
+    script.client.abandon(script.now, request)
+    script.feed(script.link, frame_partitions(counted.request_id, 1))
+    assert script.commands(script.link) == []
+    assert script.said() == []
+
+
+def test_an_id_that_the_coordinator_gives_twice() -> None:
+    script = TransactionScript()
+    id_ = script.begin(timeout=2.0)
+    request = script.client.begin_transaction(script.now, 2.0)
+    script.answer(Command.NEW_TXN, txnid_least_bits=id_.number, txnid_most_bits=id_.coordinator)
+    assert isinstance(script.failed(request), RemoteProtocolError)
+    script.advance(3)
+    with pytest.raises(TransactionNotOpen):
+        script.client.commit(script.now, id_)
+
+
+def test_a_request_that_waits_for_the_coordinators_fails_when_the_client_closes() -> None:
+    script = TransactionScript()
+    request = script.client.begin_transaction(script.now)
+    script.link = script.ready_link()
+    script.sent(script.link, Command.PARTITIONED_METADATA)
+    script.client.close(script.now)
+    assert isinstance(script.failed(request), ClosedError | ConnectionLost)
 
 
 # --- the end -----------------------------------------------------------------------------------------

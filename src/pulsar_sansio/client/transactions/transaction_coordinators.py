@@ -41,17 +41,21 @@ class TransactionCoordinators:
         self._coordinators: list[Coordinator] = []
         self._next = 0
 
-    def choose(
-        self,
-        handle: int,
-        chosen: Callable[[Coordinator], None],
-        failed: Callable[[PulsarError], None],
-    ) -> None:
-        """Call `chosen` with the coordinator of the next new transaction. `failed` gets `NotSupported` for a
-        cluster without transactions."""
-        if self._coordinators:
-            chosen(self._turn())
-            return
+    def next(self) -> Coordinator | None:
+        """Return the coordinator of the next new transaction, or None before `search` has found them."""
+        if not self._coordinators:
+            return None
+        self._next = (self._next + 1) % len(self._coordinators)
+        return self._coordinators[self._next]
+
+    def search(
+        self, handle: int, found: Callable[[], None], failed: Callable[[PulsarError], None]
+    ) -> RetriedLookup:
+        """Return the lookup of the coordinators; the caller asks it. `failed` gets `NotSupported` for a
+        cluster without transactions.
+
+        `handle`: the request that waits.
+        """
 
         def known(count: int) -> None:
             if not count:
@@ -60,14 +64,10 @@ class TransactionCoordinators:
             if not self._coordinators:
                 self._coordinators = [Coordinator(self._services, number) for number in range(count)]
                 self._next = self._services.context.rng.below(count)
-            chosen(self._turn())
+            found()
 
         ask = partial(self._services.lookup.partitions, ASSIGN_TOPIC)
-        RetriedLookup(self._services, handle, "transaction coordinators", ask, known, failed).ask()
-
-    def _turn(self) -> Coordinator:
-        self._next = (self._next + 1) % len(self._coordinators)
-        return self._coordinators[self._next]
+        return RetriedLookup(self._services, handle, "transaction coordinators", ask, known, failed)
 
     def forget(self) -> None:
         """The client uses another cluster, which has coordinators of its own."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from ...model.errors import PulsarError, TransactionNotOpen
+from ...model.errors import PulsarError, RemoteProtocolError, TransactionNotOpen
 from ...model.transaction_id import TransactionId
 from ...wire import encode_command, proto
 from ..connecting.services import Services
@@ -24,7 +24,7 @@ class Transactions:
         self._services = services
         self._coordinators = TransactionCoordinators(services)
         self._opening: dict[int, RetriedLookup] = {}
-        """Requests for new transactions that wait for an answer."""
+        """Request for a new transaction -> what it waits for: the search for coordinators, or an answer."""
         self.open: dict[TransactionId, Transaction] = {}
 
     def get(self, id_: TransactionId) -> Transaction:
@@ -43,10 +43,16 @@ class Transactions:
             self._opening.pop(request, None)
             emit(RequestFailed(request, error))
 
-        def chosen(coordinator: Coordinator) -> None:
+        def ask(coordinator: Coordinator) -> None:
             def opened(answer: Any) -> None:
                 del self._opening[request]
                 id_ = TransactionId(answer.txnid_most_bits, answer.txnid_least_bits)
+                if id_ in self.open:
+                    error = RemoteProtocolError(f"the broker gave the id {id_} to two transactions")
+                    emit(RequestFailed(request, error))
+                    if coordinator.connection is not None:
+                        coordinator.connection.close(error)
+                    return
                 self.open[id_] = Transaction(
                     self._services, self._coordinators, coordinator, id_, request, timeout, self._ended
                 )
@@ -62,7 +68,15 @@ class Transactions:
             )
             question.ask()
 
-        self._coordinators.choose(request, chosen, failed)
+        def begin() -> None:
+            coordinator = self._coordinators.next()
+            if coordinator is not None:
+                ask(coordinator)
+            else:
+                search = self._opening[request] = self._coordinators.search(request, begin, failed)
+                search.ask()
+
+        begin()
 
     def forget_request(self, request: int) -> None:
         """Discard a request for a new transaction; one that the coordinator opens nevertheless times out."""
