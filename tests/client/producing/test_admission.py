@@ -221,6 +221,25 @@ def test_an_early_message_that_is_too_large_for_the_broker_fails_by_itself() -> 
     assert [command.sequence_id for _, command in script.commands(link)] == [0, 1]
 
 
+def test_many_early_messages_that_are_too_large_for_the_broker_fail() -> None:
+    script = Script()
+    spec = ProducerSpec(topic="demo", batching=None)
+    handle = script.client.open_producer(script.now, spec)
+    count = spec.max_pending_messages
+    for _ in range(count):
+        script.client.send(script.now, handle, b"too large", WALL)
+    request = script.client.flush(script.now, handle)
+    link = script.ready_link(max_message_size=5)
+    script.check_partitions(link)
+    script.find_topic(link)
+    asked = script.sent(link, Command.PRODUCER)
+    script.feed(link, frame_producer_success(asked.request_id))
+    outputs = script.said()
+    failed = [output.first for output in outputs if isinstance(output, SendFailed)]
+    assert failed == list(range(count))
+    assert [output.request for output in outputs if isinstance(output, RequestFailed)] == [request]
+
+
 def test_early_text_that_cannot_be_sent_is_refused_at_once() -> None:
     script = Script()
     handle = script.client.open_producer(script.now, UNBATCHED)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.client.outputs import RequestDone, SendFailed
+from pulsar_sansio.client.outputs import Connect, RequestDone, RequestFailed, SendFailed
 from pulsar_sansio.model.config import BatchingPolicy, OutgoingMessage, ProducerSpec
 from pulsar_sansio.model.errors import (
     InvalidMessage,
@@ -210,6 +210,27 @@ def test_held_messages_fail_when_the_transaction_times_out() -> None:
     assert script.expect_one(SendFailed).count == 1
     script.client.send(script.now, handle, b"b", WALL)
     assert [kind for kind, _ in script.commands(script.link)] == [Command.SEND]
+
+
+def test_a_flush_of_early_messages_that_all_fail_is_answered() -> None:
+    """PROD-49: one message is too large for the broker, and the transaction of the next one is over."""
+    script = TransactionScript()
+    id_ = script.begin(timeout=2.0)
+    handle = script.client.open_producer(script.now, ProducerSpec("demo", batching=None))
+    script.client.send(script.now, handle, b"too large", WALL)
+    script.client.send(script.now, handle, inside(b"b", id_), WALL)
+    request = script.client.flush(script.now, handle)
+    script.lose(script.link)
+    script.advance(2.5)
+    script.outputs = [each for each in script.said() if isinstance(each, Connect)]
+    script.link = script.ready_link(max_message_size=5)
+    script.check_partitions(script.link)
+    script.find_topic(script.link)
+    asked = script.sent(script.link, Command.PRODUCER)
+    script.feed(script.link, frame_producer_success(asked.request_id))
+    outputs = script.said()
+    assert [each.first for each in outputs if isinstance(each, SendFailed)] == [0, 1]
+    assert [each.request for each in outputs if isinstance(each, RequestFailed)] == [request]
 
 
 def test_entries_that_are_sent_again_keep_their_transaction() -> None:

@@ -79,6 +79,10 @@ class Admission:
         self._limit = services.spec.max_pending_messages
         self._next_ticket = 0
         self._unsealed: deque[UnsealedMessage] = deque()
+        self._sealing = False
+        """The unsealed messages are being sealed."""
+        self._settled_meanwhile = False
+        """Tickets were settled while messages were being sealed."""
         self._batch = self.entry_builder.batch
         self._append_member = self.entry_builder.append_member
         window.on_settled = self.settled
@@ -439,25 +443,34 @@ class Admission:
         self.schemas.attached(connection)
 
     def seal_unsealed(self) -> None:
-        """Seal the unsealed messages in order, with their tickets, up to one that has to wait."""
-        unsealed = self._unsealed
-        next_ticket = self._next_ticket
-        while unsealed:
-            ticket, message, publish_time = unsealed[0]
+        """Seal the unsealed messages in order, with their tickets, up to one that has to wait.
+
+        Messages that fail meanwhile are settled together at the end, however many they are.
+        """
+        if self._sealing:
+            return  # the loop of the outer call goes on
+        self._sealing = True
+        while self._unsealed:
+            ticket, message, publish_time = self._unsealed[0]
             if not self._can_seal(message):
                 self._hold(message)
-                break
-            unsealed.popleft()
-            self._next_ticket = ticket
+                if self._unsealed and self._unsealed[0][0] == ticket:
+                    break
+                continue
+            self._unsealed.popleft()
             try:
                 self.check(message, publish_time)
                 self._seal(message, ticket, publish_time)
             except InvalidMessage as error:  # too large for this broker
                 self._memory.free += payload_size(message)
-                self._fail_untaken(error)
-        self._next_ticket = next_ticket
-        if not unsealed:
+                self._window.fail(ticket, 1, error)
+                self.settled()
+        self._sealing = False
+        if not self._unsealed:
             self._open_fast_path()
+        if self._settled_meanwhile:
+            self._settled_meanwhile = False
+            self.settled()
 
     def _seal(self, message: bytes | OutgoingMessage, ticket: int, publish_time: int) -> None:
         """Pass a message to the entry builder. Raises `InvalidMessage` as `EntryBuilder.take`."""
@@ -505,6 +518,9 @@ class Admission:
 
     def settled(self) -> None:
         """Tickets were settled: emit `Writable` if there is room, and answer completed flushes."""
+        if self._sealing:
+            self._settled_meanwhile = True
+            return
         self._announce_room()
         waiting = self._window.settle_flushes(self.oldest_unsettled())
         held = bool(self._unsealed) and self.entry_builder.encoder is not None
