@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.client.outputs import Connect, RequestDone, RequestFailed, SendFailed
+from pulsar_sansio.client.outputs import Connect, Receipts, RequestDone, RequestFailed, SendFailed
 from pulsar_sansio.model.config import BatchingPolicy, OutgoingMessage, ProducerSpec
 from pulsar_sansio.model.errors import (
     InvalidMessage,
@@ -12,6 +12,7 @@ from pulsar_sansio.model.errors import (
     ServerError,
     TransactionNotFound,
     TransactionNotOpen,
+    TransactionTimedOut,
 )
 from pulsar_sansio.model.transaction_id import TransactionId
 from pulsar_sansio.wire import unpack_payload
@@ -198,6 +199,26 @@ def test_a_message_without_a_form_fails_the_commit() -> None:
     scene.confirm(0, 1)
     assert scene.answer(Command.END_TXN).txn_action == 1
     assert isinstance(scene.failed(request), InvalidMessage)
+
+
+@pytest.mark.parametrize("command", ["commit", "abort"])
+def test_the_timeout_ends_an_end_that_waits_for_a_receipt(command: str) -> None:
+    """INV-T1: the producer waits for receipts without an end, and the coordinator aborts meanwhile."""
+    script = TransactionScript()
+    handle = script.producer(send_timeout=0)
+    id_ = script.begin(timeout=2.0)
+    script.client.send(script.now, handle, inside(b"a", id_), WALL)
+    script.answer(Command.ADD_PARTITION_TO_TXN)
+    script.sent(script.link, Command.SEND)
+    request = getattr(script.client, command)(script.now, id_)
+    script.advance(1.9)
+    assert script.said() == []
+    script.advance(0.2)
+    assert isinstance(script.failed(request), TransactionTimedOut)
+    script.feed(script.link, frame_receipt(0))
+    [receipts] = script.said()
+    assert isinstance(receipts, Receipts)
+    assert script.commands(script.link) == [], "its end is asked for no more"
 
 
 def test_held_messages_fail_when_the_transaction_times_out() -> None:

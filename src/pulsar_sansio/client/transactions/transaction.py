@@ -257,8 +257,11 @@ class Transaction:
         return error
 
     def _expired(self) -> None:
-        """The coordinator aborts the transaction about now, unless its end is under way."""
-        if isinstance(self.state, states.Open):
+        """The coordinator aborts the transaction about now, unless it has been asked for the end.
+
+        A commit may still wait for receipts then, for which a producer without a send timeout waits on.
+        """
+        if not self._end_asked:
             self._failure = self._failure or self._timed_out(None)
             self._end(TransactionInput.GONE)
 
