@@ -315,13 +315,14 @@ def test_what_does_not_belong_to_a_transaction_is_refused() -> None:
     mine = InTransaction(producing)
     producing.inbox.clear()
     mine.send(b"1", 1)
-    assert error_of(producing.expect(Type.SEND_ERROR)) == "InvalidTxnStatus"
+    assert error_of(producing.expect(Type.SEND_ERROR)) == "NotAllowedError"
     assert mine.end() == ""
     assert mine.end() == "TransactionNotFound"
     assert error_of(mine.join_topic()) == "TransactionNotFound"
     assert error_of(mine.join_subscription()) == "TransactionNotFound"
     mine.send(b"2", 2)
-    assert error_of(producing.expect(Type.SEND_ERROR)) == "TransactionNotFound"
+    refused = producing.expect(Type.SEND_ERROR)
+    assert (error_of(refused), refused.message) == ("NotAllowedError", "Transaction (0,1) is not open")
     consuming.inbox.clear()
     consuming.feed(encode_ack(0, 0, [(0, 0, None)], txnid_least_bits=99, txnid_most_bits=0))
     consuming.nothing()
@@ -484,6 +485,6 @@ def test_messages_and_acknowledgements_without_coordinators() -> None:
     peer.producer()
     peer.subscribe()
     peer.feed(Send(0, 0, txnid_most_bits=0, txnid_least_bits=0, payload=b"").encode())
-    assert error_of(peer.expect(Type.SEND_ERROR)) == "TransactionNotFound"
+    assert error_of(peer.expect(Type.SEND_ERROR)) == "NotAllowedError"
     peer.feed(encode_ack(0, 0, [(0, 0, None)], request_id=5, txnid_most_bits=0, txnid_least_bits=0))
     assert error_of(peer.expect(Type.ACK_RESPONSE)) == "TransactionNotFound"

@@ -275,6 +275,76 @@ def test_entries_that_are_sent_again_keep_their_transaction() -> None:
     assert scene.said()[-1] == RequestDone(request, None)
 
 
+def test_entries_of_a_transaction_that_is_over_are_not_sent_again() -> None:
+    """A Pulsar broker would store them, and hold back the topic for a transaction that never ends."""
+    script = TransactionScript()
+    handle = script.producer(send_timeout=0)
+    id_ = script.begin(timeout=2.0)
+    for payload in (b"a", b"b"):
+        script.client.send(script.now, handle, inside(payload, id_), WALL)
+    script.answer(Command.ADD_PARTITION_TO_TXN)
+    script.sent(script.link, Command.SEND, Command.SEND)
+    request = script.client.flush(script.now, handle)
+    script.lose(script.link)
+    script.advance(2.5)
+    script.outputs = [each for each in script.said() if isinstance(each, Connect)]
+    script.link = script.ready_link()
+    script.find_topic(script.link)
+    asked = script.sent(script.link, Command.PRODUCER)
+    script.feed(script.link, frame_producer_success(asked.request_id))
+    assert script.commands(script.link) == []
+    outputs = script.said()
+    failed = [each for each in outputs if isinstance(each, SendFailed)]
+    assert [each.first for each in failed] == [0, 1]
+    assert isinstance(failed[0].error, TransactionNotOpen)
+    assert [each.request for each in outputs if isinstance(each, RequestFailed)] == [request]
+    script.client.send(script.now, handle, b"c", WALL)
+    script.sent(script.link, Command.SEND)
+
+
+@pytest.mark.parametrize("code", [ServerError.TransactionNotFound, ServerError.InvalidTxnStatus])
+def test_a_transaction_that_cannot_take_a_message_fails_that_message(code: int) -> None:
+    """CONN-09: a new connection would not help."""
+    scene = Scene()
+    scene.send(inside(b"a", scene.id), inside(b"b", scene.id))
+    scene.joined()
+    scene.entries()
+    scene.feed(scene.link, frame_send_error(0, code))
+    assert scene.expect_one(SendFailed).first == 0
+    scene.confirm(1)
+    assert scene.expect_one(Receipts).first == 1
+
+
+@pytest.mark.parametrize("by_key", [False, True])
+def test_an_open_batch_of_a_transaction_that_is_over_fails(by_key: bool) -> None:
+    script = TransactionScript()
+    handle = script.producer(batching=BatchingPolicy(max_delay=5.0, by_key=by_key))
+    id_ = script.begin(timeout=2.0)
+    for payload in (b"a", b"b"):
+        script.client.send(script.now, handle, inside(payload, id_), WALL)
+    script.answer(Command.ADD_PARTITION_TO_TXN)
+    script.advance(2.5)
+    failed = script.expect_one(SendFailed)
+    assert (failed.first, failed.count) == (0, 2)
+    assert isinstance(failed.error, TransactionNotOpen)
+    script.client.send(script.now, handle, b"c", WALL)
+    script.advance(5)
+    [(number, command)] = script.commands(script.link)
+    assert (number, command.txnid_least_bits) == (Command.SEND, None)
+
+
+def test_a_batch_that_was_held_before_the_commit() -> None:
+    scene = Scene(batching=BatchingPolicy(max_delay=1.0))
+    scene.send(inside(b"a", scene.id), inside(b"b", scene.id))
+    request = scene.commit(scene.id)
+    scene.joined()
+    scene.advance(1)
+    assert len(scene.entries()) == 1
+    scene.feed(scene.link, frame_receipt(0, highest=1))
+    scene.answer(Command.END_TXN)
+    assert scene.said()[-1] == RequestDone(request, None)
+
+
 def test_messages_from_before_the_partitions_were_known() -> None:
     """The commit waits for them wherever they are."""
     script = TransactionScript()

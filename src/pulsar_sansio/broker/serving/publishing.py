@@ -185,13 +185,19 @@ def on_send(connection: Connection, send: Send) -> None:
 
 
 def _check_transaction(connection: Connection, producer: Producer, send: Send) -> None:
-    """Raise the refusal of a message whose transaction cannot take it."""
+    """Raise `NotAllowed` for a message whose transaction cannot take it.
+
+    The Java client gives up that message then. After other refusals it connects again, and sends it again.
+    """
     transaction = transaction_id(send.txnid_most_bits, send.txnid_least_bits)
     if transaction is None:
         return
     if not isinstance(producer.topic, Topic):
         raise NotAllowed("Transactions need a persistent topic")
-    connection.broker.coordinators.check_topic(transaction, producer.topic.name)
+    try:
+        connection.broker.coordinators.check_topic(transaction, producer.topic.name)
+    except BrokerError as error:
+        raise NotAllowed(error.text) from error
 
 
 def _answer_in_turn(producer: Producer, answer: Callable[[], None]) -> None:

@@ -70,6 +70,8 @@ class Admission:
         self._topic = str(services.topic)
         self._joining: Transaction | None = None
         """The transaction that is being told of the topic."""
+        self._in_batches: set[TransactionId] = set()
+        """The open transactions whose messages may be in open batches."""
         self._in_transactions = False
         """The last sealed message was in a transaction."""
         self._overhead = 0 if services.encryption is None else services.encryption.overhead
@@ -475,11 +477,22 @@ class Admission:
     def _seal(self, message: bytes | OutgoingMessage, ticket: int, publish_time: int) -> None:
         """Pass a message to the entry builder. Raises `InvalidMessage` as `EntryBuilder.take`."""
         self.entry_builder.take(message, ticket, publish_time)
-        inside = not isinstance(message, bytes) and message.transaction is not None
+        id_ = None if isinstance(message, bytes) else message.transaction
+        inside = id_ is not None
+        if id_ is not None and id_ not in self._in_batches and self._spec.batching is not None:
+            self._in_batches.add(id_)
+            self._transactions.open[id_].at_end(partial(self._transaction_ended, id_))
         if inside != self._in_transactions:
             self._in_transactions = inside
             self._single_encoder = None
             self._open_fast_path()
+
+    def _transaction_ended(self, id_: TransactionId, _committed: bool) -> None:
+        """Fail messages of the transaction that an open batch still has: its timeout ended it before."""
+        self._in_batches.remove(id_)
+        if self.entry_builder.transaction == id_:
+            self.entry_builder.fail(TransactionNotOpen(f"transaction {id_} has ended"))
+            self.settled()
 
     def _open_fast_path(self) -> None:
         """Let payloads be sent without further checks, where each is an entry of its own."""

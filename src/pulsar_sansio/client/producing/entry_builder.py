@@ -7,6 +7,7 @@ counters of written messages. Sealed entries go to the send window and, while at
 
 from ...model.config import BatchingPolicy, OutgoingMessage, nanoseconds_of
 from ...model.errors import InvalidMessage, MessageTooLarge, PulsarError
+from ...model.transaction_id import TransactionId
 from ..connecting.connection import Connection
 from ..memory import payload_size
 from .key_batches import KeyBatches
@@ -80,6 +81,13 @@ class EntryBuilder:
         return self._window.messages + (
             self.batch.count if self._key_batches is None else self._key_batches.count
         )
+
+    @property
+    def transaction(self) -> TransactionId | None:
+        """The transaction of the messages in open batches; None for none."""
+        if not self.count:
+            return None
+        return (self.batch.shared if self._key_batches is None else self._key_batches.shared)[2]
 
     @property
     def unused(self) -> int:

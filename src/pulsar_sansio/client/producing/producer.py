@@ -22,6 +22,7 @@ from ...model.errors import (
     ServerError,
     TimedOut,
     TopicNotFound,
+    TransactionNotOpen,
     broker_error,
 )
 from ...model.schema import Schema, SchemaInfo
@@ -241,7 +242,7 @@ class Producer:
         match error.code:
             case ServerError.TopicTerminatedError | ServerError.ProducerFenced:
                 self.attachment.fail(error)
-            case ServerError.NotAllowedError:
+            case ServerError.NotAllowedError | ServerError.TransactionNotFound | ServerError.InvalidTxnStatus:
                 entry = self._window.named(command.sequence_id)
                 if entry is not None:
                     self._window.fail_entry(entry, error)
@@ -372,7 +373,8 @@ class Producer:
     def _send_again(self, connection: Connection) -> None:
         """Resend every unconfirmed entry in order, with unchanged bytes (rule PROD-46).
 
-        An entry over the broker's limit fails instead; resending it would end every connection.
+        An entry over the broker's limit fails instead; resending it would end every connection. An entry of
+        a transaction that is over fails, too: a Pulsar broker would store it, and deliver nothing behind it.
         """
         encoder = self._entry_builder.encoder
         assert encoder is not None
@@ -380,6 +382,8 @@ class Producer:
             limit = connection.max_message_size
             error = MessageTooLarge(f"the broker that serves the topic now accepts only {limit} bytes")
             self._window.fail_entry(entry, error)
+        for entry, transaction in self._window.of_ended_transactions():
+            self._window.fail_entry(entry, TransactionNotOpen(f"transaction {transaction.id} has ended"))
         self._entry_builder.send_again(connection)
 
     def on_open_refused(self, error: PulsarError) -> Decision:

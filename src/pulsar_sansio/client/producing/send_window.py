@@ -205,6 +205,14 @@ class SendWindow:
         if transaction is not None:
             transaction.over(None)
 
+    def of_ended_transactions(self) -> list[tuple[SealedEntry, Transaction]]:
+        """Return the entries of transactions that have ended without their receipts, by their timeout."""
+        found = self._transactions
+        if not found:
+            return []
+        entries = [(entry, found.get(entry.first_ticket)) for entry in self.entries]
+        return [(entry, each) for entry, each in entries if each is not None and each.has_ended]
+
     def hand_over_transactions(self) -> dict[int, Transaction]:
         """Remove and return the tickets of messages in transactions, for another producer."""
         transactions, self._transactions = self._transactions, {}

@@ -98,6 +98,10 @@ class Transaction:
     def is_open(self) -> bool:
         return isinstance(self.state, states.Open)
 
+    @property
+    def has_ended(self) -> bool:
+        return isinstance(self.state, states.Committed | states.Aborted | states.InDoubt)
+
     def check_open(self) -> None:
         """Raise `TransactionNotOpen` unless messages and acknowledgements may join."""
         if not self.is_open:
