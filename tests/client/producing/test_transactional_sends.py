@@ -15,7 +15,8 @@ from pulsar_sansio.model.errors import (
     TransactionTimedOut,
 )
 from pulsar_sansio.model.transaction_id import TransactionId
-from pulsar_sansio.wire import unpack_payload
+from pulsar_sansio.schemas import INT32, INT64
+from pulsar_sansio.wire import encode_command, proto, unpack_payload
 from tests.client.script import WALL, Command, frame_producer_success, frame_receipt, frame_send_error
 from tests.client.transactions.transaction_script import TransactionScript
 
@@ -343,6 +344,30 @@ def test_a_batch_that_was_held_before_the_commit() -> None:
     scene.feed(scene.link, frame_receipt(0, highest=1))
     scene.answer(Command.END_TXN)
     assert scene.said()[-1] == RequestDone(request, None)
+
+
+def test_a_schema_is_given_up_when_its_message_fails_with_its_transaction() -> None:
+    """A transaction that joins outlives the messages of a send timeout. Its refusal then fails a message that
+    waits for its schema, and the message behind it wants another schema."""
+    scene = Scene(send_timeout=1.0)
+    scene.send(inside(b"a", scene.id))
+    scene.joined()
+    scene.entries()
+    second = scene.again(8)
+    scene.send(inside(b"b", second))
+    scene.advance(1.0)
+    assert [type(output) for output in scene.said()] == [SendFailed, SendFailed]
+    scene.send(inside(b"1234", second, schema=INT32), OutgoingMessage(b"12345678", schema=INT64))
+    joins, given_up = scene.sent(scene.link, Command.ADD_PARTITION_TO_TXN, Command.GET_OR_CREATE_SCHEMA)
+    scene.reply(Command.ADD_PARTITION_TO_TXN, joins, ServerError.TransactionNotFound)
+    assert scene.expect_one(SendFailed).first == 2
+    wanted = scene.sent(scene.link, Command.GET_OR_CREATE_SCHEMA)
+    assert [each.schema.name for each in (given_up, wanted)] == ["INT32", "INT64"]
+    for asked, version in ((given_up, b"old"), (wanted, b"new")):
+        answer = proto.CommandGetOrCreateSchemaResponse(request_id=asked.request_id, schema_version=version)
+        scene.feed(scene.link, encode_command(Command.GET_OR_CREATE_SCHEMA_RESPONSE, answer))
+    ((_, sent),) = scene.commands(scene.link)
+    assert unpack_payload(sent.payload).metadata.schema_version == b"new"
 
 
 def test_messages_from_before_the_partitions_were_known() -> None:

@@ -53,11 +53,11 @@ class MessageSchemas:
 
     def register(self, schema: Schema[object]) -> None:
         """Register a schema, now or on the next connection. `known` or `failed` follows within the operation
-        timeout. No other one may be wanted."""
+        timeout. Another schema that is wanted is given up: its messages have failed."""
         info = schema.info
         if self.wanted == info:
             return
-        assert self.wanted is None
+        self.close()
         self.wanted = info
         services = self._services
         self._registration = RetriedLookup(
