@@ -110,6 +110,7 @@ class Client:
         self.partitions = queries.partitions
         self.topics = queries.topics
         self.definition = queries.definition
+        self.schema_version = queries.schema_version
         self.register_schema = queries.register_schema
 
         self._bind_producing(ProducerCommands(services, handles))

@@ -416,6 +416,15 @@ class Client:
         found: SchemaInfo | None = await driver.request(driver.machine.definition, topic, wanted)
         return found
 
+    async def schema_version(self, topic: str) -> int | None:
+        """The version of the latest definition of a topic's schema, counted from 0; None where there is none.
+
+        Versions before the last deletion of the schema are gone, and their numbers are not used again.
+        """
+        driver = self._driver
+        version: int | None = await driver.request(driver.machine.schema_version, topic)
+        return version
+
     async def register_schema(self, topic: str, schema: SchemaLike[Any]) -> int:
         """Register the definition of a schema for `topic`, and give its version; that of an equal definition
         where the topic has one. A topic that does not exist is created.

@@ -84,13 +84,15 @@ async def run(given: argparse.Namespace, output: Output) -> None:
 
 
 async def _print_versions(client: Client, topic: str, output: Output) -> None:
-    version = 0
-    while (found := await client.schema(topic, version)) is not None:
-        shown = json_of_definition(found)
-        output.result(f"{version} {json.dumps(shown, ensure_ascii=False)}", version=version, **shown)
-        version += 1
-    if version == 0:
+    """Print each version that is not gone: the broker forgets those before a deletion."""
+    latest = await client.schema_version(topic)
+    if latest is None:
         raise CommandFailed(f"topic {topic} has no schema")
+    for version in range(latest + 1):
+        found = await client.schema(topic, version)
+        if found is not None:
+            shown = json_of_definition(found)
+            output.result(f"{version} {json.dumps(shown, ensure_ascii=False)}", version=version, **shown)
 
 
 async def _compare(given: argparse.Namespace, to: ConnectionArguments, output: Output) -> None:

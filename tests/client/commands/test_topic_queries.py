@@ -12,6 +12,7 @@ from pulsar_sansio.model.errors import (
     IncompatibleSchema,
     InvalidTopicName,
     NotSupported,
+    RemoteProtocolError,
     TimedOut,
 )
 from pulsar_sansio.model.schema import SchemaInfo, SchemaType
@@ -81,6 +82,70 @@ def test_a_topic_without_the_definition_has_none() -> None:
     link, request, question = asked_definition(script)
     script.feed(link, defined(question, error_code=proto.TopicNotFound, error_message="no"))
     script.expect(RequestDone(request, None))
+
+
+def gone(request_id: int, version: bytes) -> bytes:
+    """The answer of a real broker whose latest definition is the mark of a deletion."""
+    mark = proto.Schema(name="public/default/demo", type=getattr(proto.Schema, "None"), schema_data=b"")
+    return defined(request_id, schema=mark, schema_version=version)
+
+
+@pytest.mark.parametrize("is_registered", [False, True])
+def test_a_definition_of_none_is_one_where_the_broker_has_its_version(is_registered: bool) -> None:
+    """Seen with a real broker: a deleted schema is a definition of NONE that has no version. Go registers
+    such a definition for bytes, which has one."""
+    script = Script()
+    link, request, question = asked_definition(script)
+    script.feed(link, gone(question, b"\0\0\0\0\0\0\0\2"))
+    asked = script.sent(link, Command.GET_SCHEMA)
+    assert asked.schema_version == b"\0\0\0\0\0\0\0\2"
+    if is_registered:
+        script.feed(link, gone(asked.request_id, asked.schema_version))
+        script.expect(RequestDone(request, SchemaInfo(SchemaType.NONE, "public/default/demo")))
+    else:
+        script.feed(link, defined(asked.request_id, error_code=proto.TopicNotFound, error_message="no"))
+        script.expect(RequestDone(request, None))
+
+
+def asked_version(script: Script) -> tuple[int, int, int]:
+    """Ask for the latest version, up to the question; return the link, and the ids of query and question."""
+    request = script.client.schema_version(script.now, "demo")
+    link = script.ready_link()
+    script.find_topic(link)
+    asked = script.sent(link, Command.GET_SCHEMA)
+    assert not asked.HasField("schema_version")
+    return link, request, asked.request_id
+
+
+def test_the_version_of_the_latest_definition_is_a_number() -> None:
+    """SCHEMA-07"""
+    script = Script()
+    link, request, question = asked_version(script)
+    schema = proto.Schema(name="s", type=proto.Schema.String, schema_data=b"")
+    script.feed(link, defined(question, schema=schema, schema_version=b"\0\0\0\0\0\0\1\2"))
+    script.expect(RequestDone(request, 258))
+
+
+def test_a_topic_without_a_definition_has_no_version() -> None:
+    script = Script()
+    link, request, question = asked_version(script)
+    script.feed(link, defined(question, error_code=proto.TopicNotFound, error_message="no"))
+    script.expect(RequestDone(request, None))
+
+
+def test_a_version_of_another_length_is_asked_for_again() -> None:
+    script = Script()
+    link, request, question = asked_version(script)
+    schema = proto.Schema(name="s", type=proto.Schema.String, schema_data=b"")
+    script.feed(link, defined(question, schema=schema, schema_version=b"\1"))
+    (notice,) = script.notices
+    assert isinstance(notice, Retrying)
+    assert isinstance(notice.error, RemoteProtocolError)
+    script.advance(1)
+    script.find_topic(link)
+    again = script.sent(link, Command.GET_SCHEMA)
+    script.feed(link, defined(again.request_id, schema=schema, schema_version=bytes(8)))
+    script.expect(RequestDone(request, 0))
 
 
 def test_a_refused_question_for_a_definition_fails() -> None:

@@ -3,6 +3,7 @@
 import json
 import socket
 import threading
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,19 @@ def test_what_was_put_is_what_get_prints(broker: BrokerThread, command: Command,
     assert schemas(command, broker, "get", "--versions").out.splitlines() == [
         f"0 {json.dumps(first)}",
         f"1 {json.dumps(second)}",
+    ]
+
+
+def test_the_versions_after_a_deletion(broker: BrokerThread, command: Command, tmp_path: Path) -> None:
+    put(command, broker, tmp_path, record(ID), record(ID, NOTE))
+    url = f"{broker.broker.admin_url}/admin/v2/schemas/public/default/t/schema"
+    urllib.request.urlopen(urllib.request.Request(url, method="DELETE")).close()
+    done = schemas(command, broker, "get", "--versions")
+    assert (done.code, one_line(done.err)) == (1, "pulsar-trio: topic t has no schema")
+    assert put(command, broker, tmp_path, record(AMOUNT), record(AMOUNT, NOTE)) == [3, 4]
+    assert [each["version"] for each in schemas(command, broker, "get", "--versions", "--json").objects] == [
+        3,
+        4,
     ]
 
 

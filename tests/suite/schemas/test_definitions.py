@@ -35,6 +35,22 @@ async def test_definitions_are_registered_and_read(
     assert await client.schema(topic, 2) is None
 
 
+async def test_versions_go_on_after_a_deletion(broker: BrokerUnderTest, client: Client, topic: str) -> None:
+    """SCHEMA-07: the versions before a deletion are gone."""
+    assert await client.schema_version(topic) is None
+    for schema in (OLD, NEW):
+        await client.register_schema(topic, schema)
+    assert await client.schema_version(topic) == 1
+    path = f"/admin/v2/schemas/public/default/{topic.rpartition('/')[2]}/schema"
+    assert await broker.request("DELETE", path) == (200, {"version": 2})
+    assert await client.schema(topic) is None
+    assert await client.schema_version(topic) is None
+    assert await client.register_schema(topic, INT32) == 3
+    assert await client.schema_version(topic) == 3
+    found = [await client.schema(topic, version) for version in range(4)]
+    assert [each and each.type for each in found] == [None, None, None, SchemaType.INT32]
+
+
 async def test_a_definition_that_does_not_fit_is_refused(client: Client, topic: str) -> None:
     """SCHEMA-11"""
     await client.register_schema(topic, STRING)

@@ -5,8 +5,8 @@ from functools import partial
 from typing import Any
 
 from ...model.config import TopicDomain
-from ...model.errors import NotSupported, PulsarError, TopicNotFound
-from ...model.schema import Schema, SchemaInfo
+from ...model.errors import NotSupported, PulsarError, RemoteProtocolError, TopicNotFound
+from ...model.schema import Schema, SchemaInfo, SchemaType
 from ...model.service_url import Address
 from ...model.topic_name import TopicName
 from ..connecting.connection import Connection
@@ -15,7 +15,7 @@ from ..lookup.questions import Query
 from ..lookup.retried_lookup import RetriedLookup
 from ..lookup.topic_list import TopicList, named_topics
 from ..outputs import RequestDone, RequestFailed
-from ..schemas.schema_question import SchemaQuestion
+from ..schemas.schema_question import SchemaQuestion, VersionedSchema
 from ..schemas.schema_registration import SchemaRegistration
 from .open_handles import OpenHandles
 
@@ -62,7 +62,18 @@ class TopicQueries:
         self._handles.check_open()
         name = TopicName.parse(topic)
         self._context.now = now
-        return self._query(f"the schema of {name}", partial(self._ask_definition, name, version))
+        return self._query(f"the schema of {name}", partial(self._ask_definition, name, version), _info)
+
+    def schema_version(self, now: int, topic: str) -> int:
+        """Ask for the version of the latest definition of a topic's schema.
+
+        The `result` of `RequestDone` is a number from 0, None where the topic has no definition. Raises
+        `InvalidTopicName`, `ClosedError`.
+        """
+        self._handles.check_open()
+        name = TopicName.parse(topic)
+        self._context.now = now
+        return self._query(f"the version of the schema of {name}", partial(self._ask_version, name))
 
     def register_schema(self, now: int, topic: str, schema: Schema[Any]) -> int:
         """Register a definition for a topic, which is the definition's version from then on.
@@ -80,9 +91,12 @@ class TopicQueries:
         self,
         topic: TopicName,
         version: bytes | None,
-        on_known: Callable[[SchemaInfo | None], None],
+        on_known: Callable[[VersionedSchema | None], None],
         on_failed: Callable[[PulsarError], None],
     ) -> Query:
+        """A real broker answers with the mark of a deletion as the latest definition: one of type NONE, whose
+        version it does not have."""
+
         def failed(error: PulsarError) -> None:
             if isinstance(error, TopicNotFound):
                 on_known(None)
@@ -90,9 +104,34 @@ class TopicQueries:
                 on_failed(error)
 
         def ask(connection: Connection, query: Query) -> None:
-            SchemaQuestion(self._services, connection, topic, version, *_outcomes(query))
+            known, not_known = _outcomes(query)
+
+            def answered(found: VersionedSchema) -> None:
+                if version is None and found.version and found.info.type is SchemaType.NONE:
+                    SchemaQuestion(self._services, connection, topic, found.version, known, not_known)
+                else:
+                    known(found)
+
+            SchemaQuestion(self._services, connection, topic, version, answered, not_known)
 
         return self._ask_broker(topic, ask, Query(on_known, failed))
+
+    def _ask_version(
+        self,
+        topic: TopicName,
+        on_known: Callable[[int | None], None],
+        on_failed: Callable[[PulsarError], None],
+    ) -> Query:
+        def known(found: VersionedSchema | None) -> None:
+            if found is None:
+                on_known(None)
+            elif len(found.version) != 8:
+                wrong = f"the broker gave {len(found.version)} bytes for a version"
+                on_failed(RemoteProtocolError(wrong))
+            else:
+                on_known(int.from_bytes(found.version, "big"))
+
+        return self._ask_definition(topic, None, known, on_failed)
 
     def _ask_to_register(
         self,
@@ -155,6 +194,10 @@ class TopicQueries:
         self._queries[request] = query
         query.ask()
         return request
+
+
+def _info(found: VersionedSchema | None) -> SchemaInfo | None:
+    return None if found is None else found.info
 
 
 def _outcomes(query: Query) -> tuple[Callable[[Any], None], Callable[[PulsarError], None]]:

@@ -25,7 +25,7 @@ from ...model.errors import (
     TransactionNotOpen,
     broker_error,
 )
-from ...model.schema import Schema, SchemaInfo
+from ...model.schema import Schema
 from ...model.topic_name import TopicName
 from ...wire import encode_command, proto
 from ..attaching.attachment import Attachment
@@ -35,7 +35,7 @@ from ..connecting.refusal_policy import Decision
 from ..connecting.services import Services
 from ..encryption.entry_encryption import EntryEncryption
 from ..outputs import Attached, Closed, Detached, ProducerFailed, ProducerReady
-from ..schemas.schema_question import QUESTION_VERSION, SchemaQuestion
+from ..schemas.schema_question import QUESTION_VERSION, SchemaQuestion, VersionedSchema
 from ..statistics import ProducerStatistics, SendLatency
 from ..transactions.transaction import Transaction
 from . import explaining
@@ -303,9 +303,9 @@ class Producer:
         if schema is None or not schema.adopts or registration.is_known or old:
             return None
 
-        def adopt(topic: SchemaInfo | None) -> None:
+        def adopt(topic: VersionedSchema | None) -> None:
             try:
-                registration.schema = schema.adopted(topic)
+                registration.schema = schema.adopted(None if topic is None else topic.info)
             except SchemaDecodingError as error:
                 self.attachment.give_up(error)
                 return

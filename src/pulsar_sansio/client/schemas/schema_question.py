@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 from ...model.errors import PulsarError, RemoteProtocolError, broker_error
 from ...model.schema import SchemaInfo
@@ -15,6 +16,13 @@ _Command = proto.BaseCommand
 
 QUESTION_VERSION = 13
 """The protocol version from which a broker answers GET_SCHEMA (rule WIRE-21)."""
+
+
+class VersionedSchema(NamedTuple):
+    """An answer. `version`: the bytes of the definition's version, as the broker gives them."""
+
+    info: SchemaInfo
+    version: bytes
 
 
 class SchemaQuestion:
@@ -31,7 +39,7 @@ class SchemaQuestion:
         connection: Connection,
         topic: TopicName,
         version: bytes | None,
-        known: Callable[[SchemaInfo], None],
+        known: Callable[[VersionedSchema], None],
         failed: Callable[[PulsarError], None],
     ) -> None:
         self._services = services
@@ -59,7 +67,7 @@ class SchemaQuestion:
         except RemoteProtocolError as error:
             self._failed(error)
             return
-        self._known(info)
+        self._known(VersionedSchema(info, answer.schema_version))
 
 
 def _frame(topic: TopicName, version: bytes | None, request_id: int) -> bytes:

@@ -14,7 +14,7 @@ from ...model.schema import SchemaInfo
 from ...model.topic_name import TopicName
 from ..connecting.connection import Connection
 from ..connecting.services import Services
-from .schema_question import SchemaQuestion
+from .schema_question import SchemaQuestion, VersionedSchema
 
 MAX_VERSIONS = 100
 """Definitions that are kept of one topic. Topics have few; a producer may claim any version, and a claim that
@@ -110,11 +110,11 @@ class SchemaVersions:
             return asker
         versions.asked[version] = [asker]
 
-        def answered(info: SchemaInfo) -> None:
-            versions.keep(version, info)
+        def answered(found: VersionedSchema) -> None:
+            versions.keep(version, found.info)
             for each in versions.asked.pop(version):
                 if not each.cancelled:
-                    each.known(info)
+                    each.known(found.info)
             self._forget_unused(versions)
 
         def not_answered(error: PulsarError) -> None:
