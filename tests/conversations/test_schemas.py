@@ -141,6 +141,6 @@ def schema_incompatible(stage: Stage, topic: str) -> None:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_our_client_and_our_broker_repeat_the_recorded_conversation(name: str) -> None:
-    """WIRE-05, CONS-13, CLIENT-16: GET_SCHEMA is asked for the version of the first message."""
+    """WIRE-05, CONS-13, CLIENT-16: a consumer that detects definitions asks for the latest one first."""
     comparison = play(name, SCENARIOS[name])
     assert not comparison.differences, "\n".join(comparison.differences)

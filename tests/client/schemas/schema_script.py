@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+from pulsar_sansio.model.errors import ServerError
 from pulsar_sansio.model.schema import Schema, SchemaInfo
-from pulsar_sansio.schemas import AvroSchema
+from pulsar_sansio.schemas import AutoConsume, AvroSchema
 from pulsar_sansio.wire import proto
 from tests.client.broker_script import ConsumerScript, batch_bytes, entry_bytes
 
@@ -35,6 +36,9 @@ class SchemaScript(ConsumerScript):
 
     def __init__(self, schema: Schema[Any] = NEW, **spec: Any) -> None:
         super().__init__(schema=schema, **spec)
+        if isinstance(schema, AutoConsume):
+            assert self.asked_latest() == TOPIC
+            self.refuse(ServerError.TopicNotFound)
         self.accept()
         self.frames()
         self.outputs()
@@ -57,17 +61,25 @@ class SchemaScript(ConsumerScript):
             for command in self.questions
         ]
 
+    def asked_latest(self) -> str:
+        """Return the topic of the question before SUBSCRIBE."""
+        name, command = self.frames()[-1]
+        assert (name, command.HasField("schema_version")) == ("GET_SCHEMA", False)
+        self.questions = [command]
+        topic: str = command.topic
+        return topic
+
     def answer(self, number: int, question: int = -1) -> None:
         """Answer one of the questions that `asked` returned last."""
-        self.answer_with(DEFINITIONS[number].info, question)
+        self.answer_with(DEFINITIONS[number].info, question, number)
 
-    def answer_with(self, info: SchemaInfo, question: int = -1) -> None:
+    def answer_with(self, info: SchemaInfo, question: int = -1, number: int = 0) -> None:
         """Answer with any definition."""
         schema = proto.Schema(name="t", schema_data=info.data, type=proto.Schema.Type.Name(info.type))
         for key, value in info.properties:
             schema.properties.add(key=key, value=value)
         answer = proto.CommandGetSchemaResponse(
-            request_id=self.questions[question].request_id, schema=schema, schema_version=version(0)
+            request_id=self.questions[question].request_id, schema=schema, schema_version=version(number)
         )
         self.say("GET_SCHEMA_RESPONSE", answer)
 

@@ -120,6 +120,8 @@ def test_the_definitions_of_a_topic_have_limits() -> None:
         topic.keep(version(number), SchemaInfo(SchemaType.AVRO, data=b"x"))
     assert version(0) not in topic.known
     assert version(1) in topic.known
+    topic.keep(version(1), SchemaInfo(SchemaType.AVRO, data=b"y"))  # the latest one, and one by its version
+    assert topic.size == schema_versions.MAX_VERSIONS
     large = SchemaInfo(SchemaType.AVRO, data=b"x" * schema_versions.MAX_DEFINITION_BYTES)
     topic.keep(version(1000), large)
     assert list(topic.known) == [version(1000)]

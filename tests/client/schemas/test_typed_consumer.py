@@ -384,6 +384,13 @@ def test_a_schema_that_needs_no_definition_asks_for_none() -> None:
 def test_auto_consume_is_sent_to_brokers_that_know_it(protocol_version: int, sent: bool) -> None:
     """WIRE-21"""
     s = ConsumerScript(protocol_version=protocol_version, schema=AutoConsume())
+    ((name, question),) = s.frames()[-1:]
+    assert name == "GET_SCHEMA"
+    error: Any = ServerError.TopicNotFound
+    s.say(
+        "GET_SCHEMA_RESPONSE",
+        proto.CommandGetSchemaResponse(request_id=question.request_id, error_code=error),
+    )
     assert s.accept().HasField("schema") is sent
 
 

@@ -55,6 +55,7 @@ from ..outputs import (
 from ..positions.positions import Positions
 from ..schemas.decoding_sources import DecodingSources
 from ..schemas.schema_message import schema_message
+from ..schemas.schema_question import SchemaQuestion
 from ..schemas.value_decoder import WriterDecoder
 from ..statistics import ConsumerStatistics
 from .blocked_watch import BlockedWatch
@@ -347,8 +348,11 @@ class Consumer:
 
     def ask_first(
         self, connection: Connection, proceed: Callable[[], None], failed: Callable[[PulsarError], None]
-    ) -> None:
-        return None
+    ) -> SchemaQuestion | None:
+        """Ask for the topic's latest definition once, for a schema that detects it."""
+        if self._sources is None or self._ready:
+            return None
+        return self._sources.ask_latest(connection, proceed, failed)
 
     def open_command(self, request_id: int, connection: Connection) -> bytes:
         """Write SUBSCRIBE. Queued messages are dropped because the broker redelivers them (CONS-09). A

@@ -10,13 +10,14 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from ...model.errors import ConnectionLost, PulsarError, UnsupportedVersion
+from ...model.errors import ConnectionLost, PulsarError, TimedOut, UnsupportedVersion
 from ...model.message import Source, ValueDecoder
 from ...model.schema import Schema, SchemaInfo
 from ...model.topic_name import TopicName
+from ...schemas import AutoConsume
 from ..connecting.connection import Connection
 from ..connecting.services import Services
-from .schema_question import QUESTION_VERSION
+from .schema_question import QUESTION_VERSION, SchemaQuestion, VersionedSchema
 from .schema_versions import MAX_VERSIONS, Asker
 from .value_decoder import NoDecoder, WriterDecoder
 
@@ -81,6 +82,31 @@ class DecodingSources:
             failed(self._too_old())
             return
         self._services.schemas.ask(self._versions, version, self._connection, known, failed)
+
+    def ask_latest(
+        self, connection: Connection, proceed: Callable[[], None], failed: Callable[[PulsarError], None]
+    ) -> SchemaQuestion | None:
+        """Ask for the latest definition before SUBSCRIBE, for a consumer that detects it (rule CLIENT-16).
+        Most messages are written with it. Return None where nothing is asked.
+
+        A refusal fails nothing: the consumer asks again for the versions of its messages.
+        """
+        old = connection.protocol_version < QUESTION_VERSION
+        if not isinstance(self._schema, AutoConsume) or self._versions.known or old:
+            return None
+
+        def known(found: VersionedSchema) -> None:
+            if found.version:
+                self._versions.keep(found.version, found.info)
+            proceed()
+
+        def not_known(error: PulsarError) -> None:
+            if isinstance(error, ConnectionLost | TimedOut):
+                failed(error)
+            else:
+                proceed()
+
+        return SchemaQuestion(self._services, connection, self._versions.topic, None, known, not_known)
 
     def attach(self, connection: Connection) -> None:
         self._connection = connection

@@ -50,8 +50,9 @@ class TopicVersions:
 
     def keep(self, version: bytes, info: SchemaInfo) -> None:
         """Keep a definition, and drop those that were used longest ago beyond the limits."""
+        present = self.known.pop(version, None)
         self.known[version] = info
-        self.size += len(info.data)
+        self.size += len(info.data) - (0 if present is None else len(present.data))
         while len(self.known) > MAX_VERSIONS or (self.size > MAX_DEFINITION_BYTES and len(self.known) > 1):
             _, dropped = self.known.popitem(last=False)
             self.size -= len(dropped.data)
