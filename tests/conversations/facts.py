@@ -87,7 +87,13 @@ def fields(message: Proto, where: str) -> Facts:
             continue
         elif name == "ledgerId":
             found["position"] = Chosen("position", (value, message.entryId))  # type: ignore[attr-defined]
-        elif name in NAMES or (name == "subscription" and value.startswith("reader-")):
+        elif name == "txnid_least_bits":
+            found["transaction"] = Chosen("transaction", (message.txnid_most_bits, value))  # type: ignore[attr-defined]
+        elif name == "txnid_most_bits":
+            continue
+        elif name in NAMES or (
+            name == "subscription" and isinstance(value, str) and value.startswith("reader-")
+        ):
             found[name] = Chosen("name", value)
         elif name == "value" and getattr(message, "key", "").startswith("ORIGIN_MESSAGE_ID"):
             ledger_id, entry_id, rest = value.split(":", 2)

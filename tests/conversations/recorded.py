@@ -97,7 +97,8 @@ class Comparison:
         for number, frame in enumerate(theirs):
             same = [i for i, each in enumerate(waiting) if each.name == frame.name]
             like = (i for i in same if self._is_like(matching, frame, waiting[i]))
-            place = next(like, same[0] if same else None)
+            may_miss = self._row(frame.name, "missing") is not None
+            place = next(like, same[0] if same and not may_miss else None)
             if place is None:
                 if not self._allowed(frame.name, "missing"):
                     self.differences.append(f"{where} {number} {frame.name}: ours is missing")

@@ -44,7 +44,7 @@ def both(
 
 
 def play(name: str, scenario: Scenario) -> Comparison:
-    stage = Stage()
+    stage = Stage(transactions=name.startswith("transaction-"))
     scenario(stage, PUBLIC + name)
     stage.close()
     return Comparison(f"java-{name}", stage.frames)

@@ -25,6 +25,7 @@ from pulsar_sansio.model.errors import PulsarError
 from pulsar_sansio.model.message import Message
 from pulsar_sansio.model.message_id import MessageId
 from pulsar_sansio.model.secret import Secret
+from pulsar_sansio.model.transaction_id import TransactionId
 from tests.conversations.facts import PRIVATE_KEY, PUBLIC_KEY, Frame, frame_facts
 
 SECOND = 1_000_000_000
@@ -192,6 +193,17 @@ class Stage:
             raise told.error
         return PlayedTableView(self, handle)
 
+    def begin_transaction(self, timeout: float) -> TransactionId:
+        transaction = self.request(self.client.begin_transaction(self.now, timeout))
+        assert isinstance(transaction, TransactionId)
+        return transaction
+
+    def commit(self, transaction: TransactionId) -> None:
+        self.request(self.client.commit(self.now, transaction))
+
+    def abort(self, transaction: TransactionId) -> None:
+        self.request(self.client.abort(self.now, transaction))
+
     def _subscribed(self, handle: int) -> "PlayedConsumer":
         told = self.until(
             lambda: (
@@ -305,8 +317,8 @@ class PlayedConsumer:
         self.stage.pump()
         return message
 
-    def acknowledge(self, message: Message) -> None:
-        self.stage.client.acknowledge(self.stage.now, self.handle, message)
+    def acknowledge(self, message: Message, transaction: TransactionId | None = None) -> None:
+        self.stage.client.acknowledge(self.stage.now, self.handle, message, transaction=transaction)
         self.stage.pump()
 
     def acknowledge_cumulative(self, message: Message) -> None:
