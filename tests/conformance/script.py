@@ -23,6 +23,8 @@ from pulsar_sansio.wire import (
 
 TOPIC = "persistent://public/default/t"
 NO_ID = (1 << 64) - 1
+TRANSACTION: dict[str, Any] = {"txnid_least_bits": 5, "txnid_most_bits": 0}
+"""The id of the transaction that a script begins."""
 
 _MESSAGES: dict[int, Any] = {
     field.number: getattr(proto, field.message_type.name)
@@ -185,11 +187,28 @@ class Script:
     def close_consumer(self, consumer_id: int = 0) -> None:
         self.success(self.ask(c.CLOSE_CONSUMER, consumer_id=consumer_id))
 
+    def introduce(self, coordinator: int) -> None:
+        """A transaction coordinator knows the connection from now on."""
+        request_id = self.ask(c.TC_CLIENT_CONNECT, tc_id=coordinator)
+        self.broker(c.TC_CLIENT_CONNECT_RESPONSE, request_id=request_id)
+
     def begin_transaction(self, number: int = 5) -> None:
-        request_id = self.ask(c.NEW_TXN)
+        self.introduce(0)
+        request_id = self.ask(c.NEW_TXN, tc_id=0, txn_ttl_millis=30_000)
         self.broker(c.NEW_TXN_RESPONSE, request_id=request_id, txnid_least_bits=number, txnid_most_bits=0)
 
-    def add_partition(self, number: int = 5) -> None:
-        ids = {"txnid_least_bits": number, "txnid_most_bits": 0}
-        request_id = self.ask(c.ADD_PARTITION_TO_TXN, partitions=[TOPIC], **ids)
-        self.broker(c.ADD_PARTITION_TO_TXN_RESPONSE, request_id=request_id, **ids)
+    def add_partition(self) -> None:
+        request_id = self.ask(c.ADD_PARTITION_TO_TXN, partitions=[TOPIC], **TRANSACTION)
+        self.broker(c.ADD_PARTITION_TO_TXN_RESPONSE, request_id=request_id, **TRANSACTION)
+
+    def add_subscription(self) -> None:
+        subscription = [{"topic": TOPIC, "subscription": "sub"}]
+        request_id = self.ask(c.ADD_SUBSCRIPTION_TO_TXN, subscription=subscription, **TRANSACTION)
+        self.broker(c.ADD_SUBSCRIPTION_TO_TXN_RESPONSE, request_id=request_id, **TRANSACTION)
+
+    def send_in_transaction(self, sequence_id: int = 0) -> None:
+        self.send(sequence_id, stored(sequence_id, **TRANSACTION), **TRANSACTION)
+
+    def end_transaction(self, action: int) -> int:
+        """Ask for a commit or an abort, and return the request's id."""
+        return self.ask(c.END_TXN, txn_action=action, **TRANSACTION)

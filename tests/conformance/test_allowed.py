@@ -1,7 +1,6 @@
 """Frames that look wrong and are allowed: real peers send them, or frames have crossed on their way."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -498,21 +497,6 @@ def a_seek(s: Script) -> None:
     s.success(request_id)
     s.consumer()
     s.message(0)
-
-
-@allowed
-def the_abort_of_a_transaction(s: Script) -> None:
-    s.connect()
-    s.consumer(kind=c.SHARED)
-    s.message(0)
-    s.begin_transaction()
-    ids: dict[str, Any] = {"txnid_least_bits": 5, "txnid_most_bits": 0}
-    joined = s.ask(c.ADD_SUBSCRIPTION_TO_TXN, subscription=[{"topic": TOPIC, "subscription": "sub"}], **ids)
-    s.broker(c.ADD_SUBSCRIPTION_TO_TXN_RESPONSE, request_id=joined, **ids)
-    s.ack(0, request_id=7, **ids)
-    s.broker(c.ACK_RESPONSE, consumer_id=0, request_id=7)
-    s.ask(c.END_TXN, txn_action=proto.ABORT, **ids)
-    s.message(0, redelivery_count=1)
 
 
 # --- several connections, several clients ----------------------------------------------------------

@@ -4,6 +4,7 @@ the entries of topics.
 All of it is bounded. Where the checker has forgotten a fact, it is lenient: it reports no false violation.
 """
 
+from collections.abc import Hashable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from .entries import Entries
@@ -34,6 +35,21 @@ class BoundedDict(dict[K, V], Generic[K, V]):
             del self[next(iter(self))]
 
 
+class TransactionMemory:
+    """A transaction of a client."""
+
+    __slots__ = ("action", "partitions", "subscriptions", "unconfirmed")
+
+    def __init__(self) -> None:
+        self.partitions: BoundedDict[str, None] = BoundedDict(4096)
+        self.subscriptions: BoundedDict[tuple[str, str], None] = BoundedDict(4096)
+        self.unconfirmed: BoundedDict[Hashable, str] = BoundedDict(4096)
+        """Messages and acknowledgements that no answer has confirmed, with their descriptions. Empty after
+        END_TXN."""
+        self.action: int | None = None
+        """The action of the first END_TXN; None before."""
+
+
 class UnansweredSend(NamedTuple):
     """A SEND that passed and has no answer yet."""
 
@@ -45,6 +61,7 @@ class UnansweredSend(NamedTuple):
     frame: int
     not_above: bool
     """Its sequence id was not above the one before: right only if the broker calls it a duplicate."""
+    transaction: TransactionMemory | None
 
     @property
     def key(self) -> tuple[int, int]:
@@ -107,15 +124,6 @@ class ConsumerMemory:
         self.registration: Any = None
 
 
-class TransactionMemory:
-    __slots__ = ("ended", "partitions", "subscriptions")
-
-    def __init__(self) -> None:
-        self.partitions: BoundedDict[str, None] = BoundedDict(4096)
-        self.subscriptions: BoundedDict[tuple[str, str], None] = BoundedDict(4096)
-        self.ended = False
-
-
 class TopicMemory:
     """The entries of topics, as receipts and deliveries showed them. May be shared by the sessions of many
     clients."""
@@ -136,7 +144,7 @@ class TopicMemory:
 class Memory:
     """One client's memory."""
 
-    __slots__ = ("consumers", "producers", "redirects", "topics", "transactions")
+    __slots__ = ("consumers", "coordinators", "producers", "redirects", "topics", "transactions")
 
     def __init__(self, topics: TopicMemory | None = None) -> None:
         self.topics = topics or TopicMemory()
@@ -144,4 +152,6 @@ class Memory:
         self.consumers: BoundedDict[int, ConsumerMemory] = BoundedDict(2048)
         self.redirects: BoundedDict[str, list[int]] = BoundedDict(256)
         """Topic -> how long the chains of redirects are that may now be followed with authority."""
+        self.coordinators: int | None = None
+        """The highest number of transaction coordinators that a broker gave; None before."""
         self.transactions: BoundedDict[tuple[int, int], TransactionMemory] = BoundedDict(4096)

@@ -4,12 +4,20 @@ from pathlib import Path
 from types import ModuleType
 
 from pulsar_sansio.conformance import RULES, Session
-from tests.conformance.cases import consumers, delivery, handshake, payloads, producers, requests
+from tests.conformance.cases import (
+    consumers,
+    delivery,
+    handshake,
+    payloads,
+    producers,
+    requests,
+    transactions,
+)
 from tests.conformance.cases.case import CASES, Case
 from tests.conformance.recordings.recorded import judge
 from tests.conformance.script import Script
 
-MODULES = (handshake, requests, producers, payloads, consumers, delivery)
+MODULES = (handshake, requests, producers, payloads, consumers, delivery, transactions)
 
 
 def files_of_cases() -> set[str]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from pulsar_sansio.conformance import commands as c
-from pulsar_sansio.wire import EncryptionKey, SingleMessageMetadata, compress, encode_single, proto
+from pulsar_sansio.wire import EncryptionKey, SingleMessageMetadata, compress, encode_single
 from tests.conformance.cases.case import breaks
 from tests.conformance.script import Script, batch, members, stored
 
@@ -298,66 +298,3 @@ def chunks_that_do_not_add_up(s: Script) -> None:
     _ready(s)
     _chunk(s, 0, 2, total_chunk_msg_size=5)
     _chunk(s, 1, 2, total_chunk_msg_size=5)
-
-
-# --- transactions ----------------------------------------------------------------------------------
-
-
-def _send_in_transaction(s: Script, sequence_id: int = 0) -> None:
-    fields: dict[str, Any] = {"txnid_least_bits": 5, "txnid_most_bits": 0}
-    s.send(sequence_id, stored(sequence_id, **fields), **fields)
-
-
-@breaks("CHECK-74")
-def half_a_transaction(s: Script) -> None:
-    _ready(s)
-    s.send(0, txnid_least_bits=5)
-
-
-@breaks("CHECK-74")
-def a_transaction_in_send_alone(s: Script) -> None:
-    _ready(s)
-    s.begin_transaction()
-    s.add_partition()
-    s.send(0, txnid_least_bits=5, txnid_most_bits=0)
-
-
-@breaks("CHECK-75")
-def a_transaction_that_was_not_begun(s: Script) -> None:
-    _ready(s)
-    _send_in_transaction(s)
-
-
-@breaks("INV-T1")
-def a_send_after_the_end(s: Script) -> None:
-    _ready(s)
-    s.begin_transaction()
-    s.add_partition()
-    _send_in_transaction(s)
-    s.ask(c.END_TXN, txnid_least_bits=5, txnid_most_bits=0, txn_action=proto.COMMIT)
-    _send_in_transaction(s, 1)
-
-
-@breaks("GAP-40")
-def a_partition_that_is_not_registered(s: Script) -> None:
-    _ready(s)
-    s.begin_transaction()
-    _send_in_transaction(s)
-
-
-@breaks("GAP-40")
-def a_subscription_that_is_not_registered(s: Script) -> None:
-    s.connect()
-    s.consumer()
-    s.message(0)
-    s.begin_transaction()
-    s.ack(0, request_id=7, txnid_least_bits=5, txnid_most_bits=0)
-
-
-@breaks("CHECK-76", also=("GAP-40",))
-def an_unconfirmed_acknowledgement(s: Script) -> None:
-    s.connect()
-    s.consumer()
-    s.message(0)
-    s.begin_transaction()
-    s.ack(0, txnid_least_bits=5, txnid_most_bits=0)

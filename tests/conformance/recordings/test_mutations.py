@@ -75,6 +75,14 @@ MUTATIONS: dict[str, tuple[str, Mutation]] = {
     "there is no SUBSCRIBE": ("CHECK-57", left_out(c.SUBSCRIBE, c.FLOW, Side.CLIENT)),
     "there is no FLOW": ("BROKER-30", left_out(c.FLOW, c.MESSAGE, Side.BROKER)),
     "there is no SEND": ("CHECK-34", left_out(c.SEND, c.SEND_RECEIPT, Side.BROKER)),
+    "no coordinator knows the client": (
+        "CHECK-91",
+        left_out(c.TC_CLIENT_CONNECT_RESPONSE, c.NEW_TXN, Side.CLIENT),
+    ),
+    "there is no NEW_TXN": (
+        "CHECK-75",
+        left_out(c.NEW_TXN_RESPONSE, c.ADD_PARTITION_TO_TXN, Side.CLIENT),
+    ),
     "there is no MESSAGE": ("INV-C4", left_out(c.MESSAGE, c.ACK, Side.CLIENT)),
 }
 

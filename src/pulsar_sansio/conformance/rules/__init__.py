@@ -9,6 +9,7 @@ from . import (
     payloads,
     producers,
     requests,
+    transactions,
     versions,
 )
 
@@ -21,5 +22,6 @@ __all__ = [
     "payloads",
     "producers",
     "requests",
+    "transactions",
     "versions",
 ]

@@ -1,16 +1,16 @@
-"""Rules about ACK, REDELIVER and transactions."""
+"""Rules about ACK and REDELIVER."""
 
 from typing import Any
 
 from ...wire import CUMULATIVE, INDIVIDUAL
 from .. import commands as c
 from ..findings import Finding
-from ..memory import Position, TransactionMemory
+from ..memory import Position
 from ..registry import rule
 from ..state.consumer import ObservedConsumer
 from ..state.state import State
 from ..tracking.consumers import signed
-from ..traits import ACK_SET, DISCARD, TRANSACTION
+from ..traits import ACK_SET, DISCARD
 
 MAX_REDELIVER_IDS = 1000
 
@@ -162,92 +162,3 @@ def only_what_is_open_is_asked_for(state: State, redeliver: Any) -> Finding:
         if not consumer.known(position):
             return f"{position[0]}:{position[1]} was never delivered"
     return None
-
-
-# --- transactions ----------------------------------------------------------------------------------
-
-
-def _of_transaction(command: Any) -> bool:
-    """Tell whether a SEND or an ACK belongs to a transaction."""
-    return command.txnid_most_bits is not None and command.txnid_least_bits is not None
-
-
-def _transaction(state: State, command: Any) -> TransactionMemory | None:
-    return state.memory.transactions.get((command.txnid_most_bits, command.txnid_least_bits))
-
-
-@rule("CHECK-74", c.SEND, c.ACK, traits=TRANSACTION)
-def transaction_ids_are_whole(state: State, command: Any) -> Finding:
-    """A transaction's id has both halves, in SEND and metadata alike."""
-    most, least = command.txnid_most_bits, command.txnid_least_bits
-    if (most is None) != (least is None):
-        return "one half of a transaction's id"
-    if state.kind == c.ACK:
-        return None
-    metadata = state.entry.metadata
-    if metadata is None or (most, least) == (metadata.txnid_most_bits, metadata.txnid_least_bits):
-        return None
-    inner = f"{metadata.txnid_most_bits}:{metadata.txnid_least_bits}"
-    return f"SEND has transaction {most}:{least}, the metadata {inner}"
-
-
-@rule(
-    "CHECK-75",
-    c.SEND,
-    c.ACK,
-    c.ADD_PARTITION_TO_TXN,
-    c.ADD_SUBSCRIPTION_TO_TXN,
-    c.END_TXN,
-    traits=TRANSACTION,
-)
-def transactions_were_begun(state: State, command: Any) -> Finding:
-    """A transaction that is used was given by NEW_TXN_RESPONSE."""
-    if not _of_transaction(command) or _transaction(state, command) is not None:
-        return None
-    if state.memory.transactions.overflowed:
-        return None
-    return f"transaction {command.txnid_most_bits}:{command.txnid_least_bits} is unknown"
-
-
-@rule("INV-T1", c.SEND, c.ACK, c.ADD_PARTITION_TO_TXN, c.ADD_SUBSCRIPTION_TO_TXN, traits=TRANSACTION)
-def nothing_after_the_end(state: State, command: Any) -> Finding:
-    """The end of a transaction follows all of its operations: nothing joins it afterwards."""
-    if not _of_transaction(command):
-        return None
-    transaction = _transaction(state, command)
-    if transaction is None or not transaction.ended:
-        return None
-    return f"transaction {command.txnid_most_bits}:{command.txnid_least_bits} has ended"
-
-
-@rule("GAP-40", c.SEND, c.ACK, traits=TRANSACTION)
-def registered_before_use(state: State, command: Any) -> Finding:
-    """Partitions and subscriptions are registered with a transaction before it uses them first."""
-    if not _of_transaction(command):
-        return None
-    transaction = _transaction(state, command)
-    if transaction is None:
-        return None
-    if state.kind == c.SEND:
-        producer = state.producer
-        partitions = transaction.partitions
-        if producer is None or producer.topic in partitions or partitions.overflowed:
-            return None
-        return f"{producer.topic} is not registered with the transaction"
-    consumer = state.consumer
-    subscriptions = transaction.subscriptions
-    if consumer is None or subscriptions.overflowed:
-        return None
-    if (consumer.topic, consumer.memory.subscription) in subscriptions:
-        return None
-    return f"{consumer.topic} ({consumer.memory.subscription}) is not registered with the transaction"
-
-
-@rule("CHECK-76", c.ACK, traits=TRANSACTION)
-def transactional_acknowledgements_are_confirmed(state: State, ack: Any) -> Finding:
-    """An ACK of a transaction has a request id: it is always answered."""
-    return (
-        "an ACK of a transaction without request id"
-        if _of_transaction(ack) and ack.request_id is None
-        else None
-    )

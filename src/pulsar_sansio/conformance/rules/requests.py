@@ -73,7 +73,8 @@ def answers_are_of_the_right_kind(state: State, answer: Any) -> Finding:
 @rule(
     "CHECK-16",
     c.ACK_RESPONSE, c.WATCH_TOPIC_LIST_SUCCESS, c.ADD_PARTITION_TO_TXN_RESPONSE, c.END_TXN_RESPONSE,
-    c.ADD_SUBSCRIPTION_TO_TXN_RESPONSE, c.NEW_TXN_RESPONSE,
+    c.ADD_SUBSCRIPTION_TO_TXN_RESPONSE, c.NEW_TXN_RESPONSE, c.END_TXN_ON_PARTITION_RESPONSE,
+    c.END_TXN_ON_SUBSCRIPTION_RESPONSE,
 )  # fmt: skip
 def answers_repeat_the_ids(state: State, answer: Any) -> Finding:
     """An answer repeats the ids of its request: consumer, watcher, transaction, coordinator."""

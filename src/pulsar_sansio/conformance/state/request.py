@@ -2,13 +2,23 @@
 
 from typing import Any
 
-from ..memory import Position
+from ..memory import Position, TransactionMemory
 
 
 class ObservedRequest:
     """A question that waits for its answer."""
 
-    __slots__ = ("acknowledged", "again", "command", "followed", "frame", "kind", "up_to", "waiting")
+    __slots__ = (
+        "acknowledged",
+        "again",
+        "command",
+        "followed",
+        "frame",
+        "kind",
+        "transaction",
+        "up_to",
+        "waiting",
+    )
 
     def __init__(self, kind: int, command: Any, frame: int) -> None:
         self.kind = kind
@@ -23,3 +33,5 @@ class ObservedRequest:
         self.acknowledged: list[Position] = []
         """An ACK's entries that it acknowledges completely."""
         self.up_to: Position | None = None
+        self.transaction: TransactionMemory | None = None
+        """The transaction of an ACK."""

@@ -32,10 +32,10 @@ class State:
     """Everything about one connection."""
 
     __slots__ = (
-        "answered", "before", "cancelled", "connected", "consumer", "consumers", "entry", "frame",
-        "general", "gone_consumers", "gone_producers", "handshake", "keepalive", "kind", "lookups",
-        "max_message_size", "memory", "position", "producer", "producers", "read_by_broker",
-        "read_by_client", "request", "sent_at", "side", "version", "watchers",
+        "answered", "before", "cancelled", "connected", "consumer", "consumers", "coordinators", "entry",
+        "frame", "general", "gone_consumers", "gone_producers", "handshake", "keepalive", "kind",
+        "lookups", "max_message_size", "memory", "position", "producer", "producers", "read_by_broker",
+        "read_by_client", "request", "sent_at", "side", "transactions", "version", "watchers",
     )  # fmt: skip
 
     def __init__(self, memory: Memory) -> None:
@@ -69,6 +69,11 @@ class State:
         self.gone_consumers: BoundedDict[int, str] = BoundedDict(_GONE_LIMIT)
         self.watchers: BoundedDict[int, bool] = BoundedDict(_OPEN_LIMIT)
         """Watcher id -> whether it is open (else asked for)."""
+        # transactions
+        self.coordinators: BoundedDict[int, None] = BoundedDict(1024)
+        """The coordinators that have answered TC_CLIENT_CONNECT_REQUEST on this connection."""
+        self.transactions: BoundedDict[tuple[int, int], None] = BoundedDict(4096)
+        """The transactions that were opened on this connection."""
         # what the frame at hand is about, found once for all rules
         self.producer: ObservedProducer | None = None
         self.consumer: ObservedConsumer | None = None

@@ -10,6 +10,7 @@ from ..state.consumer import ObservedConsumer
 from ..state.delivery import Delivery
 from ..state.request import ObservedRequest
 from ..state.state import State, Step, is_open
+from .transactions import acknowledges
 
 # --- opening and closing ---------------------------------------------------------------------------
 
@@ -213,6 +214,7 @@ def _ack(state: State, ack: Any) -> None:
         state.read_by_client = max(state.read_by_client, newest_delivery(consumer, ack))
     if ack.txnid_most_bits is not None:
         consumer.transactional = True
+        acknowledges(state, ack, request)
         return
     if ack.ack_type == CUMULATIVE:
         ledger_id, entry_id, ack_set = ack.message_ids[0]
@@ -248,6 +250,8 @@ def acknowledged(state: State, answer: Any) -> None:
     request = answered(state, answer)
     if request is None or request.kind != c.ACK or answer.HasField("error"):
         return
+    if request.transaction is not None:
+        request.transaction.unconfirmed.pop(request, None)
     consumer = state.consumers.get(request.command.consumer_id)
     if consumer is not None and consumer.open_since <= request.frame:
         for position in request.acknowledged:

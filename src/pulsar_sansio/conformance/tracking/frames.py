@@ -26,6 +26,7 @@ from ..traits import (
 from . import consumers as track_consumers
 from . import producers as track_producers
 from . import requests as track_requests
+from . import transactions as track_transactions
 from .producers import find_sent
 
 # --- before the rules ------------------------------------------------------------------------------
@@ -196,6 +197,7 @@ def _close_consumer(state: State, close: Any) -> None:
 
 TRACK: dict[int, Step] = {
     **track_requests.STEPS,
+    **track_transactions.STEPS,
     **track_producers.STEPS,
     **track_consumers.STEPS,
     c.CLOSE_PRODUCER: _close_producer,

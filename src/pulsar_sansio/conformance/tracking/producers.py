@@ -9,6 +9,7 @@ from ..questions import answered, ask, cancel
 from ..state.producer import ObservedProducer
 from ..state.request import ObservedRequest
 from ..state.state import State, Step, is_open
+from .transactions import transaction_of
 
 # --- opening and closing ---------------------------------------------------------------------------
 
@@ -142,7 +143,12 @@ def _send(state: State, send: Any) -> None:
     not_above = last is not None and sequence_id <= last and chunk <= 0
     if last is None or sequence_id > last:
         producer.last_sequence = sequence_id if highest is None or highest < sequence_id else highest
-    producer.pending.append(UnansweredSend(sequence_id, highest, chunk, entry.digest, state.frame, not_above))
+    transaction = transaction_of(state, send)
+    sent = UnansweredSend(sequence_id, highest, chunk, entry.digest, state.frame, not_above, transaction)
+    producer.pending.append(sent)
+    if transaction is not None:
+        what = f"message {sequence_id} of producer {producer.producer_id}"
+        transaction.unconfirmed[producer.producer_id, *sent.key] = what
     if producer.match >= 0:
         producer.resent = producer.match + 1
     elif producer.resent < len(producer.resend) and sequence_id > producer.resend[-1].sequence_id:
@@ -169,12 +175,15 @@ def _receipt(state: State, receipt: Any) -> None:
     producer = state.producer
     if producer is None:
         return
+    if state.sent_at >= 0:
+        sent = producer.pending[state.sent_at]
+        if sent.transaction is not None:
+            sent.transaction.unconfirmed.pop((producer.producer_id, *sent.key), None)
     ledger_id, entry_id = receipt.ledger_id, receipt.entry_id
     if ledger_id is not None and ledger_id >= 0 and (ledger_id, entry_id) <= producer.last_id:
         return  # said twice: it is none of the next chunk, which has the same sequence id
     if state.sent_at < 0:
         return
-    sent = producer.pending[state.sent_at]
     del producer.pending[state.sent_at]
     state.read_by_broker = max(state.read_by_broker, sent.frame)
     if ledger_id is not None and ledger_id >= 0 and entry_id >= 0 and producer.persistent:

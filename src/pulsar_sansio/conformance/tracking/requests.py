@@ -7,7 +7,6 @@ from typing import Any
 
 from .. import commands as c
 from ..findings import Side
-from ..memory import TransactionMemory
 from ..questions import answered, ask
 from ..state.state import State, Step
 from .consumers import acknowledged, closed_consumer, opened_consumer, refused_consumer, sought
@@ -142,37 +141,6 @@ def _watching(state: State, success: Any) -> None:
         state.watchers[success.watcher_id] = True
 
 
-# --- transactions ------------------------------------------------------------------------------------
-
-
-def _transaction_added(state: State, answer: Any) -> None:
-    request = answered(state, answer)
-    if request is None or answer.HasField("error"):
-        return
-    asked = request.command
-    transaction = state.memory.transactions.get((asked.txnid_most_bits, asked.txnid_least_bits))
-    if transaction is None:
-        return
-    if request.kind == c.ADD_PARTITION_TO_TXN:
-        for topic in asked.partitions:
-            transaction.partitions[topic] = None
-    elif request.kind == c.ADD_SUBSCRIPTION_TO_TXN:
-        for each in asked.subscription:
-            transaction.subscriptions[each.topic, each.subscription] = None
-
-
-def _new_transaction(state: State, answer: Any) -> None:
-    if answered(state, answer) is not None and not answer.HasField("error"):
-        state.memory.transactions[answer.txnid_most_bits, answer.txnid_least_bits] = TransactionMemory()
-
-
-def _end_transaction(state: State, end: Any) -> None:
-    ask(state, c.END_TXN, end)
-    transaction = state.memory.transactions.get((end.txnid_most_bits, end.txnid_least_bits))
-    if transaction is not None:
-        transaction.ended = True
-
-
 # --- the table -------------------------------------------------------------------------------------
 
 STEPS: dict[int, Step] = {
@@ -200,8 +168,4 @@ STEPS: dict[int, Step] = {
     c.ACK_RESPONSE: acknowledged,
     c.WATCH_TOPIC_LIST: _watch,
     c.WATCH_TOPIC_LIST_SUCCESS: _watching,
-    c.NEW_TXN_RESPONSE: _new_transaction,
-    c.ADD_PARTITION_TO_TXN_RESPONSE: _transaction_added,
-    c.ADD_SUBSCRIPTION_TO_TXN_RESPONSE: _transaction_added,
-    c.END_TXN: _end_transaction,
 }  # fmt: skip

@@ -1,0 +1,117 @@
+"""Transactions that look wrong and are allowed: answers were lost, or another client is at work."""
+
+from collections.abc import Callable
+
+import pytest
+
+from pulsar_sansio.conformance import commands as c
+from pulsar_sansio.wire import proto
+from tests.conformance.recordings.recorded import judge
+from tests.conformance.script import TOPIC, TRANSACTION, Script, stored
+
+Tell = Callable[[Script], None]
+ALLOWED: list[Tell] = []
+
+
+def allowed(tell: Tell) -> Tell:
+    ALLOWED.append(tell)
+    return tell
+
+
+@pytest.mark.parametrize("tell", ALLOWED, ids=lambda tell: tell.__name__)
+def test_nothing_is_found(tell: Tell) -> None:
+    script = Script()
+    tell(script)
+    assert judge(script.frames) == []
+
+
+@allowed
+def the_abort_of_an_acknowledgement(s: Script) -> None:
+    s.connect()
+    s.consumer(kind=c.SHARED)
+    s.message(0)
+    s.begin_transaction()
+    s.add_subscription()
+    s.ack(0, request_id=7, **TRANSACTION)
+    s.broker(c.ACK_RESPONSE, consumer_id=0, request_id=7)
+    s.end_transaction(proto.ABORT)
+    s.message(0, redelivery_count=1)
+
+
+@allowed
+def an_abort_of_what_was_not_confirmed(s: Script) -> None:
+    s.connect()
+    s.producer(txn_enabled=True)
+    s.begin_transaction()
+    s.add_partition()
+    s.send_in_transaction()
+    s.end_transaction(proto.ABORT)
+
+
+@allowed
+def a_commit_of_a_message_that_was_sent_again(s: Script) -> None:
+    """The receipt came on another connection, and the message reaches a consumer of the client."""
+    s.connect()
+    s.producer(txn_enabled=True, producer_name="p", user_provided_producer_name=True)
+    s.begin_transaction()
+    s.add_partition()
+    s.send_in_transaction()
+    s.reconnect()
+    s.producer(txn_enabled=True, producer_name="p", user_provided_producer_name=True, epoch=1)
+    s.send_in_transaction()
+    s.receipt(0)
+    s.introduce(0)
+    s.consumer()
+    s.end_transaction(proto.COMMIT)
+    s.message(0, stored(0, **TRANSACTION))
+
+
+@allowed
+def a_commit_that_is_asked_for_again(s: Script) -> None:
+    s.connect()
+    s.begin_transaction()
+    s.end_transaction(proto.COMMIT)
+    s.reconnect()
+    s.introduce(0)
+    s.end_transaction(proto.COMMIT)
+
+
+@allowed
+def a_coordinator_of_an_old_broker(s: Script) -> None:
+    s.connect(version=18)
+    request_id = s.ask(c.NEW_TXN, tc_id=0, txn_ttl_millis=1000)
+    s.broker(c.NEW_TXN_RESPONSE, request_id=request_id, **TRANSACTION)
+
+
+@allowed
+def a_coordinator_that_refuses(s: Script) -> None:
+    """A refusal names no transaction."""
+    s.connect()
+    s.introduce(0)
+    request_id = s.ask(c.NEW_TXN, tc_id=0, txn_ttl_millis=1000)
+    code = proto.TransactionCoordinatorNotFound
+    s.broker(c.NEW_TXN_RESPONSE, request_id=request_id, error=code, message="no")
+
+
+@allowed
+def a_message_in_the_transaction_of_another_client(s: Script) -> None:
+    s.connect()
+    s.consumer()
+    s.message(0, stored(0, **TRANSACTION))
+
+
+@allowed
+def a_replicated_message_in_a_transaction_of_its_own_cluster(s: Script) -> None:
+    """Its id is by chance that of an open transaction here."""
+    s.connect()
+    s.consumer()
+    s.begin_transaction()
+    s.message(0, stored(0, replicated_from="elsewhere", **TRANSACTION))
+
+
+@allowed
+def the_end_of_a_transaction_on_topics_of_another_broker(s: Script) -> None:
+    """A broker asks another one, and has opened no transaction there."""
+    s.connect()
+    request_id = s.ask(c.END_TXN_ON_PARTITION, topic=TOPIC, txn_action=proto.COMMIT, **TRANSACTION)
+    s.broker(c.END_TXN_ON_PARTITION_RESPONSE, request_id=request_id, **TRANSACTION)
