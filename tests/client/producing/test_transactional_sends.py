@@ -8,6 +8,7 @@ from pulsar_sansio.client.outputs import Connect, Receipts, RequestDone, Request
 from pulsar_sansio.model.config import BatchingPolicy, OutgoingMessage, ProducerSpec
 from pulsar_sansio.model.errors import (
     InvalidMessage,
+    LocalProtocolError,
     NotAllowed,
     ServerError,
     TransactionNotFound,
@@ -95,6 +96,34 @@ def test_a_message_that_failed_aborts_the_commit() -> None:
     asked = scene.answer(Command.END_TXN)
     assert asked.txn_action == 1
     assert isinstance(scene.failed(request), NotAllowed)
+
+
+def test_a_transaction_is_released_when_every_message_is_confirmed() -> None:
+    """INV-T1"""
+    scene = Scene()
+    scene.send(inside(b"a", scene.id))
+    scene.joined()
+    scene.entries()
+    with pytest.raises(LocalProtocolError, match="not confirmed"):
+        scene.client.release_transaction(scene.now, scene.id)
+    scene.confirm(0)
+    scene.client.release_transaction(scene.now, scene.id)
+    with pytest.raises(TransactionNotOpen):
+        scene.send(inside(b"b", scene.id))
+
+
+def test_a_transaction_with_a_failed_message_is_not_released() -> None:
+    """INV-T1"""
+    scene = Scene()
+    scene.send(inside(b"a", scene.id))
+    scene.joined()
+    scene.entries()
+    scene.feed(scene.link, frame_send_error(0, ServerError.NotAllowedError))
+    with pytest.raises(NotAllowed):
+        scene.client.release_transaction(scene.now, scene.id)
+    request = scene.client.abort(scene.now, scene.id)
+    scene.answer(Command.END_TXN)
+    scene.failed(request)
 
 
 def test_a_topic_that_cannot_join_fails_the_messages_and_the_commit() -> None:

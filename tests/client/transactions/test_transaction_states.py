@@ -15,6 +15,7 @@ KINDS = (
     states.Aborting,
     states.Aborted,
     states.InDoubt,
+    states.Released,
 )
 
 
@@ -29,7 +30,7 @@ def test_the_table_is_exhaustive(kind: type, event: TransactionInput) -> None:
 
 
 def test_an_end_is_an_end() -> None:
-    ends = {states.Committed, states.Aborted, states.InDoubt}
+    ends = {states.Committed, states.Aborted, states.InDoubt, states.Released}
     assert TRANSITIONS.states == set(KINDS)
     assert not [pair for pair in TRANSITIONS.table if pair[0] in ends]
     assert {event for _, event in TRANSITIONS.table} == set(TransactionInput)

@@ -13,6 +13,7 @@ from pulsar_sansio.model.errors import (
     ServerError,
     TimedOut,
     TransactionCoordinatorNotFound,
+    TransactionNotFound,
     TransactionNotOpen,
     TransactionOutcomeUnknown,
     TransactionTimedOut,
@@ -278,3 +279,68 @@ def test_a_refusal_of_the_coordinator() -> None:
     error = script.expect_one(RequestFailed).error
     assert not isinstance(error, TransactionCoordinatorNotFound)
     assert "no" in str(error)
+
+
+# --- transactions that one client opens and another ends ----------------------------------------------
+
+
+def test_a_released_transaction_stays_open_at_its_coordinator() -> None:
+    script = TransactionScript()
+    id_ = script.begin(timeout=2.0)
+    script.client.release_transaction(script.now, id_)
+    assert script.commands(script.link) == []
+    with pytest.raises(TransactionNotOpen, match="ended, or was never opened by this client"):
+        script.client.commit(script.now, id_)
+    script.advance(2.1)
+    assert script.said() == []
+
+
+@pytest.mark.parametrize(("commits", "action"), [(True, proto.COMMIT), (False, proto.ABORT)])
+def test_a_released_transaction_is_ended_by_another_client(commits: bool, action: int) -> None:
+    """GAP-40: END_TXN names the transaction by its id alone, at the coordinator of the id."""
+    script = TransactionScript()
+    request = script.client.end_released_transaction(script.now, TransactionId(3, 9), commits=commits)
+    script.link = script.ready_link()
+    lookup = script.sent(script.link, Command.LOOKUP)
+    assert lookup.topic == "persistent://pulsar/system/transaction_coordinator_assign-partition-3"
+    script.feed(script.link, frame_lookup(lookup.request_id, URL))
+    assert script.answer(Command.TC_CLIENT_CONNECT_REQUEST).tc_id == 3
+    asked = script.answer(Command.END_TXN)
+    assert (asked.txnid_most_bits, asked.txnid_least_bits, asked.txn_action) == (3, 9, action)
+    script.done(request)
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_released_transaction_that_has_ended_before_is_no_timeout(commits: bool) -> None:
+    """INV-T3: it may have been committed, so the answer of the coordinator is all that is said."""
+    script = TransactionScript()
+    script.begin()
+    request = script.client.end_released_transaction(script.now, TransactionId(0, 9), commits=commits)
+    script.answer(Command.END_TXN, ServerError.TransactionNotFound)
+    assert isinstance(script.failed(request), TransactionNotFound)
+
+
+def test_a_commit_of_a_released_transaction_without_an_answer_is_of_unknown_outcome() -> None:
+    """INV-T3"""
+    script = TransactionScript(operation_timeout=5.0)
+    script.begin()
+    request = script.client.end_released_transaction(script.now, TransactionId(0, 9), commits=True)
+    script.sent(script.link, Command.END_TXN)
+    script.advance(6)
+    assert isinstance(script.failed(request), TransactionOutcomeUnknown)
+
+
+def test_a_transaction_of_this_client_is_no_released_one() -> None:
+    script = TransactionScript()
+    id_ = script.begin()
+    with pytest.raises(LocalProtocolError, match="opened by this client"):
+        script.client.end_released_transaction(script.now, id_, commits=True)
+    script.client.release_transaction(script.now, id_)
+    request = script.client.end_released_transaction(script.now, id_, commits=True)
+    script.answer(Command.END_TXN)
+    script.done(request)
+
+
+def test_a_client_without_transactions_ends_none() -> None:
+    with pytest.raises(LocalProtocolError, match="transactions=True"):
+        Script().client.end_released_transaction(0, TransactionId(0, 9), commits=True)

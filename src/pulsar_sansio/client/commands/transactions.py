@@ -27,9 +27,7 @@ class TransactionCommands:
         The coordinator aborts it after `timeout` seconds, 0.001 to ten years. Raises `ClosedError`,
         `InvalidConfiguration`, and `LocalProtocolError` for a client without `transactions`.
         """
-        self._handles.check_open()
-        if not self._enabled:
-            raise LocalProtocolError("the client has no transactions: it was made without transactions=True")
+        self._check()
         if (
             isinstance(timeout, bool)
             or not isinstance(timeout, (int, float))
@@ -39,6 +37,31 @@ class TransactionCommands:
         self._context.now = now
         request = self._context.new_id()
         self._transactions.begin(request, nanoseconds_of(timeout))
+        return request
+
+    def release_transaction(self, now: int, transaction: TransactionId) -> None:
+        """Leave the end of a transaction to another client, which calls `end_released_transaction`.
+
+        The transaction stays open until then, or until its timeout. Call this when every message is
+        confirmed. Raises the error of a message that has failed, `TransactionNotOpen`, and
+        `LocalProtocolError` where messages are unconfirmed or acknowledgements are part of it.
+        """
+        machine = self._transactions.get(transaction)
+        self._context.now = now
+        machine.release()
+
+    def end_released_transaction(self, now: int, transaction: TransactionId, *, commits: bool) -> int:
+        """Commit or abort a transaction that another client has released.
+
+        `RequestDone` follows when it has ended that way. `RequestFailed` has `TransactionNotFound` or
+        `InvalidTransactionStatus` where it had ended before, by its timeout or another client's request. It
+        has `TransactionOutcomeUnknown` where the coordinator did not answer the commit. Raises `ClosedError`,
+        and `LocalProtocolError` for a transaction of this client or a client without `transactions`.
+        """
+        self._check()
+        self._context.now = now
+        request = self._context.new_id()
+        self._transactions.end_released(request, transaction, commits)
         return request
 
     def commit(self, now: int, transaction: TransactionId) -> int:
@@ -66,3 +89,8 @@ class TransactionCommands:
         request = self._context.new_id()
         machine.abort(request)
         return request
+
+    def _check(self) -> None:
+        self._handles.check_open()
+        if not self._enabled:
+            raise LocalProtocolError("the client has no transactions: it was made without transactions=True")

@@ -12,6 +12,7 @@ from typing import Any
 
 from ...model.errors import (
     InvalidTransactionStatus,
+    LocalProtocolError,
     PulsarError,
     TransactionNotFound,
     TransactionNotOpen,
@@ -65,10 +66,11 @@ class Transaction:
         coordinator: Coordinator,
         id_: TransactionId,
         handle: int,
-        timeout: int,
+        timeout: int | None,
         ended: Callable[["Transaction"], None],
     ) -> None:
-        """`timeout`: nanoseconds from now. `handle`: the request that opened it."""
+        """`timeout`: nanoseconds from now; None where another client opened it. `handle`: the request that
+        opened it, or that ends it here."""
         self._services = services
         self._coordinators = coordinators
         self._coordinator = coordinator
@@ -92,7 +94,8 @@ class Transaction:
         self._before_end: list[Callable[[], None]] = []
         self._on_end: list[Callable[[bool], None]] = []
         self._expiry = services.context.deadlines.slot(self._expired)
-        self._expiry.set(services.context.now + timeout)
+        if timeout is not None:
+            self._expiry.set(services.context.now + timeout)
 
     @property
     def is_open(self) -> bool:
@@ -117,6 +120,7 @@ class Transaction:
             states.Aborting: "aborting",
             states.Aborted: "aborted",
             states.InDoubt: "in doubt",
+            states.Released: "released to another client",
         }[type(self.state)]
 
     # --- participants ---------------------------------------------------------------------------------
@@ -207,6 +211,21 @@ class Transaction:
         self._move(TransactionInput.ABORT, states.Aborting())
         self._finish()
 
+    def release(self) -> None:
+        """Leave the end to another client.
+
+        Raises `TransactionNotOpen`, the error of a message that has failed, and `LocalProtocolError` where
+        the outcome of a message is not known or there are acknowledgements.
+        """
+        self.check_open()
+        if self._failure is not None:
+            raise self._failure
+        if self._open_operations or self._joining:
+            raise LocalProtocolError(f"transaction {self.id} has messages that are not confirmed")
+        if self._on_end:
+            raise LocalProtocolError(f"transaction {self.id} has acknowledgements, which end in this client")
+        self._end(TransactionInput.RELEASE)
+
     def _finish(self) -> None:
         """Have everything sent that waits, and end when its outcome is known."""
         self._open_operations += 1
@@ -236,14 +255,18 @@ class Transaction:
         """The coordinator refused the end, or did not answer.
 
         A first answer that the transaction is not open tells that it was aborted. After an attempt that was
-        lost it may tell that this attempt has succeeded.
+        lost it may tell that this attempt has succeeded. Where another client opened the transaction, that
+        client or a third one may have ended it either way.
         """
         refused = isinstance(error, TransactionNotFound | InvalidTransactionStatus)
-        if refused and not self._asked_twice:
+        if not refused or self._asked_twice:
+            self._lose(error)
+        elif self._timeout is None:
+            self._failure = error
+            self._end(TransactionInput.LOST)
+        else:
             self._failure = self._failure or self._timed_out(error)
             self._end(TransactionInput.GONE)
-        else:
-            self._lose(error)
 
     def _lose(self, cause: PulsarError) -> None:
         """The end was asked for, and its answer will not come. An abort takes effect at the timeout."""
@@ -255,6 +278,7 @@ class Transaction:
         self._end(TransactionInput.LOST)
 
     def _timed_out(self, cause: PulsarError | None) -> TransactionTimedOut:
+        assert self._timeout is not None
         seconds = self._timeout / 1_000_000_000
         error = TransactionTimedOut(f"transaction {self.id} was aborted after its timeout of {seconds:g} s")
         error.__cause__ = cause

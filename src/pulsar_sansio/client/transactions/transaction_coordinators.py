@@ -69,6 +69,11 @@ class TransactionCoordinators:
         ask = partial(self._services.lookup.partitions, ASSIGN_TOPIC)
         return RetriedLookup(self._services, handle, "transaction coordinators", ask, known, failed)
 
+    def numbered(self, number: int) -> Coordinator:
+        """Return the coordinator of an id. It may be one that the cluster lacks: no broker has it then."""
+        known = self._coordinators
+        return known[number] if number < len(known) else Coordinator(self._services, number)
+
     def forget(self) -> None:
         """The client uses another cluster, which has coordinators of its own."""
         self._coordinators = []

@@ -1,11 +1,13 @@
 """The states of a transaction.
 
     open ─► committing ─► committed
-     │          ▼
-     └───► aborting ────► aborted
+     ││         ▼
+     │└───► aborting ───► aborted
+     └────► released
 
 A committing transaction turns to aborting when one of its messages or acknowledgements has failed. One whose
-commit was asked for and never answered ends in doubt: it may be committed or aborted.
+commit was asked for and never answered ends in doubt: it may be committed or aborted. A released one stays
+open at its coordinator, and another client ends it.
 """
 
 from dataclasses import dataclass
@@ -44,12 +46,18 @@ class InDoubt:
     """The coordinator did not answer the commit; all of it has taken effect, or nothing of it will."""
 
 
-TransactionState = Open | Committing | Committed | Aborting | Aborted | InDoubt
+@dataclass(slots=True)
+class Released:
+    """Another client commits or aborts it."""
+
+
+TransactionState = Open | Committing | Committed | Aborting | Aborted | InDoubt | Released
 
 
 class TransactionInput(Enum):
     COMMIT = auto()
     ABORT = auto()
+    RELEASE = auto()
     ENDED = auto()
     """The coordinator has done what it was asked to do."""
     GONE = auto()
@@ -64,6 +72,7 @@ TRANSITIONS = Transitions(
         (Open, TransactionInput.COMMIT): Committing,
         (Open, TransactionInput.ABORT): Aborting,
         (Open, TransactionInput.GONE): Aborted,
+        (Open, TransactionInput.RELEASE): Released,
         (Committing, TransactionInput.ABORT): Aborting,
         (Committing, TransactionInput.ENDED): Committed,
         (Committing, TransactionInput.GONE): Aborted,

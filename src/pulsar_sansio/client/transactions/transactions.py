@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from ...model.errors import PulsarError, RemoteProtocolError, TransactionNotOpen
+from ...model.errors import LocalProtocolError, PulsarError, RemoteProtocolError, TransactionNotOpen
 from ...model.transaction_id import TransactionId
 from ...wire import encode_command, proto
 from ..connecting.services import Services
@@ -77,6 +77,23 @@ class Transactions:
                 search.ask()
 
         begin()
+
+    def end_released(self, request: int, id_: TransactionId, commits: bool) -> None:
+        """End a transaction that another client has released.
+
+        Raises `LocalProtocolError` for a transaction of this client.
+        """
+        if id_ in self.open:
+            raise LocalProtocolError(f"transaction {id_} was opened by this client, and not released")
+        coordinator = self._coordinators.numbered(id_.coordinator)
+        machine = Transaction(
+            self._services, self._coordinators, coordinator, id_, request, None, self._ended
+        )
+        self.open[id_] = machine
+        if commits:
+            machine.commit(request)
+        else:
+            machine.abort(request)
 
     def forget_request(self, request: int) -> None:
         """Discard a request for a new transaction; one that the coordinator opens nevertheless times out."""

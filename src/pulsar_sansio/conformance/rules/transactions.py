@@ -103,11 +103,10 @@ def transaction_ids_are_whole(state: State, command: Any) -> Finding:
     c.ACK,
     c.ADD_PARTITION_TO_TXN,
     c.ADD_SUBSCRIPTION_TO_TXN,
-    c.END_TXN,
     traits=TRANSACTION,
 )
 def transactions_were_begun(state: State, command: Any) -> Finding:
-    """A transaction that is used was given by NEW_TXN_RESPONSE."""
+    """A transaction that is used was given by NEW_TXN_RESPONSE; any client may end one by its id."""
     if not _of_transaction(command) or _transaction(state, command) is not None:
         return None
     return None if state.memory.transactions.overflowed else f"{_name(command)} is unknown"
