@@ -334,3 +334,112 @@ def test_an_acknowledged_message_does_not_time_out() -> None:
     s.pass_time(5_000_000_000)
     [asked] = [command for name, command in s.frames() if name == "REDELIVER_UNACKNOWLEDGED_MESSAGES"]
     assert [each.entryId for each in asked.message_ids] == [1]
+
+
+@pytest.mark.parametrize("index", [False, True])
+def test_a_batch_that_a_commit_completes_is_acknowledged(index: bool) -> None:
+    """ACK-04: the application acknowledged the other message outside of the transaction."""
+    s = Scene(batch_index_acknowledgement=index)
+    s.batch(0, 2)
+    zero, one = s.take()
+    s.ack(zero)
+    s.joined()
+    s.acknowledge(one)
+    s.end()
+    [ack] = s.expect("ACK")
+    assert ack.message_ids == [(1, 0, 0b10)]
+    s.confirm(ack)
+    s.ended()
+    s.flush()
+    assert [each.message_ids for each in s.expect("ACK")] == [[(1, 0, None)]]
+
+
+# --- batches of which open transactions acknowledge some messages -------------------------------------
+
+
+class Index(ConsumerScript):
+    """A consumer whose broker knows of transactions of other consumers, too."""
+
+    def __init__(self, kind: SubscriptionType = SHARED) -> None:
+        super().__init__(transactions=True, subscription_type=kind, batch_index_acknowledgement=True)
+        self.accept()
+
+    def acks(self) -> list[tuple[int, int, int | None]]:
+        self.flush()
+        return [each for name, ack in self.frames() if name == "ACK" for each in ack.message_ids]
+
+
+def test_messages_that_the_broker_left_out_come_back_after_an_abort() -> None:
+    """TXN-01: an open transaction acknowledges the first message, and is aborted."""
+    s = Index()
+    s.batch(0, 3)
+    assert len(s.take()) == 3
+    s.batch(0, 3, ack_set=0b110, redelivery_count=1)
+    assert [each.data for each in s.take()] == [b"0.1", b"0.2"]
+    s.batch(0, 3, redelivery_count=2)
+    assert [each.data for each in s.take()] == [b"0.0", b"0.1", b"0.2"]
+
+
+def test_messages_that_the_broker_left_out_first_come_back_after_an_abort() -> None:
+    s = Index()
+    s.batch(0, 3, ack_set=0b110)
+    assert len(s.take()) == 2
+    s.batch(0, 3, redelivery_count=1)
+    messages = s.take()
+    assert [each.data for each in messages] == [b"0.0", b"0.1", b"0.2"]
+    s.acknowledge(messages)
+    assert s.acks() == [(1, 0, None)]
+
+
+def test_an_acknowledgement_does_not_name_messages_that_the_broker_left_out() -> None:
+    """TXN-01, CONS-32: an open transaction may have them, and be aborted."""
+    s = Index()
+    s.batch(0, 3, ack_set=0b110)
+    one, two = s.take()
+    s.acknowledge(one)
+    assert s.acks() == [(1, 0, 0b101)]
+    s.acknowledge(two)
+    assert s.acks() == [(1, 0, 0b001)]
+    s.batch(0, 3, ack_set=0b111, redelivery_count=1)
+    [zero] = s.take()
+    assert zero.data == b"0.0", "the acknowledgements of the others are under way"
+    s.acknowledge(zero)
+    assert s.acks() == [(1, 0, None)]
+
+
+def test_the_whole_batch_may_be_left_out() -> None:
+    s = Index()
+    s.batch(0, 2, ack_set=0)
+    assert s.take() == []
+    assert s.acks() == []
+    s.batch(0, 2, redelivery_count=1)
+    assert len(s.take()) == 2
+
+
+def test_a_lost_acknowledgement_of_a_batch_in_part_is_sent_again() -> None:
+    s = Index()
+    s.batch(0, 2, ack_set=0b10)
+    s.acknowledge(s.take())
+    assert s.acks() == [(1, 0, 0b01)]
+    s.reconnect()
+    assert s.acks() == [(1, 0, 0b01)]
+    s.batch(0, 2, ack_set=0b10, redelivery_count=1)
+    assert s.take() == []
+
+
+def test_a_cumulative_acknowledgement_keeps_what_the_broker_left_out_behind_it() -> None:
+    s = Index(EXCLUSIVE)
+    s.batch(0, 5, ack_set=0b10110)
+    messages = s.take()
+    s.acknowledge_cumulative(messages[0])
+    assert s.acks() == [(1, 0, 0b11100)]
+    s.acknowledge_cumulative(messages[2])
+    assert s.acks() == [(1, 0, None)]
+
+
+def test_a_cumulative_acknowledgement_up_to_messages_that_the_broker_left_out() -> None:
+    s = Index(EXCLUSIVE)
+    s.batch(0, 5, ack_set=0b00110)
+    messages = s.take()
+    s.acknowledge_cumulative(messages[1])
+    assert s.acks() == [(1, 0, 0b11000)]

@@ -19,6 +19,7 @@ ALL = (1 << SIZE) - 1
 
 class Tracker:
     index_acknowledgement = False
+    transactions = False
 
 
 def record(open_bits: int = ALL, *, index: bool = False, stamp: int | None = 7) -> BatchAcknowledgement:

@@ -79,10 +79,13 @@ class AckTracker:
         "processing",
         "messages_beyond_ids",
         "single",
+        "transactions",
     )
 
-    def __init__(self, index_acknowledgement: bool) -> None:
+    def __init__(self, index_acknowledgement: bool, transactions: bool = False) -> None:
+        """`transactions`: consumers of the subscription may acknowledge in transactions."""
         self.index_acknowledgement = index_acknowledgement
+        self.transactions = transactions
         self._era = 0
         """The number of times the subscription was moved."""
         self._begin()
@@ -218,24 +221,45 @@ class AckTracker:
             record.take_over(waiting)
         if record.complete:
             self._complete(record)
-            self.entries[record.position] = None
+            self._wait_for(record)
             return True
         if self.index_acknowledgement:
             self._parts[record.position] = record
         record.count_alone()
         return self.index_acknowledgement
 
-    def committed(self, position: EntryPosition, bits: int) -> None:
-        """Messages of an entry were acknowledged by a transaction, so the broker knows; nothing is sent."""
+    def in_part(self, record: BatchAcknowledgement) -> bool:
+        """Acknowledge again what the application has acknowledged of a batch; the broker leaves out the
+        rest."""
+        if record.left_out == (1 << record.size) - 1:
+            return False
+        self._parts[record.position] = record
+        return True
+
+    def _wait_for(self, record: BatchAcknowledgement) -> None:
+        """Let the acknowledgement of a complete batch wait, of all but the messages that are left out."""
+        if record.left_out:
+            self._parts[record.position] = record
+        else:
+            self.entries[record.position] = None
+
+    def committed(self, position: EntryPosition, bits: int) -> bool:
+        """Messages of an entry were acknowledged by a transaction, so the broker knows. Return True when the
+        others of a batch, which were acknowledged outside of it, wait to be sent now."""
         self._chunked.pop(position, None)
         record = self._batches.get(position)
         if record is None:
-            return
+            return False
         for index in range(record.size):
             if bits >> index & 1:
                 record.acknowledge(index)
-        if record.complete:
-            self._complete(record)
+        if not record.complete:
+            return False
+        self._complete(record)
+        if bits == (1 << record.size) - 1:
+            return False
+        self._wait_for(record)
+        return True
 
     def copied(self, record: BatchAcknowledgement, index: int) -> tuple[BatchAcknowledgement, bool]:
         """Acknowledge message `index` of that batch because its copy is stored. Return the record that
@@ -244,7 +268,7 @@ class AckTracker:
         record = self._batches.get(record.position, record)
         waits = self.member(record, index)
         if record.complete and not waits:
-            self.entries[record.position] = None
+            self._wait_for(record)
         return record, waits or record.complete
 
     def check(self, message_id: MessageId) -> None:
@@ -285,10 +309,10 @@ class AckTracker:
         if index >= 0:
             record = self.record(message_id) if record is None else record
             record.acknowledge_through(index)
-            if record.complete:
+            if record.complete and not record.left_out:
                 self._complete(record)
                 record = None
-            elif self.index_acknowledgement:
+            elif self.index_acknowledgement or record.left_out:
                 record.checkpoint = record.in_order
                 position = Position(ledger_id, entry_id, index + 1)
             else:
@@ -312,7 +336,7 @@ class AckTracker:
             self._sent = cumulative
             self._forget_through(cumulative)
             bits = (
-                None if record is None else record.open_bits or None
+                None if record is None else record.unconfirmed_bits or None
             )  # an empty set would stand for no whole entry
             drained.append(
                 AckContent(cumulative, [(*cumulative[:2], bits)], [] if record is None else [record])
@@ -334,7 +358,7 @@ class AckTracker:
                 ids.append((*position, None))
                 size += 24
             else:
-                bits = record.open_bits
+                bits = record.unconfirmed_bits
                 record.checkpoint = record.in_order
                 ids.append((*position, bits))
                 records.append(record)
@@ -357,7 +381,7 @@ class AckTracker:
                 self.entries[ledger_id, entry_id] = None
         for record in ack.records:
             waiting = self._parts.get(record.position)
-            if record.complete or waiting is record:
+            if waiting is record or (record.complete and not record.left_out):
                 continue
             if waiting is None:
                 record.count_alone()
@@ -366,7 +390,7 @@ class AckTracker:
             waiting.take_over(record)
             if waiting.complete:
                 self._complete(waiting)
-                self.entries[record.position] = None
+                self._wait_for(waiting)
 
     def forget_sent(self) -> None:
         """Allow positions to be sent again: those that were sent may be lost, or were refused."""
@@ -423,10 +447,12 @@ class AckTracker:
         self.forgotten += oldest.begun
 
     def _complete(self, record: BatchAcknowledgement) -> None:
-        """Forget a complete batch, unless the broker was asked to redeliver it."""
+        """Forget a complete batch, unless the broker was asked to redeliver it, or leaves messages out."""
         position = record.position
         self.messages_beyond_ids += record.size - 1
         past = record.past_deliveries
+        if record.left_out:
+            return
         if self._batches.get(position) is record and (past is None or not past.asked):
             del self._batches[position]
         if self._parts.get(position) is record:

@@ -28,10 +28,12 @@ class Acknowledgements:
     def __init__(
         self, services: ConsumerServices, queue: ReceiverQueue, timeout: AcknowledgementTimeout | None
     ) -> None:
-        self.tracker = AckTracker(services.spec.batch_index_acknowledgement)
+        self.tracker = AckTracker(
+            services.spec.batch_index_acknowledgement, services.client.config.transactions
+        )
         self.grouping = AckGrouping(services, self.tracker)
         self.redelivery = Redelivery(services, queue, self.grouping, self.tracker, timeout)
-        self.transactional = TransactionalAcks(services, self.tracker, self.redelivery)
+        self.transactional = TransactionalAcks(services, self.tracker, self.grouping, self.redelivery)
         self.commands = AckCommands(
             services, self.tracker, self.grouping, self.redelivery, self.transactional
         )

@@ -18,6 +18,7 @@ from ...wire import CUMULATIVE, INDIVIDUAL, encode_ack, proto
 from ..connecting.connection import Connection
 from ..delivery.consumer_services import ConsumerServices
 from ..transactions.transaction import Transaction
+from .ack_grouping import AckGrouping
 from .ack_tracker import AckId, AckTracker
 from .redelivery import Redelivery
 
@@ -60,6 +61,7 @@ class TransactionalAcks:
     """The acknowledgements of one consumer in open transactions."""
 
     __slots__ = (
+        "_ack_grouping",
         "_collected",
         "_connection",
         "_redelivery",
@@ -69,8 +71,15 @@ class TransactionalAcks:
         "_unanswered",
     )
 
-    def __init__(self, services: ConsumerServices, tracker: AckTracker, redelivery: Redelivery) -> None:
+    def __init__(
+        self,
+        services: ConsumerServices,
+        tracker: AckTracker,
+        ack_grouping: AckGrouping,
+        redelivery: Redelivery,
+    ) -> None:
         self._services = services
+        self._ack_grouping = ack_grouping
         self._tracker = tracker
         self._redelivery = redelivery
         self._connection: Connection | None = None
@@ -171,8 +180,11 @@ class TransactionalAcks:
         self._collected.pop(transaction, None)
         settled = self._settled.pop(transaction)
         if committed:
+            waits = False
             for position, bits in settled.items():
-                self._tracker.committed(position, bits)
+                waits |= self._tracker.committed(position, bits)
+            if waits:
+                self._ack_grouping.something_waits()
         elif self._services.spec.subscription_type.cumulative:
             self._redelivery.redeliver_all()
 

@@ -510,6 +510,8 @@ class Arrival:
         identity = metadata.publish_time << 24 ^ metadata.sequence_id
         record = self._tracker.batch(position, size, wanted, identity)
         past = record.past_deliveries
+        if self._tracker.transactions and (bits is not None or past is not None):
+            record.leave_out(0 if bits is None else ((1 << size) - 1) & ~bits)
         if past is not None:
             entry: Entry = _redelivered_entry(
                 past.count, stamp, self._source, position, metadata, redelivery_count, record, batch, size
@@ -526,8 +528,10 @@ class Arrival:
         if indexes:
             payloads = batch.payloads
             self._queue.add_batch(ReceivedBatch(entry, [payloads[index] for index in indexes], indexes))
-        else:
+        elif not record.left_out:
             self._finished(position)
+        elif self._tracker.in_part(record):
+            self._ack_grouping.something_waits()
         self._permits.give_back(cost - len(indexes))
 
     def _without_skipped(self, batch: Batch | RawBatch, position: EntryPosition, size: int, bits: int) -> int:

@@ -62,6 +62,7 @@ class BatchAcknowledgement:
         "checkpoint",
         "deliveries",
         "in_order",
+        "left_out",
         "past_deliveries",
         "position",
         "size",
@@ -77,6 +78,10 @@ class BatchAcknowledgement:
         self.size = size
         self.stamp = stamp
         self._open = open_bits
+        self.left_out = 0
+        """Bit i is set while the broker leaves message i out of its deliveries, though the application has
+        not acknowledged it. An open transaction may acknowledge it, and be aborted. Always 0 for a client
+        without transactions."""
         self.past_deliveries: PastDeliveries | None = None
         self.in_order = 0 if open_bits == (1 << size) - 1 else OUT_OF_ORDER
         self.checkpoint = 0 if deliveries.tracker.index_acknowledgement else size - 1
@@ -123,9 +128,29 @@ class BatchAcknowledgement:
         past.count += 1
         past.refused = 0
         past.asked = False
-        if open_bits is not None and self.open_bits & ~open_bits:
-            self._open = self.open_bits & open_bits
+        before = now = self.open_bits
+        if open_bits is None:
+            open_bits = (1 << self.size) - 1
+        if self.deliveries.tracker.transactions:
+            now |= self.left_out
+            self.left_out = now & ~open_bits
+        now &= open_bits
+        if now != before:
+            self._open = now
             self.in_order = OUT_OF_ORDER
+
+    def leave_out(self, bits: int) -> None:
+        """Record the messages that the broker left out of the delivery that was just recorded; others are not
+        for the application."""
+        if self.past_deliveries is None:
+            self.left_out = bits
+        else:
+            self.left_out &= bits
+
+    @property
+    def unconfirmed_bits(self) -> int:
+        """Bit i is set while the application has not acknowledged message i."""
+        return self.open_bits | self.left_out
 
     def refuse(self, bits: int) -> bool:
         """Record these messages as negatively acknowledged. Return False when all of them are acknowledged,
@@ -148,9 +173,10 @@ class BatchAcknowledgement:
                 return False
             self._open = self.open_bits
             self.in_order = OUT_OF_ORDER
-        before = self._open
+        before = self._open | self.left_out
         self._open &= ~(1 << index)
-        return self._open != before
+        self.left_out &= ~(1 << index)
+        return self._open | self.left_out != before
 
     def acknowledge_through(self, index: int) -> None:
         """Record message `index` and all before it as acknowledged (ACK-20). An index beyond the batch
@@ -159,6 +185,7 @@ class BatchAcknowledgement:
             self.in_order = max(self.in_order, min(index + 1, self.size))
         else:
             self._open = self._open >> (index + 1) << (index + 1)
+            self.left_out = self.left_out >> (index + 1) << (index + 1)
         if self.past_deliveries is not None:
             self.checkpoint = self.in_order
 
@@ -170,6 +197,7 @@ class BatchAcknowledgement:
         """Count messages as acknowledged here that the other record holds as acknowledged and not sent."""
         if other.size == self.size:
             self._open = self.open_bits & other.open_bits
+            self.left_out &= other.unconfirmed_bits
             self.in_order = OUT_OF_ORDER
         other.checkpoint = other.in_order
 
