@@ -18,6 +18,7 @@ from tests.broker.topics.compaction.compacting import (
     reader,
     world_with,
 )
+from tests.broker.transacting import InTransaction
 
 
 class TestWhatStays:
@@ -185,6 +186,27 @@ class TestWhoReadsIt:
         peer.close_consumer()
         peer.subscribe(read_compacted=True)
         peer.nothing()
+
+    def test_what_an_open_transaction_has_acknowledged_is_withheld(self) -> None:
+        """TXN-01: until the transaction ends, and after an abort it is delivered again."""
+        world, producing = world_with()
+        for key in ("a", "b", "c"):
+            publish(producing, key, key.encode())
+        publish_batch(producing, ("d", b"d"), ("e", b"e"))
+        compact(world)
+        peer = world.connect()
+        peer.subscribe(read_compacted=True)
+        received = peer.messages()
+        transaction = InTransaction(peer)
+        transaction.join_subscription()
+        batch = received[3]
+        assert transaction.ack(received[1], (batch.ledger_id, batch.entry_id, 0b10)) == ""
+        peer.redeliver()
+        again = peer.messages()
+        assert [(each.entry_id, each.ack_set) for each in again] == [(0, None), (2, None), (3, 0b10)]
+        assert transaction.abort() == ""
+        again = peer.messages()
+        assert [(each.entry_id, each.ack_set) for each in again] == [(each, None) for each in range(4)]
 
     @pytest.mark.parametrize("kind", [SubType.Shared, SubType.Key_Shared])
     def test_shared_subscriptions_do_not(self, kind: SubType) -> None:

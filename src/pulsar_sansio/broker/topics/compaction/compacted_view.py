@@ -64,16 +64,17 @@ class CompactedView:
 
     def dispatch(self, dispatcher: "SingleActive", consumer: "Consumer") -> None:
         """Deliver entries to `consumer` from the dispatcher's read position on, as permits allow."""
-        cursor = dispatcher.subscription.cursor
-        throttle = dispatcher.subscription.throttle
+        subscription = dispatcher.subscription
+        cursor, throttle = subscription.cursor, subscription.throttle
         connection = consumer.connection
         for index in range(bisect_left(self.offsets, dispatcher.read), len(self.offsets)):
             offset = self.offsets[index]
             entry = self.entries[index]
             if not cursor.acknowledged(offset) and consumer.matches_key_filter(entry.data):
-                bits = cursor.partly.get(offset)
+                bits = subscription.deliverable(offset, entry.messages)
                 messages = entry.messages if bits is None else bits.bit_count()
-                consumer.deliver(entry, messages, 0, bits)
+                if messages:  # An open transaction may have acknowledged all of them.
+                    consumer.deliver(entry, messages, 0, bits)
             dispatcher.read = offset + 1
             if consumer.permits <= 0 or not connection.writable:
                 return
