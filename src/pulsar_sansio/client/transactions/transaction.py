@@ -280,7 +280,10 @@ class Transaction:
     def _timed_out(self, cause: PulsarError | None) -> TransactionTimedOut:
         assert self._timeout is not None
         seconds = self._timeout / 1_000_000_000
-        error = TransactionTimedOut(f"transaction {self.id} was aborted after its timeout of {seconds:g} s")
+        reason = f"after its timeout of {seconds:g} s"
+        if cause is not None:  # The coordinator does not tell which of the two it was.
+            reason += " or by an administrator"
+        error = TransactionTimedOut(f"transaction {self.id} was aborted {reason}")
         error.__cause__ = cause
         return error
 
