@@ -4,6 +4,7 @@ import pytest
 
 from pulsar_sansio.model.message_id import MessageId
 from tests.broker.peer import TOPIC, SubType, World
+from tests.broker.transacting import InTransaction
 
 
 def test_a_single_entry_has_its_metadata_and_payload() -> None:
@@ -41,3 +42,31 @@ def test_the_id_names_the_partition(partition: int) -> None:
     peer.subscribe(SubType.Shared, topic=topic, permits=0)
     peer.publish(b"x", 0)
     assert world.broker.subscription_administration.peek(topic, "s", 1).message_id.partition == partition
+
+
+def test_entries_of_transactions_are_marked_as_such() -> None:
+    """As with a Java broker, markers and aborted entries are read like all others."""
+    world = World()
+    peer = world.connect()
+    peer.producer()
+    peer.subscribe(SubType.Shared, permits=0)
+    peer.publish(b"plain", 0)
+    committed, aborted, still_open = (InTransaction(peer) for _ in range(3))
+    peer.inbox.clear()
+    committed.publish(b"committed", 1)
+    aborted.publish(b"aborted", 2)
+    committed.end()
+    aborted.abort()
+    still_open.publish(b"open", 3)
+    peer.publish(b"behind", 4)
+    peek = world.broker.subscription_administration.peek
+    found = [peek(TOPIC, "s", number) for number in range(1, 8)]
+    assert [(each.payload, each.aborted, each.uncommitted) for each in found] == [
+        (b"plain", None, False),
+        (b"committed", False, False),
+        (b"aborted", True, False),
+        (b"", False, False),
+        (b"", True, False),
+        (b"open", False, True),
+        (b"behind", None, True),
+    ]

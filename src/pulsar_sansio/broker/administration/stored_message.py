@@ -12,16 +12,27 @@ class StoredMessage(NamedTuple):
     """An entry as a topic stores it; a batch is one entry.
 
     `payload`: uncompressed, unless it is encrypted. `stored_size`: bytes of the payload as it is stored.
+    `uncommitted`: True from the first entry of an open transaction on; consumers do not receive it yet.
+    `aborted`: True for an entry of an aborted transaction and for its marker; None outside of transactions.
     """
 
     message_id: MessageId
     metadata: MessageMetadata
     payload: bytes
     stored_size: int
+    uncommitted: bool = False
+    aborted: bool | None = None
 
 
 def stored_message(topic: Topic, offset: int) -> StoredMessage:
     """Read the entry at `offset`."""
     entry = topic.log.entry(offset)
     message_id = MessageId(entry.ledger_id, entry.entry_id, topic.partition)
-    return StoredMessage(message_id, *read_message(entry.data), len(payload_of(entry.data)))
+    transactions = topic.transactions
+    return StoredMessage(
+        message_id,
+        *read_message(entry.data),
+        len(payload_of(entry.data)),
+        offset >= transactions.read_end,
+        transactions.is_aborted(offset),
+    )

@@ -87,7 +87,9 @@ def _headers(entry: StoredMessage) -> Iterator[tuple[str, str]]:
         ]
         yield "Base64-encryption-keys", b64encode(json.dumps(keys).encode()).decode()
     yield "Is-Encrypted", "true" if metadata.encryption_keys else "false"
-    yield "txn-uncommitted", "false"
+    if entry.aborted is not None:
+        yield "txn-aborted", "true" if entry.aborted else "false"
+    yield "txn-uncommitted", "true" if entry.uncommitted else "false"
     if metadata.replicate_to:
         yield "replicated-to", ",".join(metadata.replicate_to)
 

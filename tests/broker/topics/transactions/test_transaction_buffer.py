@@ -106,3 +106,35 @@ def test_a_restart_makes_no_difference(steps: list[tuple[int, bool | None]]) -> 
         set(restored.hidden),
         restored.ongoing,
     )
+
+
+def test_a_restart_counts_ended_transactions_from_zero() -> None:
+    """As all counters of a topic do, also those of a Java broker."""
+    topic = Topic()
+    topic.add(ONE)
+    topic.add(ONE, commits=False)
+    topic.add(TWO)
+    topic.add(TWO, commits=True)
+    assert (topic.buffer.committed, topic.buffer.aborted, topic.buffer.stored_aborts) == (1, 1, 1)
+    restored = topic.restored()
+    assert (restored.committed, restored.aborted, restored.stored_aborts) == (0, 0, 1)
+    assert restored.in_use
+
+
+def test_what_is_known_of_a_transaction() -> None:
+    topic = Topic()
+    assert not topic.buffer.in_use
+    topic.add()
+    topic.add(ONE)
+    topic.add(TWO)
+    topic.add(ONE)
+    assert (topic.buffer.first_of(ONE), topic.buffer.first_of(TWO)) == (1, 2)
+    topic.add(ONE, commits=False, durable=False)
+    assert (topic.buffer.first_of(ONE), topic.buffer.has_aborted(ONE)) == (1, False)
+    assert [topic.buffer.is_aborted(offset) for offset in range(5)] == [None, *[False] * 4]
+    topic.make_durable()
+    topic.add(TWO, commits=True)
+    assert (topic.buffer.first_of(ONE), topic.buffer.first_of(TWO)) == (None, None)
+    assert (topic.buffer.has_aborted(ONE), topic.buffer.has_aborted(TWO)) == (True, False)
+    found = [topic.buffer.is_aborted(offset) for offset in range(6)]
+    assert found == [None, True, False, True, True, False]

@@ -73,6 +73,16 @@ def test_a_field_is_a_header(metadata: dict[str, Any], more: dict[str, str]) -> 
     assert headers(**metadata) == ALWAYS | {f"X-Pulsar-{name}": value for name, value in more.items()}
 
 
+def test_an_entry_of_a_transaction() -> None:
+    """A Java client leaves entries out by these headers."""
+    for aborted, uncommitted in ((False, True), (True, False)):
+        metadata = MessageMetadata("p", 5, WRITTEN)
+        answer = entry_answer(StoredMessage(MessageId(3, 7), metadata, b"", 0, uncommitted, aborted))
+        found = dict(answer.headers)
+        assert found["X-Pulsar-txn-uncommitted"] == str(uncommitted).lower()
+        assert found["X-Pulsar-txn-aborted"] == str(aborted).lower()
+
+
 def test_the_size_of_a_batch_is_the_one_it_is_stored_with() -> None:
     """A Java broker counts ten bytes more."""
     assert headers(stored_size=100, num_messages_in_batch=3)["X-Pulsar-batch-size"] == "110"

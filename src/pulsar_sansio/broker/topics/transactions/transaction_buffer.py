@@ -31,11 +31,12 @@ class TransactionBuffer:
         """Offsets of markers that are not durable, with the transaction and whether it commits."""
         self.hidden: dict[int, None] = {}
         """Offsets that no consumer receives, in no particular order."""
-        self.committed = 0
-        self.aborted = 0
+        self.committed = self.aborted = 0
         for offset, entry in log.transactional.items():
             self.added(offset, entry)
             self.settle()
+        self.committed = self.aborted = 0
+        """The numbers of transactions that ended since the broker serves the topic."""
 
     @property
     def ongoing(self) -> int:
@@ -58,8 +59,40 @@ class TransactionBuffer:
             offset -= 1
         return offset
 
+    @property
+    def in_use(self) -> bool:
+        """True where the topic has, or had since the broker serves it, entries of transactions."""
+        return bool(self._log.transactional or self.committed or self.aborted)
+
+    @property
+    def stored_aborts(self) -> int:
+        """The number of aborted transactions whose markers are stored."""
+        return sum(self._is_abort(*each) for each in self._log.transactional.items())
+
+    def _is_abort(self, offset: int, entry: EntryAdded) -> bool:
+        return entry.commits is False and offset in self.hidden
+
     def has_entries_of(self, transaction: TransactionId) -> bool:
         return transaction in self._open
+
+    def first_of(self, transaction: TransactionId) -> int | None:
+        """Return the offset of the first entry of an open transaction; None for any other one."""
+        offsets = self._open.get(transaction)
+        return None if offsets is None else offsets[0]
+
+    def has_aborted(self, transaction: TransactionId) -> bool:
+        """True for an aborted transaction whose marker is stored."""
+        return any(
+            entry.transaction == transaction and self._is_abort(offset, entry)
+            for offset, entry in self._log.transactional.items()
+        )
+
+    def is_aborted(self, offset: int) -> bool | None:
+        """True for an entry of an aborted transaction, and for its marker; None for one of no transaction."""
+        entry = self._log.transactional.get(offset)
+        if entry is None:
+            return None
+        return offset in self.hidden and entry.commits is not True
 
     def added(self, offset: int, entry: EntryAdded) -> None:
         """Take an entry of a transaction, or a marker, which takes effect once it is durable."""
