@@ -6,6 +6,7 @@ from pulsar_sansio.broker import AlreadyExists, InUse, NotApplicable, NotFound
 from pulsar_sansio.model.errors import InvalidConfiguration
 from pulsar_sansio.model.message_id import EARLIEST, MessageId
 from tests.broker.peer import TOPIC, WALL, Peer, SubType, Type, World
+from tests.broker.transacting import InTransaction
 
 NAMESPACE = "public/default"
 
@@ -107,6 +108,36 @@ class TestSkipping:
         admin.clear_backlogs(world.now, NAMESPACE)
         assert backlog(world, "other") == 0
 
+    def test_passes_over_open_transactions(self) -> None:
+        """As in a Java broker, skipped messages are gone, whatever their transactions do later."""
+        world, peer = with_messages(1, permits=9)
+        transaction = InTransaction(peer)
+        transaction.join_subscription()
+        assert transaction.ack((0, 0, None)) == ""
+        transaction.publish(b"inside", 1)
+        peer.publish(b"behind", 2)
+        world.broker.subscription_administration.skip_messages(world.now, TOPIC, "s")
+        peer.inbox.clear()
+        assert transaction.abort() == ""
+        peer.nothing()
+        again = InTransaction(peer)
+        again.publish(b"again", 3)
+        world.broker.subscription_administration.clear_backlogs(world.now, NAMESPACE)
+        assert again.end() == ""
+        peer.nothing()
+
+    def test_counts_markers_and_aborted_entries(self) -> None:
+        """The messages to skip are entries, as in a Java broker."""
+        world, peer = with_messages(1)
+        transaction = InTransaction(peer)
+        transaction.publish(b"aborted", 1)
+        transaction.abort()
+        peer.publish(b"last", 2)
+        peer.inbox.clear()
+        world.broker.subscription_administration.skip_messages(world.now, TOPIC, "s", 2)
+        peer.flow(9)
+        assert next(each for number, each in peer.inbox if number == Type.MESSAGE).entry_id == 3
+
 
 class TestExpiring:
     def test_up_to_an_entry(self) -> None:
@@ -124,6 +155,18 @@ class TestExpiring:
         world.advance(120)
         assert admin.expire_messages(world.now, TOPIC, "s", 60.0)
         assert backlog(world) == 0
+
+    def test_up_to_an_entry_passes_over_open_transactions(self) -> None:
+        """As in a Java broker, expired messages are gone, whatever their transactions do later."""
+        world, peer = with_messages(1, permits=9)
+        transaction = InTransaction(peer)
+        transaction.publish(b"inside", 1)
+        peer.publish(b"behind", 2)
+        admin = world.broker.subscription_administration
+        assert admin.expire_messages(world.now, TOPIC, "s", MessageId(0, 2))
+        peer.inbox.clear()
+        assert transaction.end() == ""
+        peer.nothing()
 
 
 class TestMoving:
