@@ -22,6 +22,7 @@ from .administration.parts import Parts
 from .administration.schema_admin import SchemaAdministration
 from .administration.subscription_admin import SubscriptionAdministration
 from .administration.topic_admin import TopicAdministration
+from .administration.transaction_admin import TransactionAdministration
 from .config import BrokerConfig
 from .coordinating.coordinators import Coordinators
 from .metadata import Metadata
@@ -103,6 +104,7 @@ class Broker:
             self.topics.restore(TopicName.parse(name), stored)
         count = config.transaction_coordinators if owner is None else 0
         self.coordinators = Coordinators(self.services, self.topics, self.authorization, count, state)
+        self.transaction_administration = TransactionAdministration(parts, self.coordinators)
         self._settle()
 
     # --- facts ----------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Stats of a topic, in the shape of the Java broker's REST answers. Nothing here changes a topic.
 
 Values that this broker does not measure are left out: rates of redelivery, acknowledgement and expiry, and
-sizes that only other kinds of brokers write. Features that this broker does not have, such as offloading and
-transactions, show as zeros.
+sizes that only other kinds of brokers write. Features that this broker does not have, such as offloading,
+show as zeros.
 """
 
 from collections.abc import Iterable, Sequence
@@ -347,7 +347,7 @@ def internal_stats(topic: AnyTopic) -> dict[str, Any]:
         "lastLedgerCreatedTimestamp": _date(topic.services, last.opened_at),
         "waitingCursorsCount": sum(cursor["waitingReadOp"] for cursor in cursors.values()),
         "pendingAddEntriesCount": log.end - log.durable_end,
-        "lastConfirmedEntry": _position(topic, log.durable_end - 1),
+        "lastConfirmedEntry": position_text(topic, log.durable_end - 1),
         "state": "Terminated" if topic.terminated_at is not None else "LedgerOpened",
         "ledgers": [
             {
@@ -403,12 +403,12 @@ def _cursor_stats(topic: Topic, subscription: Subscription) -> dict[str, Any]:
     read: int = getattr(subscription.dispatcher, "read", cursor.mark_delete + 1)
     waiting = read >= topic.log.durable_end and any(each.permits > 0 for each in subscription.consumers)
     ranges = [
-        f"({_position(topic, first - 1)}..{_position(topic, last_of_range)}]"
+        f"({position_text(topic, first - 1)}..{position_text(topic, last_of_range)}]"
         for first, last_of_range in cursor.ranges
     ]
     return {
-        "markDeletePosition": _position(topic, cursor.mark_delete),
-        "readPosition": _position(topic, read),
+        "markDeletePosition": position_text(topic, cursor.mark_delete),
+        "readPosition": position_text(topic, read),
         "waitingReadOp": waiting,
         "pendingReadOps": 0,
         "messagesConsumedCounter": topic.log.entries_added - subscription.backlog,
@@ -425,7 +425,8 @@ def _cursor_stats(topic: Topic, subscription: Subscription) -> dict[str, Any]:
     }
 
 
-def _position(topic: Topic, offset: int) -> str:
+def position_text(topic: Topic, offset: int) -> str:
+    """Return the id of an offset as Pulsar writes it: ledger and entry with a colon between them."""
     ledger_id, entry_id = topic.log.position(offset)
     return f"{ledger_id}:{entry_id}"
 

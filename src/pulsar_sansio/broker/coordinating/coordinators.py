@@ -54,6 +54,8 @@ class Coordinators:
         self._topics = topics
         self._authorization = authorization
         self.count = count
+        self.recovered_at = services.wall_time
+        """The wall time in ms at which the broker read what the coordinators had stored."""
         self._numbers = {number: state.next_transactions.get(number, 0) for number in range(count)}
         self.open: dict[TransactionId, OpenTransaction] = {}
         for stored in state.transactions.values():
@@ -76,6 +78,10 @@ class Coordinators:
         """Raise `TransactionCoordinatorNotFound` where the broker has no such coordinator."""
         if coordinator not in range(self.count):
             raise TransactionCoordinatorNotFound(f"Coordinator {coordinator} is not on this broker")
+
+    def last_number(self, coordinator: int) -> int:
+        """Return the number of the transaction that a coordinator opened last; -1 where it opened none."""
+        return self._numbers[coordinator] - 1
 
     # --- commands -------------------------------------------------------------------------------------
 
@@ -117,6 +123,10 @@ class Coordinators:
     def end(self, id_: TransactionId, roles: tuple[str, ...], commits: bool) -> None:
         """Commit or abort a transaction. Raises the refusal."""
         self._end(self._find(id_, roles), commits)
+
+    def abort(self, id_: TransactionId) -> None:
+        """Abort an open transaction, whosever it is, for an administrator."""
+        self._end(self.open[id_], commits=False)
 
     def check_topic(self, id_: TransactionId, topic: str) -> None:
         """Raise the refusal of a message of that transaction in `topic`."""

@@ -76,6 +76,8 @@ class Topic:
         """The topic is being deleted, unloaded or released: no client is admitted."""
         self.lost = False
         """Another broker serves the topic: nothing more is confirmed."""
+        self.loaded_at = services.wall_time
+        """The wall time in ms at which the broker began to serve the topic."""
         self.messages_in = 0
         self.bytes_in = 0
         self.chunk_published = False

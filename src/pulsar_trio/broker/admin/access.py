@@ -46,6 +46,12 @@ CONSUMED = {
 }
 """Parts of a topic that a role may read when it may consume."""
 
+IN_BUFFERS = ("transactionBufferStats", "transactionInBufferStats")
+"""Transactions of a topic: a role may read them when it may produce or consume."""
+
+OF_ACKS = ("pendingAckStats", "transactionInPendingAckStats", "positionStatsInPendingAck")
+"""Transactions of a subscription: a role may read them when it may consume."""
+
 
 # --- sites --------------------------------------------------------------------------------------------
 
@@ -148,6 +154,11 @@ def authorize(broker: AdministeredBroker, roles: Roles, request: Request) -> Non
                 allowed = authorization.may_produce(roles, name)
             else:
                 allowed = authorization.administers(roles, tenant)
+        case ("admin", "v3", "transactions", part, tenant, namespace, topic, *_) if part in IN_BUFFERS:
+            allowed = authorization.may_look_up(roles, topic_name("persistent", tenant, namespace, topic))
+        case ("admin", "v3", "transactions", part, tenant, namespace, topic, name, *_) if part in OF_ACKS:
+            topic_of = topic_name("persistent", tenant, namespace, topic)
+            allowed = authorization.may_consume(roles, topic_of, name)
         case ("lookup", "v2", "topic", domain, tenant, namespace, topic, *_):
             allowed = authorization.may_look_up(roles, topic_name(domain, tenant, namespace, topic))
         case path if reads and path in FOR_EVERY_ROLE:

@@ -26,6 +26,7 @@ from . import (
     schemas,
     subscriptions,
     topics,
+    transactions,
 )
 from .messages import Answer, Refused, Request, answer_to, phrase, refusal
 from .namespaces import namespaces, permissions, policies, unset
@@ -75,6 +76,7 @@ TABLE = Table(
         *permissions.ROUTES,
         *entries.ROUTES,
         *schemas.ROUTES,
+        *transactions.ROUTES,
         *cluster.ROUTES,
         *missing.ROUTES,
     ],

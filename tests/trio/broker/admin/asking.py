@@ -13,8 +13,8 @@ from tests.broker.peer import World
 class Administrator:
     """A broker without a socket."""
 
-    def __init__(self) -> None:
-        self.world = World(BrokerConfig(web_service_url="http://127.0.0.1:8080"))
+    def __init__(self, config: BrokerConfig | None = None) -> None:
+        self.world = World(config or BrokerConfig(web_service_url="http://127.0.0.1:8080"))
 
     @property
     def machine(self) -> Broker:
@@ -29,8 +29,9 @@ class Administrator:
         return result
 
     def answer(self, method: str, target: str, body: object = None) -> Answer:
-        """Answer one request; `body` is sent as JSON."""
-        request = Request.parse(method, f"/admin/v2{target}", "application/json")
+        """Answer one request; `body` is sent as JSON. `target`: the path after `/admin/v2`, or from it on."""
+        whole = target if target.startswith("/admin/") else f"/admin/v2{target}"
+        request = Request.parse(method, whole, "application/json")
         request.body = b"" if body is None else json.dumps(body).encode()
         return perform(self, request)
 

@@ -16,6 +16,7 @@ from tests.trio.broker.identities import guarded_broker, token
 
 TOPIC = "/admin/v2/persistent/acme/orders/t"
 NAMESPACE = "/admin/v2/namespaces/acme/orders"
+TRANSACTIONS = "/admin/v3/transactions"
 
 
 async def asked(
@@ -151,7 +152,19 @@ REQUESTS = [
     ("GET", "/admin/v2/tenants/acme", SUPER),
     ("PUT", "/admin/v2/tenants/new", SUPER),
     ("DELETE", "/admin/v2/tenants/acme", SUPER),
-    ("GET", "/admin/v3/transactions/coordinators", SUPER),
+    ("GET", f"{TRANSACTIONS}/coordinators", SUPER),
+    ("GET", f"{TRANSACTIONS}/coordinatorStats", SUPER),
+    ("GET", f"{TRANSACTIONS}/slowTransactions/0", SUPER),
+    ("GET", f"{TRANSACTIONS}/transactionMetadata/0/0", SUPER),
+    ("POST", f"{TRANSACTIONS}/abortTransaction/0/0", SUPER),
+    ("POST", f"{TRANSACTIONS}/transactionCoordinator/replicas", SUPER),
+    ("GET", f"{TRANSACTIONS}/transactionBufferStats/acme/orders/t", USERS),
+    ("GET", f"{TRANSACTIONS}/transactionInBufferStats/acme/orders/t/0/0", USERS),
+    ("GET", f"{TRANSACTIONS}/transactionBufferInternalStats/acme/orders/t", SUPER),
+    ("GET", f"{TRANSACTIONS}/pendingAckStats/acme/orders/t/s", CONSUMERS),
+    ("GET", f"{TRANSACTIONS}/pendingAckInternalStats/acme/orders/t/s", SUPER),
+    ("GET", f"{TRANSACTIONS}/transactionInPendingAckStats/acme/orders/t/s/0/0", CONSUMERS),
+    ("GET", f"{TRANSACTIONS}/positionStatsInPendingAck/acme/orders/t/s/0/0", CONSUMERS),
     ("GET", "/admin/v2/namespaces/acme", ADMIN),
     ("GET", NAMESPACE, ADMIN),
     ("PUT", "/admin/v2/namespaces/acme/new", ADMIN),

@@ -14,6 +14,7 @@ from pulsar_trio.broker.admin import (
     schemas,
     subscriptions,
     topics,
+    transactions,
 )
 from pulsar_trio.broker.admin.listener import perform
 from pulsar_trio.broker.admin.messages import PARTITIONED_METADATA, Refused, Request
@@ -22,7 +23,10 @@ from tests.trio.broker.admin.asking import Administrator
 
 ROUTES = [
     (method, path)
-    for module in (topics, subscriptions, namespaces, policies, cluster, entries, permissions, schemas, unset)
+    for module in (
+        *(topics, subscriptions, namespaces, policies, cluster, entries, permissions, schemas, unset),
+        transactions,
+    )
     for method, path, _ in module.ROUTES
 ]
 
@@ -42,6 +46,9 @@ NAMES: dict[str, list[str]] = {
     "{value}": ["v", "a%2Fb"],
     "{version}": ["0", "1", "x", "9" * 18, "9" * 19],
     "{name}": ["allowAutoSubscriptionCreation", "x" * 500],
+    "{most}": ["0", "7", "-1", "x", "9" * 18],
+    "{least}": ["0", "-1", "x", "9" * 18],
+    "{timeout}": ["0", "-1", "x"],
     "{timestamp}": ["0", "999999999999999999", "-1", "x"],
 }
 
@@ -85,6 +92,7 @@ BODIES = st.one_of(
 )
 
 QUERIES = ["", "?force=true", "?messageTTL=5", "?checkAllowAutoCreation=true", "?applied=true", "?mode=ALL"]
+QUERIES += ["?coordinatorId=0", "?coordinatorId=x", "?batchIndex=0", "?lowWaterMarks=true"]
 QUERIES += ["?key=k", "?initialPosition=earliest&messagePosition=2", "?messagePosition=x"]
 
 

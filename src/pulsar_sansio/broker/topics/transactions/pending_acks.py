@@ -28,7 +28,7 @@ class TransactionAcks:
 class PendingAcks:
     """The pending acknowledgements of one subscription."""
 
-    __slots__ = ("_cumulative_of", "by_transaction", "taken")
+    __slots__ = ("_cumulative_of", "by_transaction", "in_use", "taken")
 
     def __init__(self, stored: Iterable[AcknowledgedInTransaction]) -> None:
         self.by_transaction: dict[TransactionId, TransactionAcks] = {}
@@ -36,6 +36,8 @@ class PendingAcks:
         """Offset -> bits of the messages that open transactions acknowledged."""
         self._cumulative_of: TransactionId | None = None
         """The transaction that has acknowledged cumulatively."""
+        self.in_use = False
+        """True once a transaction has acknowledged. A restart forgets transactions that ended before it."""
         for record in stored:
             transaction = TransactionId(*record.transaction)
             if record.cumulative is not None:
@@ -97,4 +99,5 @@ class PendingAcks:
         acks = self.by_transaction.get(transaction)
         if acks is None:
             acks = self.by_transaction[transaction] = TransactionAcks()
+            self.in_use = True
         return acks
