@@ -189,7 +189,16 @@ def _add_audit(command: argparse.ArgumentParser) -> None:
 def _add_redrive(command: argparse.ArgumentParser) -> None:
     command.add_argument("topic", help="the dead-letter topic")
     command.add_argument("book", help="a folder for what was moved, one for each dead-letter topic")
-    _add_url(command)
+    _add_url(command, KEY_FILES)
+    command.add_argument(
+        "--encrypt",
+        type=_public_key,
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="encrypt the letters for this key, whose public key FILE has; may be repeated. Letters that "
+        "--option encryption.keyFiles decrypts need it",
+    )
     command.add_argument("--where", metavar="SQL", help="which letters; all by default")
     command.add_argument("--to", metavar="TOPIC", help="where to; by default where they came from")
     command.add_argument(
@@ -360,6 +369,7 @@ def _redrive(arguments: argparse.Namespace, session: "SparkSession", output: Com
             subscription=arguments.subscription,
             exactly_once=not arguments.at_least_once,
             access=_connection(arguments),
+            encrypt=dict(arguments.encrypt),
             show=percents(bar),
         )
     text = f"{redriven.moved:,} letters moved, {redriven.left:,} left"
@@ -394,6 +404,13 @@ def _option(keys: tuple[str, ...], text: str) -> tuple[str, str]:
     if lowered in SECRETS:
         raise argparse.ArgumentTypeError(f"{name}: no secret on a command line; {SECRETS[lowered]}")
     return lowered, value
+
+
+def _public_key(text: str) -> tuple[str, str]:
+    name, equals, file = text.partition("=")
+    if not (name and equals and file) or "," in text:
+        raise argparse.ArgumentTypeError(f"NAME=FILE, without commas, not {text!r}")
+    return name, file
 
 
 def _whole(text: str) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from ..errors import PulsarSparkError
+from ..errors import MissingOption, PulsarSparkError
 from ..link import Link
 from ..options.option_table import Use
 from ..options.option_values import topic
@@ -69,6 +69,7 @@ def redrive(
     subscription: str | None = None,
     exactly_once: bool = True,
     access: Mapping[str, str] | None = None,
+    encrypt: Mapping[str, str] | None = None,
     show: Show | None = None,
 ) -> Redriven:
     """Move the letters in the topic `letters` for which `where` is true, all by default.
@@ -78,11 +79,18 @@ def redrive(
     Spark can write, one for each dead-letter topic. `subscription` of the dead-letter topic, with no consumer
     connected, is acknowledged up to the first letter that is left. `exactly_once` needs deduplication on the
     topics written to; without it a letter may be sent twice when a run is interrupted. `access`: options
-    `tls.…`, `auth.…` and `broker.hosts` of source and sink. Raises `LettersGone`, and an `OptionError` where
-    `to` is no persistent topic.
+    `tls.…`, `auth.…` and `broker.hosts` of source and sink, and `encryption.keyFiles` of the source: private
+    keys. `encrypt`: names of encryption keys and files of their public keys, for all letters that are sent.
+
+    Raises `LettersGone`, and an `OptionError` where `to` is no persistent topic, and for private keys without
+    `encrypt`: no letter is sent unencrypted that was found encrypted.
     """
+    given = {**(access or {}), "service.url": service_url}
+    connection = {name: value for name, value in given.items() if not name.lower().startswith("encryption.")}
+    if len(connection) < len(given) and not encrypt:
+        raise MissingOption("letters that are decrypted are encrypted again: name keys and files (encrypt)")
     ledger = _Book(spark, book, show)
-    run = _Run(spark, {**(access or {}), "service.url": service_url}, letters, to, exactly_once, show)
+    run = _Run(spark, connection, given, encrypt or {}, letters, to, exactly_once, show)
     finished = 0
     for name, chosen in ledger.open_runs():
         finished += run.move(chosen, name, ledger.count(name))
@@ -168,6 +176,8 @@ class _Run:
         self,
         spark: "SparkSession",
         connection: dict[str, str],
+        reading: dict[str, str],
+        encrypt: Mapping[str, str],
         letters: str,
         to: str | None,
         exactly_once: bool,
@@ -176,6 +186,10 @@ class _Run:
         self._spark = spark
         self._connection = connection
         """The options of URL, TLS and credentials."""
+        self._reading = reading
+        """These options, and the private keys of letters."""
+        self._encrypt = encrypt
+        """The files of public keys by name; empty: letters are not encrypted."""
         self._topic = letters
         self._to = None if to is None else topic(to)
         self._exactly_once = exactly_once
@@ -183,7 +197,7 @@ class _Run:
 
     def letters(self) -> "DataFrame":
         """All that are there now."""
-        options = {**self._connection, "topic": self._topic, "columns": ",".join(COLUMNS)}
+        options = {**self._reading, "topic": self._topic, "columns": ",".join(COLUMNS)}
         return self._spark.read.format("pulsar").options(**options).load()
 
     def home(self) -> "Column":
@@ -212,6 +226,9 @@ class _Run:
             .sortWithinPartitions(*POSITION)
         )
         options = dict(self._connection)
+        if self._encrypt:
+            files = ",".join(f"{name}={file}" for name, file in self._encrypt.items())
+            options |= {"encryption.keys": ",".join(self._encrypt), "encryption.keyFiles": files}
         if self._exactly_once:
             options |= {
                 "deliveryGuarantee": "exactly-once",

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
-from pulsar_trio import open_client
+from pulsar_spark.errors import MissingOption
+from pulsar_spark.jobs.redrive import redrive
+from pulsar_trio import OutgoingMessage, open_client
 from tests.spark.scenes.brokers import SparkBroker
+from tests.spark.scenes.sending import send
 from tests.suite.encryption.key_files import KeyFiles, key_files
 
 if TYPE_CHECKING:
@@ -78,3 +81,44 @@ def test_without_the_public_key_a_write_fails_and_names_it(
     missing = KeyFiles(tmp_path / "missing", keys.private)
     with pytest.raises(Exception, match=r"(?s)encryption key 'k': .*No such file"):
         write(spark, options, missing)
+
+
+def letters_of(broker: SparkBroker, dead: str, home: str, public: Path | None) -> None:
+    """Send two letters, the last one encrypted if there is a key."""
+    letter = {"REAL_TOPIC": home, "reason": "timeout"}
+    send(broker.url, dead, [OutgoingMessage(b"plain", key="k", properties=letter)])
+    if public is None:
+        return
+    spec = {"encryption_keys": ("k",), "crypto_key_reader": public}
+
+    async def main() -> None:
+        async with (
+            open_client(broker.url) as client,
+            client.create_producer(dead, **spec) as producer,
+        ):
+            await producer.send(OutgoingMessage(b"secret", key="k", properties=letter))
+
+    trio.run(main)
+
+
+def test_letters_are_encrypted_again(
+    spark: "SparkSession", broker: SparkBroker, topic: str, keys: KeyFiles, tmp_path: Path
+) -> None:
+    """Letters that the consumer has encrypted, and others, go to their topic encrypted."""
+    dead, book = f"{topic}-s-DLQ", str(tmp_path / "book")
+    broker.admin.create_topic(topic)
+    letters_of(broker, dead, topic, keys.public)
+    private = {"encryption.keyFiles": str(keys.private)}
+    with pytest.raises(MissingOption, match="are encrypted again"):
+        redrive(spark, broker.url, dead, book, access=private, exactly_once=False)
+    public = {"k": str(keys.public)}
+    with pytest.raises(Exception, match="cannot be decrypted"):
+        redrive(spark, broker.url, dead, book, encrypt=public, exactly_once=False)
+    done = redrive(spark, broker.url, dead, book, access=private, encrypt=public, exactly_once=False)
+    assert (done.moved, done.left) == (2, 0)
+    options = {"service.url": broker.url, "topic": topic}
+    with pytest.raises(Exception, match="cannot be decrypted"):
+        spark.read.format("pulsar").options(**options).load().collect()
+    rows = spark.read.format("pulsar").options(**options, **private).load().collect()
+    assert [bytes(row.value) for row in rows] == [b"plain", b"secret"]
+    assert all(row["__messageProperties"] == {"reason": "timeout"} for row in rows)
