@@ -123,7 +123,24 @@ def test_a_transaction_with_a_failed_message_is_not_released() -> None:
         scene.client.release_transaction(scene.now, scene.id)
     request = scene.client.abort(scene.now, scene.id)
     scene.answer(Command.END_TXN)
-    scene.failed(request)
+    assert scene.said()[-1] == RequestDone(request, None)
+
+
+@pytest.mark.parametrize("fails_first", [True, False])
+def test_a_message_that_failed_is_no_failure_of_an_abort(fails_first: bool) -> None:
+    """TXN-01: nothing of the transaction takes effect, as the application asked."""
+    scene = Scene()
+    scene.send(inside(b"a", scene.id))
+    scene.joined()
+    scene.entries()
+    refusal = frame_send_error(0, ServerError.NotAllowedError)
+    if fails_first:
+        scene.feed(scene.link, refusal)
+    request = scene.client.abort(scene.now, scene.id)
+    if not fails_first:
+        scene.feed(scene.link, refusal)
+    scene.answer(Command.END_TXN)
+    assert scene.said()[-1] == RequestDone(request, None)
 
 
 def test_a_topic_that_cannot_join_fails_the_messages_and_the_commit() -> None:

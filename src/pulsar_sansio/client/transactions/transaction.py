@@ -184,7 +184,8 @@ class Transaction:
     def over(self, error: PulsarError | None) -> None:
         """A message or acknowledgement is confirmed, or has failed with `error`."""
         self._open_operations -= 1
-        self._failure = self._failure or error
+        if not isinstance(self.state, states.Aborting):
+            self._failure = self._failure or error
         self._end_if_settled()
 
     def before_end(self, callback: Callable[[], None]) -> None:
@@ -208,6 +209,7 @@ class Transaction:
         """Abort once the outcome of every operation is known. Raises `TransactionNotOpen`."""
         self.check_open()
         self._request = request
+        self._failure = None  # An operation that failed takes no effect, as the application wants it.
         self._move(TransactionInput.ABORT, states.Aborting())
         self._finish()
 
