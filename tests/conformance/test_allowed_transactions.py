@@ -1,4 +1,6 @@
-"""Transactions that look wrong and are allowed: answers were lost, or another client is at work."""
+"""Transactions that look wrong and are allowed: answers were lost, or another client is at work.
+
+The Go client does not say in PRODUCER that it may send in transactions; no script here does."""
 
 from collections.abc import Callable
 
@@ -41,7 +43,7 @@ def the_abort_of_an_acknowledgement(s: Script) -> None:
 @allowed
 def an_abort_of_what_was_not_confirmed(s: Script) -> None:
     s.connect()
-    s.producer(txn_enabled=True)
+    s.producer()
     s.begin_transaction()
     s.add_partition()
     s.send_in_transaction()
@@ -52,12 +54,12 @@ def an_abort_of_what_was_not_confirmed(s: Script) -> None:
 def a_commit_of_a_message_that_was_sent_again(s: Script) -> None:
     """The receipt came on another connection, and the message reaches a consumer of the client."""
     s.connect()
-    s.producer(txn_enabled=True, producer_name="p", user_provided_producer_name=True)
+    s.producer(producer_name="p", user_provided_producer_name=True)
     s.begin_transaction()
     s.add_partition()
     s.send_in_transaction()
     s.reconnect()
-    s.producer(txn_enabled=True, producer_name="p", user_provided_producer_name=True, epoch=1)
+    s.producer(producer_name="p", user_provided_producer_name=True, epoch=1)
     s.send_in_transaction()
     s.receipt(0)
     s.introduce(0)

@@ -13,7 +13,7 @@ ASSIGN_TOPIC = "persistent://pulsar/system/transaction_coordinator_assign"
 def _producing(s: Script) -> None:
     """A producer with a transaction that has its topic."""
     s.connect()
-    s.producer(txn_enabled=True)
+    s.producer()
     s.begin_transaction()
     s.add_partition()
 
@@ -138,7 +138,7 @@ def a_transaction_in_send_alone(s: Script) -> None:
 @breaks("CHECK-75")
 def a_transaction_that_was_not_begun(s: Script) -> None:
     s.connect()
-    s.producer(txn_enabled=True)
+    s.producer()
     s.send_in_transaction()
 
 
@@ -159,7 +159,7 @@ def nothing_that_joins(s: Script) -> None:
 @breaks("GAP-40")
 def a_partition_that_is_not_registered(s: Script) -> None:
     s.connect()
-    s.producer(txn_enabled=True)
+    s.producer()
     s.begin_transaction()
     s.send_in_transaction()
 
@@ -173,15 +173,6 @@ def a_subscription_that_is_not_registered(s: Script) -> None:
     s.ack(0, request_id=7, **TRANSACTION)
 
 
-@breaks("CHECK-96")
-def a_producer_that_has_not_announced_transactions(s: Script) -> None:
-    s.connect()
-    s.producer()
-    s.begin_transaction()
-    s.add_partition()
-    s.send_in_transaction()
-
-
 @breaks("CHECK-76")
 def an_unconfirmed_acknowledgement(s: Script) -> None:
     _consuming(s)
@@ -191,21 +182,21 @@ def an_unconfirmed_acknowledgement(s: Script) -> None:
 # --- the end ---------------------------------------------------------------------------------------
 
 
-@breaks("CHECK-97")
+@breaks("CHECK-96")
 def an_end_that_is_neither(s: Script) -> None:
     s.connect()
     s.begin_transaction()
     s.ask(c.END_TXN, **TRANSACTION)
 
 
-@breaks("CHECK-97")
+@breaks("CHECK-96")
 def an_end_on_a_subscription_that_is_neither(s: Script) -> None:
     s.connect()
     subscription = {"topic": TOPIC, "subscription": "sub"}
     s.ask(c.END_TXN_ON_SUBSCRIPTION, subscription=subscription, **TRANSACTION)
 
 
-@breaks("CHECK-98")
+@breaks("CHECK-97")
 def an_abort_after_a_commit(s: Script) -> None:
     s.connect()
     s.begin_transaction()
@@ -248,14 +239,14 @@ def a_commit_although_the_answer_of_an_acknowledgement_was_lost(s: Script) -> No
     s.end_transaction(proto.COMMIT)
 
 
-@breaks("CHECK-99")
+@breaks("CHECK-98")
 def a_send_after_the_end(s: Script) -> None:
     _producing(s)
     s.end_transaction(proto.COMMIT)
     s.send_in_transaction()
 
 
-@breaks("CHECK-99")
+@breaks("CHECK-98")
 def a_participant_after_the_end(s: Script) -> None:
     s.connect()
     s.begin_transaction()

@@ -154,15 +154,6 @@ def registered_before_use(state: State, command: Any) -> Finding:
     return f"{consumer.topic} ({consumer.memory.subscription}) is not registered with the transaction"
 
 
-@rule("CHECK-96", c.SEND, traits=TRANSACTION)
-def producers_announce_transactions(state: State, send: Any) -> Finding:
-    """A producer that sends in transactions has said so in PRODUCER (txn_enabled)."""
-    producer = state.producer
-    if not _of_transaction(send) or producer is None or producer.transactional:
-        return None
-    return f"producer {send.producer_id} has no txn_enabled"
-
-
 @rule("CHECK-76", c.ACK, traits=TRANSACTION)
 def transactional_acknowledgements_are_confirmed(state: State, ack: Any) -> Finding:
     """An ACK of a transaction has a request id: it is always answered."""
@@ -176,13 +167,13 @@ def transactional_acknowledgements_are_confirmed(state: State, ack: Any) -> Find
 # --- the end ---------------------------------------------------------------------------------------
 
 
-@rule("CHECK-97", c.END_TXN, c.END_TXN_ON_PARTITION, c.END_TXN_ON_SUBSCRIPTION)
+@rule("CHECK-96", c.END_TXN, c.END_TXN_ON_PARTITION, c.END_TXN_ON_SUBSCRIPTION)
 def ends_say_which(state: State, end: Any) -> Finding:
     """The end of a transaction is a commit or an abort."""
     return None if end.HasField("txn_action") else f"no txn_action for {_name(end)}"
 
 
-@rule("CHECK-98", c.END_TXN)
+@rule("CHECK-97", c.END_TXN)
 def ends_stay_the_same(state: State, end: Any) -> Finding:
     """A client that asks for the end of a transaction again asks for the same end."""
     transaction = _transaction(state, end)
@@ -203,7 +194,7 @@ def commits_follow_their_operations(state: State, end: Any) -> Finding:
     return None
 
 
-@rule("CHECK-99", c.SEND, c.ACK, c.ADD_PARTITION_TO_TXN, c.ADD_SUBSCRIPTION_TO_TXN, traits=TRANSACTION)
+@rule("CHECK-98", c.SEND, c.ACK, c.ADD_PARTITION_TO_TXN, c.ADD_SUBSCRIPTION_TO_TXN, traits=TRANSACTION)
 def nothing_after_the_end(state: State, command: Any) -> Finding:
     """Nothing joins a transaction after its end was asked for."""
     if not _of_transaction(command):

@@ -15,7 +15,7 @@ class ObservedProducer:
     __slots__ = (
         "abandoned", "closed_by_broker", "closing", "encrypted", "frame", "last_id", "last_sequence", "match",
         "memory", "mode", "name", "open_since", "pending", "persistent", "previous", "producer_id", "resend",
-        "resent", "stored_up_to", "topic", "transactional", "waiting",
+        "resent", "stored_up_to", "topic", "waiting",
     )  # fmt: skip
 
     def __init__(self, producer_id: int, command: Any, memory: ProducerMemory, frame: int) -> None:
@@ -24,7 +24,6 @@ class ObservedProducer:
         self.persistent = not self.topic.startswith("non-persistent:")
         self.mode: int = command.producer_access_mode
         self.encrypted: bool = command.encrypted
-        self.transactional: bool = command.txn_enabled
         self.memory = memory
         self.frame = frame
         """The number of the frame with its PRODUCER."""
