@@ -89,12 +89,11 @@ def letters_of(broker: SparkBroker, dead: str, home: str, public: Path | None) -
     send(broker.url, dead, [OutgoingMessage(b"plain", key="k", properties=letter)])
     if public is None:
         return
-    spec = {"encryption_keys": ("k",), "crypto_key_reader": public}
 
     async def main() -> None:
         async with (
             open_client(broker.url) as client,
-            client.create_producer(dead, **spec) as producer,
+            client.create_producer(dead, encryption_keys=("k",), crypto_key_reader=public) as producer,
         ):
             await producer.send(OutgoingMessage(b"secret", key="k", properties=letter))
 

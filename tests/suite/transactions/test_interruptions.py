@@ -77,7 +77,7 @@ class Pipeline:
             while (payload := (await result.receive()).data) != b"after":
                 found[-1].append(payload)
         await self.source.send(b"after")
-        await self._receive_after()  # Before it, the input may come again from before the commit.
+        await self._receive_after()  # Before it, the broker may redeliver the input.
         self.consumer.redeliver_unacknowledged()
         inputs = await self._receive_after()
         inputs |= {message.data for message in await rest(self.consumer, 1.0)}
@@ -180,7 +180,7 @@ async def unload_output(line: Line, topic: str) -> None:
 async def test_an_open_transaction_outlives_interruptions(
     pipeline: Pipeline, line: DeafLine, interrupt: Interruption
 ) -> None:
-    """What was confirmed before is in the transaction, as is what follows."""
+    """The transaction has what was confirmed before, and what follows."""
     async with pipeline.client.transaction(timeout=200) as transaction:
         await pipeline.fill(transaction)
         await interrupt(line, pipeline.topic)
@@ -202,7 +202,7 @@ async def test_an_interrupted_transaction_can_be_aborted(
 
 
 async def test_commits_race_with_their_timeouts(broker: BrokerUnderTest, topic: str) -> None:
-    """Whichever comes first, the report is true."""
+    """The report is true whichever comes first."""
     timeout = 1.0
     reports: dict[bytes, bool | None] = {}
 
