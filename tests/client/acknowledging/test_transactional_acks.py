@@ -26,10 +26,10 @@ SHARED, EXCLUSIVE = SubscriptionType.SHARED, SubscriptionType.EXCLUSIVE
 class Scene(ConsumerScript):
     """A consumer and an open transaction."""
 
-    def __init__(self, kind: SubscriptionType = SHARED, **spec: Any) -> None:
+    def __init__(self, kind: SubscriptionType = SHARED, timeout: float = 60.0, **spec: Any) -> None:
         super().__init__(transactions=True, subscription_type=kind, **spec)
         self.accept()
-        request = self.client.begin_transaction(self.now)
+        request = self.client.begin_transaction(self.now, timeout)
         self.pump()
         [introduced] = [each for name, each in self.frames() if name == "TC_CLIENT_CONNECT_REQUEST"]
         self.say(
@@ -352,6 +352,180 @@ def test_a_batch_that_a_commit_completes_is_acknowledged(index: bool) -> None:
     s.ended()
     s.flush()
     assert [each.message_ids for each in s.expect("ACK")] == [[(1, 0, None)]]
+
+
+# --- deliveries again, while the transaction is open --------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [SHARED, EXCLUSIVE])
+def test_an_acknowledged_message_that_is_delivered_again_is_a_duplicate(kind: SubscriptionType) -> None:
+    """TXN-01: its ACK waits for the end, so the broker delivers it again over a new connection."""
+    s = Scene(kind)
+    s.message(0)
+    s.message(1)
+    s.ack(s.take())
+    s.joined()
+    s.reconnect()
+    s.frames()
+    s.message(0, redelivery_count=1)
+    s.message(1, redelivery_count=1)
+    s.batch(2, 2)
+    assert [each.data for each in s.take()] == [b"2.0", b"2.1"]
+
+
+def test_acknowledged_messages_of_a_batch_that_is_delivered_again() -> None:
+    s = Scene()
+    s.batch(0, 3)
+    messages = s.take()
+    s.ack(messages[1])
+    s.joined()
+    s.reconnect()
+    s.batch(0, 3, redelivery_count=1)
+    assert [each.data for each in s.take()] == [b"0.0", b"0.2"]
+
+
+def test_an_earlier_delivery_is_acknowledged_while_a_later_one_waits() -> None:
+    s = Scene()
+    s.message(0)
+    message = s.receive()
+    s.reconnect()
+    s.message(0, redelivery_count=1)
+    s.ack(message)
+    assert s.receive() is None
+
+
+def test_nothing_below_a_cumulative_acknowledgement_is_delivered() -> None:
+    s = Scene(EXCLUSIVE, batch_index_acknowledgement=True)
+    s.message(0)
+    s.batch(1, 3)
+    _, _, two, _ = s.take()
+    s.close_by_broker()
+    s.pass_time(1_000_000_000)
+    s.accept()
+    s.message(0, redelivery_count=1)
+    s.client.acknowledge_cumulative(s.now, s.consumer, two, s.id)
+    s.batch(1, 3, redelivery_count=1)
+    s.message(2)
+    assert [each.data for each in s.take()] == [b"1.2", b"m"]
+    request = s.end()
+    asked = dict(s.frames())["ADD_SUBSCRIPTION_TO_TXN"]
+    s.say(
+        "ADD_SUBSCRIPTION_TO_TXN_RESPONSE",
+        proto.CommandAddSubscriptionToTxnResponse(request_id=asked.request_id),
+    )
+    [ack] = s.expect("ACK")
+    assert ack.message_ids == [(1, 1, 0b100)]
+    s.confirm(ack)
+    s.ended()
+    assert s.outcome(request) is None
+    s.batch(1, 3, redelivery_count=2)
+    assert [each.data for each in s.take()] == [b"1.2"]
+
+
+def test_messages_below_a_cumulative_acknowledgement_do_not_time_out() -> None:
+    s = Scene(EXCLUSIVE, acknowledgement_timeout=2.0)
+    s.message(0)
+    s.message(1)
+    s.client.acknowledge_cumulative(s.now, s.consumer, s.take()[1], s.id)
+    s.joined()
+    s.pass_time(5_000_000_000)
+    assert "REDELIVER_UNACKNOWLEDGED_MESSAGES" not in dict(s.frames())
+
+
+def test_an_aborted_cumulative_acknowledgement() -> None:
+    """A broker leaves the messages with the consumer, which asks for them."""
+    s = Scene(EXCLUSIVE)
+    s.message(0)
+    s.message(1)
+    s.client.acknowledge_cumulative(s.now, s.consumer, s.take()[1], s.id)
+    s.joined()
+    s.end("abort")
+    [ack] = s.expect("ACK")
+    s.confirm(ack)
+    s.ended()
+    asked, *_ = s.frames()
+    assert (asked[0], asked[1].consumer_epoch) == ("REDELIVER_UNACKNOWLEDGED_MESSAGES", 1)
+    s.message(0, consumer_epoch=1)
+    s.message(1, consumer_epoch=1)
+    assert len(s.take()) == 2
+
+
+def asked_again(s: Scene) -> list[tuple[int, int]]:
+    """Return the entries that the consumer asks for."""
+    [asked] = s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES")
+    return [(each.ledgerId, each.entryId) for each in asked.message_ids]
+
+
+def test_what_the_broker_does_not_have_in_an_aborted_transaction_is_asked_for() -> None:
+    """TXN-01: the broker delivers again by itself only what it has."""
+    s = Scene()
+    for entry in range(3):
+        s.message(entry)
+    messages = s.take()
+    s.ack(messages[0])
+    s.joined(ServerError.TransactionNotFound)
+    s.end("abort")
+    s.ended()
+    assert asked_again(s) == [(1, 0)]
+
+
+def test_a_refused_acknowledgement_is_asked_for_after_the_abort() -> None:
+    s = Scene(negative_acknowledgement_delay=1.0)
+    s.message(0)
+    s.batch(1, 2)
+    messages = s.take()
+    s.ack([messages[0], messages[2]])
+    s.joined()
+    request = s.end()
+    [ack] = s.expect("ACK")
+    s.confirm(ack, ServerError.TransactionConflict)
+    s.ended()
+    assert asked_again(s) == [(1, 0)]
+    assert isinstance(s.outcome(request), TransactionConflict)
+    s.negative_acknowledge(messages[1])
+    s.pass_time(1_000_000_000)
+    assert asked_again(s) == [(1, 1)], "a batch is asked for when its other messages are settled"
+
+
+def test_messages_that_come_before_the_answer_to_the_abort_are_no_duplicates() -> None:
+    s = Scene()
+    s.message(0)
+    s.ack(s.receive())
+    s.joined()
+    s.end("abort")
+    [ack] = s.expect("ACK")
+    s.confirm(ack)
+    s.message(0, redelivery_count=1)
+    assert s.receive().redelivery_count == 1
+    s.ended()
+    s.expect()
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_messages_that_come_before_the_timeout_of_the_client_are_asked_for(size: int) -> None:
+    """TXN-01: the coordinator's clock was faster, and the broker delivers each message again once."""
+    s = Scene(timeout=2.0, receiver_queue_size=10 * GROUP_SIZE)
+    for entry in range(GROUP_SIZE):
+        s.batch(entry, size) if size > 1 else s.message(entry)
+    s.ack(s.take())
+    s.joined()
+    [ack] = [command for name, command in s.frames() if name == "ACK"]
+    s.confirm(ack)
+    s.frames()
+    s.batch(5, size, redelivery_count=1) if size > 1 else s.message(5, redelivery_count=1)
+    assert s.receive() is None
+    s.pass_time(2_000_000_000)
+    [asked] = [command for name, command in s.frames() if name == "REDELIVER_UNACKNOWLEDGED_MESSAGES"]
+    assert [each.entryId for each in asked.message_ids] == [5]
+
+
+def test_a_transaction_that_times_out_before_its_acknowledgements_were_sent() -> None:
+    s = Scene(timeout=2.0)
+    s.message(0)
+    s.ack(s.receive())
+    s.joined()
+    s.pass_time(2_000_000_000)
+    assert asked_again(s) == [(1, 0)]
 
 
 # --- batches of which open transactions acknowledge some messages -------------------------------------

@@ -172,9 +172,13 @@ class AckCommands:
         one = isinstance(what, Message | MessageId | TopicMessageId)
         ids, messages = self._several([what] if one else what)
         for message_id in ids:
+            record = self._tracker.open_batch(message_id[:2])
+            if record is not None and record.past_deliveries is not None:
+                self._redelivery.take_back_id(message_id[:2], message_id.batch_index)
             self._acknowledge_in(transaction, message_id)
         for message in messages:
             if not is_left(message.entry):
+                self._redelivery.take_back(message.entry, message.batch_index)
                 self._acknowledge_in(transaction, message.message_id)
 
     def _acknowledge_in(self, transaction: Transaction, message_id: MessageId) -> None:
@@ -193,6 +197,7 @@ class AckCommands:
         self.check_cumulative()
         ids, messages = self._several([what])
         for message_id in [*ids, *(each.message_id for each in messages if not is_left(each.entry))]:
+            self._redelivery.take_back_through_id(message_id[:2], message_id.batch_index)
             index, size = message_id.batch_index, message_id.batch_size
             left = ((1 << size) - 1) >> (index + 1) << (index + 1) if index >= 0 else 0
             self._transactional.acknowledge_cumulative(transaction, (*message_id[:2], left or None))

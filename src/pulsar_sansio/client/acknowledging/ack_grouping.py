@@ -20,7 +20,8 @@ from ...wire import CUMULATIVE, INDIVIDUAL, encode_ack, proto
 from ..connecting.connection import Connection
 from ..delivery.consumer_services import ConsumerServices
 from ..outputs import RequestDone, RequestFailed
-from .ack_tracker import AckContent, AckId, AckTracker
+from .ack_tracker import AckContent, AckTracker
+from .taken_messages import AckId
 
 SEVERAL_IDS_VERSION = 12
 """Protocol version from which an ACK may carry several ids (ACK-10)."""

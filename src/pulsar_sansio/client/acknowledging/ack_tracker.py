@@ -25,9 +25,7 @@ from ...model.errors import LocalProtocolError
 from ...model.message import Entry, ProcessingMaker
 from ...model.message_id import EntryPosition, MessageId
 from ..delivery.ack_records import BatchAcknowledgement, Deliveries, EntryAcknowledgement
-
-AckId = tuple[int, int, int | None]
-"""Ledger id, entry id, and the bits of the messages still to acknowledge (None: the whole entry)."""
+from .taken_messages import AckId, TakenMessages
 
 WHOLE_ENTRY = 1 << 62
 """In a `Position`: all messages of the entry, whatever their number."""
@@ -79,6 +77,7 @@ class AckTracker:
         "processing",
         "messages_beyond_ids",
         "single",
+        "taken",
         "transactions",
     )
 
@@ -86,6 +85,8 @@ class AckTracker:
         """`transactions`: consumers of the subscription may acknowledge in transactions."""
         self.index_acknowledgement = index_acknowledgement
         self.transactions = transactions
+        self.taken = TakenMessages()
+        """The messages that open transactions have acknowledged."""
         self._era = 0
         """The number of times the subscription was moved."""
         self._begin()
@@ -189,11 +190,19 @@ class AckTracker:
         return position in self._chunked
 
     def is_duplicate(self, position: EntryPosition) -> bool:
-        """True when the whole entry is acknowledged and the broker was not told yet (ACK-18).
+        """True when the whole entry is acknowledged and the broker was not told yet (ACK-18), or an open
+        transaction acknowledges it.
 
         Acknowledgements that were sent do not count: if one is lost, its messages must be redelivered.
         """
-        return position in self.entries or self.covers(position)
+        if position in self.entries or self.covers(position):
+            return True
+        if not self.taken:
+            return False
+        record = self._batches.get(position)
+        if record is None:
+            return self.taken.has_whole(position, 1)
+        return not record.open_bits & ~self.taken.bits(position, record.size)
 
     def covers(self, position: EntryPosition) -> bool:
         """True when the waiting cumulative acknowledgement covers the whole entry."""
@@ -260,6 +269,14 @@ class AckTracker:
             return False
         self._wait_for(record)
         return True
+
+    def committed_through(self, id_: AckId) -> bool:
+        """Everything up to an entry was acknowledged by a transaction; returns as `committed`."""
+        ledger_id, entry_id, left = id_
+        self._forget_through(Position(ledger_id, entry_id, WHOLE_ENTRY if left is None else 0))
+        if left is None:
+            return False
+        return self.committed((ledger_id, entry_id), (left & -left) - 1)
 
     def copied(self, record: BatchAcknowledgement, index: int) -> tuple[BatchAcknowledgement, bool]:
         """Acknowledge message `index` of that batch because its copy is stored. Return the record that

@@ -242,6 +242,12 @@ class Redelivery:
         every = [each for position in positions for each in self._tracker.positions(position)]
         self._ask_for(self._held.sort(every, self.negative.longest) if self._single_entries else every)
 
+    def aborted(self, positions: Mapping[EntryPosition, int]) -> None:
+        """Request these entries, given with the messages, as bits, whose transaction was aborted. Do nothing
+        while detached: the broker redelivers them unasked."""
+        if self._connection is not None and self._wanted:
+            self.not_copied(positions)
+
     def take_back(self, entry: Entry, index: int) -> None:
         """Remove a message from the queue that the application has acknowledged through an earlier
         delivery."""
@@ -254,9 +260,12 @@ class Redelivery:
 
     def take_back_through(self, entry: Entry, index: int) -> None:
         """Act as `take_back` for this message and all before it."""
-        if not self._tracker.may_be_back(entry):
-            return
-        position, queue = entry.position, self._queue
+        if self._tracker.may_be_back(entry):
+            self.take_back_through_id(entry.position, index)
+
+    def take_back_through_id(self, position: EntryPosition, index: int) -> None:
+        """Act as `take_back_through` for a message of an unknown delivery."""
+        queue = self._queue
         removed = queue.remove({each for each in queue.positions() if each < position})
         waiting = queue.waiting_of((position,)).get(position, 0)
         for each in range(max(index, 0) + 1):

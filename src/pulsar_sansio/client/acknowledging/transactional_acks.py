@@ -5,9 +5,10 @@ them. Every ACK in a transaction is answered; the transaction waits for the answ
 such as `TransactionConflict`. An ACK that is lost with its connection is not sent again, because the broker
 may have it: it would refuse the second one. The transaction fails then.
 
-After a commit the messages count as acknowledged. After an abort the broker delivers those of Shared and
-Key_Shared subscriptions again by itself. On other subscriptions the consumer asks for everything that is not
-acknowledged, so that the order is right.
+While the transaction is open, a broker without the ACK may deliver the messages again, which are duplicates.
+After a commit they count as acknowledged. After an abort the broker delivers those of Shared and Key_Shared
+subscriptions again by itself, as far as it has them, and the consumer asks for the others. On other
+subscriptions the consumer asks for everything that is not acknowledged, so that the order is right.
 """
 
 from functools import partial
@@ -19,17 +20,16 @@ from ..connecting.connection import Connection
 from ..delivery.consumer_services import ConsumerServices
 from ..transactions.transaction import Transaction
 from .ack_grouping import AckGrouping
-from .ack_tracker import AckId, AckTracker
+from .ack_tracker import AckTracker
 from .redelivery import Redelivery
+from .taken_messages import AckId, AcknowledgedMessages, reach
 
 GROUP_SIZE = 1000
 """Entries in one ACK."""
 
 
-def _reach(id_: AckId) -> tuple[int, int, int]:
-    """Order cumulative acknowledgements by how far they reach: fewer bits stay unacknowledged (ACK-14)."""
-    ledger_id, entry_id, bits = id_
-    return ledger_id, entry_id, -(bits or 0)
+Parts = list[tuple[EntryPosition, tuple[int, int]]]
+"""Positions with the bits of acknowledged messages and the number of messages."""
 
 
 class CollectedAcks:
@@ -44,16 +44,18 @@ class CollectedAcks:
         self.wanted = False
         """True when they have to be sent, as soon as that is possible."""
 
-    def frames(self) -> list[tuple[int, list[AckId]]]:
-        """Return the type and the ids of each ACK."""
-        frames: list[tuple[int, list[AckId]]] = []
+    def frames(self) -> list[tuple[int, list[AckId], Parts]]:
+        """Return the type and the ids of each ACK, and the part of `entries` in it."""
+        frames: list[tuple[int, list[AckId], Parts]] = []
         if self.cumulative is not None:
-            frames.append((CUMULATIVE, [self.cumulative]))
-        ids: list[AckId] = [
-            (*position, ((1 << size) - 1) & ~bits or None)
-            for position, (bits, size) in sorted(self.entries.items())
-        ]
-        frames += [(INDIVIDUAL, ids[start : start + GROUP_SIZE]) for start in range(0, len(ids), GROUP_SIZE)]
+            frames.append((CUMULATIVE, [self.cumulative], []))
+        entries = sorted(self.entries.items())
+        for start in range(0, len(entries), GROUP_SIZE):
+            parts = entries[start : start + GROUP_SIZE]
+            ids: list[AckId] = [
+                (*position, ((1 << size) - 1) & ~bits or None) for position, (bits, size) in parts
+            ]
+            frames.append((INDIVIDUAL, ids, parts))
         return frames
 
 
@@ -62,11 +64,11 @@ class TransactionalAcks:
 
     __slots__ = (
         "_ack_grouping",
+        "_acknowledged",
         "_collected",
         "_connection",
         "_redelivery",
         "_services",
-        "_settled",
         "_tracker",
         "_unanswered",
     )
@@ -84,8 +86,8 @@ class TransactionalAcks:
         self._redelivery = redelivery
         self._connection: Connection | None = None
         self._collected: dict[Transaction, CollectedAcks] = {}
-        self._settled: dict[Transaction, dict[EntryPosition, int]] = {}
-        """Transaction -> the bits of the messages that count as acknowledged once it is committed."""
+        self._acknowledged: dict[Transaction, AcknowledgedMessages] = {}
+        """Transaction -> the messages that count as acknowledged once it is committed."""
         self._unanswered: dict[int, Transaction] = {}
         """Request id of an ACK -> its transaction."""
 
@@ -96,9 +98,9 @@ class TransactionalAcks:
         collected = self._collect(transaction)
         before = collected.entries.get(position, (0, size))[0]
         collected.entries[position] = before | bits, size
-        settled = self._settled[transaction]
-        settled[position] = settled.get(position, 0) | bits
-        if settled[position] == (1 << size) - 1:
+        tracker = self._tracker
+        tracker.taken.take(self._acknowledged[transaction], position, bits)
+        if tracker.is_duplicate(position):
             self._redelivery.acknowledged(position)
         if len(collected.entries) >= GROUP_SIZE:
             self.flush(transaction)
@@ -106,7 +108,10 @@ class TransactionalAcks:
     def acknowledge_cumulative(self, transaction: Transaction, id_: AckId) -> None:
         """Acknowledge up to this entry; the bits of `id_` are messages of it that stay unacknowledged."""
         collected = self._collect(transaction)
-        collected.cumulative = max(collected.cumulative or id_, id_, key=_reach)
+        collected.cumulative = max(collected.cumulative or id_, id_, key=reach)
+        self._tracker.taken.take_through(self._acknowledged[transaction], id_)
+        ledger_id, entry_id, left = id_
+        self._redelivery.acknowledged_through((ledger_id, entry_id - (left is not None)))
 
     def flush(self, transaction: Transaction) -> None:
         """Send what is collected, as soon as that is possible."""
@@ -121,8 +126,10 @@ class TransactionalAcks:
             return collected
         transaction.began()
         collected = self._collected[transaction] = CollectedAcks()
-        if transaction not in self._settled:
-            self._settled[transaction] = {}
+        if transaction not in self._acknowledged:
+            messages = self._acknowledged[transaction] = AcknowledgedMessages()
+            # The broker may deliver the messages again before the answer to the abort comes.
+            transaction.before_abort(partial(self._tracker.taken.remove, messages))
             transaction.before_end(partial(self.flush, transaction))
             transaction.at_end(partial(self._ended, transaction))
         topic, subscription = str(self._services.topic), self._services.spec.subscription
@@ -147,23 +154,30 @@ class TransactionalAcks:
         del self._collected[transaction]
         most, least = transaction.id
         requests = self._services.client.requests
-        for kind, ids in collected.frames():
+        for kind, ids, parts in collected.frames():
             transaction.began()
             request = requests.send(
                 connection,
                 lambda request_id, kind=kind, ids=ids: encode_ack(  # type: ignore[misc]
                     self._services.wire_id, kind, ids, None, request_id, least, most
                 ),
-                partial(self._answered, transaction),
+                partial(self._answered, transaction, parts),
                 partial(self._not_answered, transaction),
                 reply=proto.BaseCommand.ACK_RESPONSE,
             )
             self._unanswered[request] = transaction
         transaction.over(None)
 
-    def _answered(self, transaction: Transaction, answer: proto.CommandAckResponse) -> None:
+    def _answered(self, transaction: Transaction, parts: Parts, answer: proto.CommandAckResponse) -> None:
         self._unanswered.pop(answer.request_id, None)
-        transaction.over(broker_error(answer.error, answer.message) if answer.HasField("error") else None)
+        if answer.HasField("error"):
+            transaction.over(broker_error(answer.error, answer.message))
+            return
+        messages = self._acknowledged.get(transaction)
+        if messages is not None:
+            for position, (bits, _) in parts:
+                messages.confirm(position, bits)
+        transaction.over(None)
 
     def _not_answered(self, transaction: Transaction, cause: PulsarError) -> None:
         if (connection := self._connection) is not None:
@@ -178,15 +192,20 @@ class TransactionalAcks:
 
     def _ended(self, transaction: Transaction, committed: bool) -> None:
         self._collected.pop(transaction, None)
-        settled = self._settled.pop(transaction)
+        messages = self._acknowledged.pop(transaction)
+        self._tracker.taken.remove(messages)
         if committed:
             waits = False
-            for position, bits in settled.items():
+            if messages.cumulative is not None:
+                waits = self._tracker.committed_through(messages.cumulative)
+            for position, bits in messages.entries.items():
                 waits |= self._tracker.committed(position, bits)
             if waits:
                 self._ack_grouping.something_waits()
         elif self._services.spec.subscription_type.cumulative:
             self._redelivery.redeliver_all()
+        elif messages.unconfirmed:
+            self._redelivery.aborted(messages.unconfirmed)
 
     # --- attachment -----------------------------------------------------------------------------------
 
@@ -208,6 +227,7 @@ class TransactionalAcks:
 
     def fail(self, error: PulsarError) -> None:
         """Fail what is collected: the subscription was moved, or the consumer has ended."""
+        self._tracker.taken.clear()
         collected, self._collected = self._collected, {}
         for transaction in collected:
             transaction.over(error)

@@ -294,7 +294,12 @@ class Arrival:
         if outdated:
             counters.outdated += cost
             return False
-        if position in self._tracker.entries or self._tracker.covers(position):
+        tracker = self._tracker
+        taken, size = tracker.taken, metadata.num_messages_in_batch
+        if position in tracker.entries or tracker.covers(position):
+            counters.duplicates += cost
+        elif taken and size is None and taken.has_whole(position, 1):
+            taken.drop(position, 1)
             counters.duplicates += cost
         elif metadata.marker_type is not None:
             counters.markers += cost
@@ -467,6 +472,7 @@ class Arrival:
             or (sent_in_epoch is not None and sent_in_epoch < epoch)
             or not tracker.entries.keys().isdisjoint(positions)
             or tracker.covers((ledger_id, min(entry_ids)))
+            or (tracker.taken and tracker.taken.has_any(positions))
         ):
             return False
         permits.at_broker -= count
@@ -506,6 +512,11 @@ class Arrival:
         bits: int | None,
         cost: int,
     ) -> None:
+        if self._tracker.taken and (taken := self._tracker.taken.bits(position, size)):
+            bits = (1 << size) - 1 if bits is None else bits
+            self._tracker.taken.drop(position, bits & taken)
+            self.counters.duplicates += (bits & taken).bit_count()
+            bits &= ~taken
         wanted = self._without_skipped(batch, position, size, (1 << size) - 1 if bits is None else bits)
         identity = metadata.publish_time << 24 ^ metadata.sequence_id
         record = self._tracker.batch(position, size, wanted, identity)

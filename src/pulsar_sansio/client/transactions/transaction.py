@@ -41,6 +41,7 @@ class Transaction:
         "_asked_twice",
         "_coordinator",
         "_coordinators",
+        "_before_abort",
         "_before_end",
         "_end_asked",
         "_ended",
@@ -92,6 +93,7 @@ class Transaction:
         self._request: int | None = None
         """The request for the end that the application made."""
         self._before_end: list[Callable[[], None]] = []
+        self._before_abort: list[Callable[[], None]] = []
         self._on_end: list[Callable[[bool], None]] = []
         self._expiry = services.context.deadlines.slot(self._expired)
         if timeout is not None:
@@ -192,6 +194,10 @@ class Transaction:
         """Call `callback` when the application has asked for the end: it sends what waits."""
         self._before_end.append(callback)
 
+    def before_abort(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when the coordinator is about to be asked for the abort."""
+        self._before_abort.append(callback)
+
     def at_end(self, callback: Callable[[bool], None]) -> None:
         """Call `callback` at the end of the transaction, with True when it was committed."""
         self._on_end.append(callback)
@@ -245,6 +251,9 @@ class Transaction:
             return
         commits = isinstance(self.state, states.Committing)
         self._end_asked = True
+        if not commits:
+            for callback in self._before_abort:
+                callback()
         self._ask(
             _Command.END_TXN,
             proto.CommandEndTxn(txn_action=proto.COMMIT if commits else proto.ABORT),
