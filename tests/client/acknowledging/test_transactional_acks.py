@@ -132,6 +132,7 @@ def test_messages_of_a_batch_are_named_by_bits() -> None:
     request = s.end()
     [ack] = s.expect("ACK")
     assert ack.message_ids == [(1, 0, 0b1010), (1, 1, None)]
+    assert ack.position_rest == {0: b"\x30\x04"}, "batch_size, without which a Pulsar broker sees no conflict"
     s.confirm(ack)
     s.ended()
     assert s.outcome(request) is None
@@ -262,6 +263,7 @@ def test_a_cumulative_acknowledgement() -> None:
     s.end()
     [ack] = s.expect("ACK")
     assert (ack.ack_type, ack.message_ids) == (CUMULATIVE, [(1, 1, 0b100)])
+    assert ack.position_rest == {0: b"\x30\x03"}
 
 
 def test_a_shared_subscription_has_no_cumulative_acknowledgement() -> None:

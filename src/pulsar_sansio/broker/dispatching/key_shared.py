@@ -197,6 +197,9 @@ class KeyShared(Shared):
 
     def _replay_later(self, offset: int) -> None:
         if offset not in self._replaying:
+            delayed_or_chunked = self.subscription.topic.log.delayed_or_chunked
+            if offset in delayed_or_chunked and self._is_delayed(offset):
+                return  # A transaction acknowledged it before it was due, and was aborted.
             self._replaying.add(offset)
             self._hold(self._slot(self.subscription.topic.log.ledger_at(offset), offset), offset)
 

@@ -223,10 +223,18 @@ class Subscription:
                     changed = True
                     dispatcher.acknowledged(consumer, offset, 0, True)
             elif self.topic.services.config.batch_index_acknowledgement:
-                fresh = cursor.acknowledge_partly(offset, ack_set, log.entry(offset).messages)
+                messages = log.entry(offset).messages
+                taken = self.deliverable(offset, messages) if self.pending_acks.taken else None
+                fresh = cursor.acknowledge_partly(offset, ack_set, messages)
                 if fresh:
                     changed = True
-                    dispatcher.acknowledged(consumer, offset, fresh, cursor.acknowledged(offset))
+                    whole = cursor.acknowledged(offset)
+                    if taken is not None:  # Messages that transactions have are settled already.
+                        fresh = (taken & ~ack_set).bit_count()
+                        if not whole and not taken & ack_set:
+                            dispatcher.acknowledged_in_transaction(consumer, offset, fresh, True)
+                            continue
+                    dispatcher.acknowledged(consumer, offset, fresh, whole)
         if changed:
             self._moved(before)
         dispatcher.acknowledgements_done()
@@ -278,7 +286,7 @@ class Subscription:
                 continue
             everything = (1 << log.entry(offset).messages) - 1
             bits = everything if ack_set is None else everything & ~ack_set
-            if cursor.acknowledged(offset):
+            if cursor.acknowledged(offset) or bits & ~cursor.partly.get(offset, everything):
                 raise TransactionConflict(f"Message {ledger_id}:{entry_id} is acknowledged already")
             if bits:
                 messages[offset] = messages.get(offset, 0) | bits
@@ -343,6 +351,9 @@ class Subscription:
         records = self.topic.journal.records
         if self.durable:
             records.append(PendingAcksEnded(self.topic.name, self.name, transaction))
+        # A seek before the first ledger makes entries of removed ledgers count as unacknowledged.
+        first = self.topic.log.first
+        acks.individual = {each: bits for each, bits in acks.individual.items() if each >= first}
         if commits:
             self._commit(acks)
             if self.durable:
@@ -359,7 +370,7 @@ class Subscription:
             if remaining is not None and offset >= log.first:
                 cursor.acknowledge_partly(offset, remaining, log.entry(offset).messages)
         for offset, bits in acks.individual.items():
-            if cursor.acknowledged(offset):  # This is true also for entries of removed ledgers.
+            if cursor.acknowledged(offset):
                 continue
             cursor.acknowledge_partly(offset, ~bits, log.entry(offset).messages)
             if self.dispatcher is not None and cursor.acknowledged(offset):

@@ -200,7 +200,7 @@ class AckCommands:
             self._redelivery.take_back_through_id(message_id[:2], message_id.batch_index)
             index, size = message_id.batch_index, message_id.batch_size
             left = ((1 << size) - 1) >> (index + 1) << (index + 1) if index >= 0 else 0
-            self._transactional.acknowledge_cumulative(transaction, (*message_id[:2], left or None))
+            self._transactional.acknowledge_cumulative(transaction, (*message_id[:2], left or None), size)
 
     def negative_acknowledge(self, what: Acknowledgeable) -> None:
         """Request redelivery of these messages after the delay; a batch is redelivered as a whole (NACK-01,

@@ -15,7 +15,7 @@ from functools import partial
 
 from ...model.errors import ConnectionLost, PulsarError, broker_error
 from ...model.message_id import EntryPosition
-from ...wire import CUMULATIVE, INDIVIDUAL, encode_ack, proto
+from ...wire import CUMULATIVE, INDIVIDUAL, encode_ack, encode_varint, proto
 from ..connecting.connection import Connection
 from ..delivery.consumer_services import ConsumerServices
 from ..transactions.transaction import Transaction
@@ -31,31 +31,53 @@ GROUP_SIZE = 1000
 Parts = list[tuple[EntryPosition, tuple[int, int]]]
 """Positions with the bits of acknowledged messages and the number of messages."""
 
+Frame = tuple[int, list[AckId], dict[int, bytes], Parts]
+"""The type of an ACK, its ids, the fields beside them, and the part of `CollectedAcks.entries` in it."""
+
+
+def _batch_size(size: int) -> bytes:
+    """Return a field of an id in a batch. Without it a Pulsar broker sees no conflict of acknowledgements."""
+    return b"\x30" + encode_varint(size)
+
 
 class CollectedAcks:
     """Acknowledgements of one transaction that are not sent yet. Positions have the bits of acknowledged
     messages and the number of messages."""
 
-    __slots__ = ("cumulative", "entries", "wanted")
+    __slots__ = ("cumulative", "entries", "size", "wanted")
 
     def __init__(self) -> None:
         self.entries: dict[EntryPosition, tuple[int, int]] = {}
         self.cumulative: AckId | None = None
+        self.size = 1
+        """The number of messages in the entry of `cumulative`."""
         self.wanted = False
         """True when they have to be sent, as soon as that is possible."""
 
-    def frames(self) -> list[tuple[int, list[AckId], Parts]]:
-        """Return the type and the ids of each ACK, and the part of `entries` in it."""
-        frames: list[tuple[int, list[AckId], Parts]] = []
+    def take_through(self, id_: AckId, size: int) -> None:
+        """Acknowledge up to an entry of `size` messages, unless that reaches less far than before."""
+        if self.cumulative is None or reach(id_) > reach(self.cumulative):
+            self.cumulative, self.size = id_, size
+
+    def frames(self) -> list[Frame]:
+        frames: list[Frame] = []
         if self.cumulative is not None:
-            frames.append((CUMULATIVE, [self.cumulative], []))
+            in_part = self.cumulative[2] is not None
+            frames.append(
+                (CUMULATIVE, [self.cumulative], {0: _batch_size(self.size)} if in_part else {}, [])
+            )
         entries = sorted(self.entries.items())
         for start in range(0, len(entries), GROUP_SIZE):
             parts = entries[start : start + GROUP_SIZE]
             ids: list[AckId] = [
                 (*position, ((1 << size) - 1) & ~bits or None) for position, (bits, size) in parts
             ]
-            frames.append((INDIVIDUAL, ids, parts))
+            sizes = {
+                number: _batch_size(size)
+                for number, (_, (_bits, size)) in enumerate(parts)
+                if ids[number][2] is not None
+            }
+            frames.append((INDIVIDUAL, ids, sizes, parts))
         return frames
 
 
@@ -105,10 +127,10 @@ class TransactionalAcks:
         if len(collected.entries) >= GROUP_SIZE:
             self.flush(transaction)
 
-    def acknowledge_cumulative(self, transaction: Transaction, id_: AckId) -> None:
-        """Acknowledge up to this entry; the bits of `id_` are messages of it that stay unacknowledged."""
-        collected = self._collect(transaction)
-        collected.cumulative = max(collected.cumulative or id_, id_, key=reach)
+    def acknowledge_cumulative(self, transaction: Transaction, id_: AckId, size: int) -> None:
+        """Acknowledge up to this entry, which has `size` messages; the bits of `id_` are messages of it that
+        stay unacknowledged."""
+        self._collect(transaction).take_through(id_, size)
         self._tracker.taken.take_through(self._acknowledged[transaction], id_)
         ledger_id, entry_id, left = id_
         self._redelivery.acknowledged_through((ledger_id, entry_id - (left is not None)))
@@ -154,12 +176,12 @@ class TransactionalAcks:
         del self._collected[transaction]
         most, least = transaction.id
         requests = self._services.client.requests
-        for kind, ids, parts in collected.frames():
+        for kind, ids, sizes, parts in collected.frames():
             transaction.began()
             request = requests.send(
                 connection,
-                lambda request_id, kind=kind, ids=ids: encode_ack(  # type: ignore[misc]
-                    self._services.wire_id, kind, ids, None, request_id, least, most
+                lambda request_id, kind=kind, ids=ids, sizes=sizes: encode_ack(  # type: ignore[misc]
+                    self._services.wire_id, kind, ids, None, request_id, least, most, position_rest=sizes
                 ),
                 partial(self._answered, transaction, parts),
                 partial(self._not_answered, transaction),
