@@ -56,6 +56,18 @@ async def test_partitions_and_patterns(broker: BrokerUnderTest, topic: str) -> N
             assert sorted(received, key=lambda value: int(value or b"")) == payloads(30)
 
 
+async def test_transactions(broker: BrokerUnderTest, topic: str) -> None:
+    """GAP-40: the coordinators are found over HTTP, too."""
+    async with (
+        open_client(web(broker), transactions=True) as client,
+        client.subscribe(topic, "sub") as consumer,
+        client.create_producer(topic) as producer,
+    ):
+        async with client.transaction() as transaction:
+            await producer.send(b"inside", transaction=transaction)
+        assert values(await receive_and_acknowledge(consumer, 1)) == [b"inside"]
+
+
 async def test_a_topic_that_must_not_be_created(broker: BrokerUnderTest, local_name: str) -> None:
     topic = f"{NO_TOPIC_CREATION}/{local_name}"
     async with open_client(web(broker)) as client:

@@ -1,6 +1,10 @@
 import java.util.*;
+import java.util.concurrent.TimeUnit;
 import org.apache.pulsar.client.admin.PulsarAdmin;
 import org.apache.pulsar.client.admin.PulsarAdminException;
+import org.apache.pulsar.client.admin.Transactions;
+import org.apache.pulsar.client.api.*;
+import org.apache.pulsar.client.api.transaction.*;
 import org.apache.pulsar.common.policies.data.*;
 
 /** The official Java administration client, call after call; one line for each: what came of it. */
@@ -18,6 +22,38 @@ public class Administer {
         catch (Exception e) { System.out.println(name + " !! " + e); }
     }
     static List<String> sorted(List<String> names) { names = new ArrayList<>(names); Collections.sort(names); return names; }
+    /** The topic has no messages yet; one of an open transaction, which the administrator aborts, and one behind it. */
+    static void transactions(PulsarAdmin admin, String url, String t) throws Exception {
+        try (PulsarClient client = PulsarClient.builder().serviceUrl(url).enableTransaction(true).build();
+                Producer<String> producer = client.newProducer(Schema.STRING).topic(t).sendTimeout(0, TimeUnit.SECONDS).create()) {
+            admin.topics().createSubscription(t, "x", MessageId.earliest);
+            TxnID id = client.newTransaction().withTransactionTimeout(1, TimeUnit.MINUTES).build().get().getTxnID();
+            Transaction open = client.newTransaction().withTransactionTimeout(1, TimeUnit.MINUTES).build().get();
+            producer.newMessage(open).value("inside").send();
+            MessageIdAdv last = (MessageIdAdv) producer.newMessage().value("behind").send();
+            Transactions transactions = admin.transactions();
+            step("coordinators", () -> transactions.listTransactionCoordinators().size());
+            step("coordinator", () -> transactions.getCoordinatorStats().get(0).state + " " + (transactions.getCoordinatorStatsById(0).getLeastSigBits() == open.getTxnID().getLeastSigBits()));
+            step("transaction", () -> { TransactionMetadata m = transactions.getTransactionMetadata(open.getTxnID()); return m.status + " " + m.timeoutAt + " " + m.producedPartitions.keySet() + " " + m.ackedPartitions; });
+            step("slow", () -> transactions.getSlowTransactions(59, TimeUnit.SECONDS).containsKey(open.getTxnID().toString()) + " " + transactions.getSlowTransactions(60, TimeUnit.SECONDS).containsKey(open.getTxnID().toString()));
+            step("buffer", () -> transactions.getTransactionBufferStats(t).state + " " + transactions.getTransactionBufferStats(t, true).ongoingTxnSize);
+            step("in buffer", () -> transactions.getTransactionInBufferStats(open.getTxnID(), t).aborted);
+            step("pending", () -> transactions.getPendingAckStats(t, "x", true).state);
+            step("in pending", () -> transactions.getTransactionInPendingAckStats(open.getTxnID(), t, "x").cumulativeAckPosition);
+            step("position", () -> transactions.getPositionStatsInPendingAck(t, "x", last.getLedgerId(), last.getEntryId(), null).state);
+            step("scale", () -> { transactions.scaleTransactionCoordinators(1); return 0; });
+            step("no coordinator", () -> transactions.getCoordinatorStatsById(7));
+            step("peek committed", () -> payloads(admin.topics().peekMessages(t, "x", 4, false, TransactionIsolationLevel.READ_COMMITTED)));
+            step("peek uncommitted", () -> payloads(admin.topics().peekMessages(t, "x", 4, false, TransactionIsolationLevel.READ_UNCOMMITTED)));
+            step("abort", () -> { transactions.abortTransaction(open.getTxnID()); return transactions.getTransactionInBufferStats(open.getTxnID(), t).aborted; });
+            step("peek aborted", () -> payloads(admin.topics().peekMessages(t, "x", 4, false, TransactionIsolationLevel.READ_COMMITTED)));
+            step("peek markers", () -> payloads(admin.topics().peekMessages(t, "x", 4, true, TransactionIsolationLevel.READ_UNCOMMITTED)));
+            transactions.abortTransaction(id);
+            step("no transaction", () -> { try { return transactions.getTransactionMetadata(id); } catch (PulsarAdminException e) { return e.getHttpError().replace(id.toString(), "it").strip(); } });
+            admin.topics().deleteSubscription(t, "x");
+        }
+    }
+    static List<String> payloads(List<Message<byte[]>> messages) { return messages.stream().map(m -> new String(m.getData())).toList(); }
     public static void main(String[] a) throws Exception {
         try (PulsarAdmin admin = PulsarAdmin.builder().serviceHttpUrl(a[0]).build()) {
             String tenant = a[1];
@@ -60,6 +96,7 @@ public class Administer {
             step("topic dedup applied", () -> { admin.topicPolicies().removeDeduplicationStatus(t); return soon(() -> admin.topicPolicies().getDeduplicationStatus(t, true), true); });
             step("topic ttl", () -> { admin.topicPolicies().setMessageTTL(t, 7); return soon(() -> admin.topicPolicies().getMessageTTL(t), 7); });
             step("topic producers", () -> { admin.topicPolicies().setMaxProducers(t, 7); return soon(() -> admin.topicPolicies().getMaxProducers(t), 7); });
+            transactions(admin, a[0], t + "2");
             step("unload", () -> { admin.topics().unload(t); admin.topics().unload(p); admin.namespaces().unload(tenant + "/orders"); return "ok"; });
             step("terminate", () -> admin.topics().terminateTopic(t).toString().endsWith(":-1:-1"));
             step("terminate partitioned", () -> admin.topics().terminatePartitionedTopic(p).keySet());

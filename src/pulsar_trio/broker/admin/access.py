@@ -160,7 +160,7 @@ def authorize(broker: AdministeredBroker, roles: Roles, request: Request) -> Non
             topic_of = topic_name("persistent", tenant, namespace, topic)
             allowed = authorization.may_consume(roles, topic_of, name)
         case ("lookup", "v2", "topic", domain, tenant, namespace, topic, *_):
-            allowed = authorization.may_look_up(roles, topic_name(domain, tenant, namespace, topic))
+            allowed = _may_look_up(broker, roles, topic_name(domain, tenant, namespace, topic))
         case path if reads and path in FOR_EVERY_ROLE:
             allowed = True
         case _:
@@ -185,5 +185,13 @@ def _may_use(
         case (part, *_) if part == "backlogSize" or (reads and part in CONSUMED):
             return authorization.may_consume(roles, topic)
         case (part,) if reads and part in LOOKED_UP:
-            return authorization.may_look_up(roles, topic)
+            return _may_look_up(broker, roles, topic)
     return authorization.administers(roles, topic.tenant)
+
+
+def _may_look_up(broker: AdministeredBroker, roles: Roles, topic: TopicName) -> bool:
+    """Every role may look up the transaction coordinators, as over Pulsar's own protocol."""
+    coordinators = broker.machine.coordinators
+    if coordinators.is_coordinator(topic) or coordinators.partitions_of(topic) is not None:
+        return True
+    return broker.machine.authorization.may_look_up(roles, topic)

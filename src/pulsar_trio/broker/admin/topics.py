@@ -153,6 +153,9 @@ def _check_base_name(topic: str) -> None:
 
 def read_partitions(broker: AdministeredBroker, request: Request) -> Answer:
     topic = request.topic
+    coordinators = broker.machine.coordinators.partitions_of(TopicName.parse(topic))
+    if coordinators is not None:
+        return json_answer({"partitions": coordinators, "deleted": False})
     with answering((NotFound, 404, "Namespace not found")):
         broker.machine.topic_administration.topics(request.namespace)
     with answering(_not_found(topic)):
@@ -329,6 +332,8 @@ _NO_NAMESPACE = (NotFound, 404, "Namespace not found")
 
 def _check_lookup(broker: AdministeredBroker, request: Request) -> None:
     topic = request.topic
+    if broker.machine.coordinators.is_coordinator(TopicName.parse(topic)):
+        return
     with answering(_NO_NAMESPACE):
         usable = broker.machine.topic_administration.has_or_may_create(topic)
     if not usable and request.text("domain") == "persistent":

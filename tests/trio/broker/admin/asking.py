@@ -29,8 +29,8 @@ class Administrator:
         return result
 
     def answer(self, method: str, target: str, body: object = None) -> Answer:
-        """Answer one request; `body` is sent as JSON. `target`: the path after `/admin/v2`, or from it on."""
-        whole = target if target.startswith("/admin/") else f"/admin/v2{target}"
+        """Answer one request; `body` is sent as JSON. `target`: a whole path, or what follows `/admin/v2`."""
+        whole = target if target.startswith(("/admin/", "/lookup/")) else f"/admin/v2{target}"
         request = Request.parse(method, whole, "application/json")
         request.body = b"" if body is None else json.dumps(body).encode()
         return perform(self, request)

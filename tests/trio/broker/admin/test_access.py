@@ -152,6 +152,8 @@ REQUESTS = [
     ("GET", "/admin/v2/tenants/acme", SUPER),
     ("PUT", "/admin/v2/tenants/new", SUPER),
     ("DELETE", "/admin/v2/tenants/acme", SUPER),
+    ("GET", "/admin/v2/persistent/pulsar/system/transaction_coordinator_assign/partitions", ALL),
+    ("GET", "/lookup/v2/topic/persistent/pulsar/system/transaction_coordinator_assign-partition-0", ALL),
     ("GET", f"{TRANSACTIONS}/coordinators", SUPER),
     ("GET", f"{TRANSACTIONS}/coordinatorStats", SUPER),
     ("GET", f"{TRANSACTIONS}/slowTransactions/0", SUPER),

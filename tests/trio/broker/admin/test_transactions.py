@@ -166,3 +166,17 @@ def test_a_broker_without_transactions(method: str, path: str) -> None:
     scene = Administrator(BrokerConfig(transaction_coordinators=0))
     disabled = (503, "This Broker is not configured with transactionCoordinatorEnabled=true.")
     assert scene.ask(method, f"{V3}/{path}") == disabled
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_coordinators_are_looked_up(count: int) -> None:
+    """GAP-40: clients with an http:// service URL look for the partitions of a topic that does not exist."""
+    scene = Administrator(BrokerConfig(transaction_coordinators=count, web_service_url="http://h:1"))
+    name = "persistent/pulsar/system/transaction_coordinator_assign"
+    for query in ("", "?checkAllowAutoCreation=true"):
+        found = scene.ask("GET", f"/{name}/partitions{query}")
+        assert found == (200, {"partitions": count, "deleted": False})
+    for partition in range(count):
+        status, found = scene.ask("GET", f"/lookup/v2/topic/{name}-partition-{partition}")
+        assert (status, found["brokerUrl"]) == (200, scene.machine.config.service_url)
+    assert scene.ask("GET", "/persistent/pulsar/system") == (200, [])
