@@ -156,6 +156,32 @@ async def test_the_oldest_part_of_the_backlog_is_evicted(
             await consumer.flush()
 
 
+async def test_eviction_passes_over_an_open_transaction(
+    broker: BrokerUnderTest, topic: str, namespace: str
+) -> None:
+    """The evicted messages of the transaction are gone, although it is committed later."""
+    async with (
+        open_client(broker.url, transactions=True) as client,
+        client.create_producer(topic, batching=None) as producer,
+    ):
+        async with client.transaction() as transaction:
+            await producer.send(b"first", transaction=transaction)
+            await fill(producer)
+            await limit(broker, namespace, "consumer_backlog_eviction")
+
+            async def evicted() -> bool:
+                found = await stats(broker, topic)
+                return int(found["subscriptions"]["sub"]["msgBacklog"]) <= 10
+
+            await until(evicted)
+        await producer.send(b"last")
+        async with client.subscribe(topic, "sub") as consumer:
+            found = [(await consumer.receive()).data]
+            while found[-1] != b"last":
+                found.append((await consumer.receive()).data)
+    assert set(found) == {PAYLOAD, b"last"}
+
+
 async def test_how_a_quota_is_written_and_read(broker: BrokerUnderTest, namespace: str) -> None:
     path = f"/admin/v2/namespaces/{namespace}"
     assert await broker.request("GET", f"{path}/backlogQuotaMap") == (200, {})
