@@ -528,3 +528,21 @@ def test_clients_that_share_a_memory_of_topics_are_compared() -> None:
     receiver.message(0, stored(0, b"y"))
     assert judge(receiver.frames) == []
     assert [violation.rule_id for violation in judge(receiver.frames, Session(topics=topics))] == ["INV-C2"]
+
+
+# --- schemas ---------------------------------------------------------------------------------------
+
+
+@allowed
+def answers_about_schemas(s: Script) -> None:
+    """No schema is a schema of NONE, whose version a broker may give, and old clients write null."""
+    s.connect()
+    none = {"name": "", "schema_data": b"", "type": 0}
+    old = {"name": "", "schema_data": b"null", "type": proto.Schema.Int32}
+    for schema, version in ((none, b""), (none, bytes(8)), (old, bytes(8))):
+        asked = s.ask(c.GET_OR_CREATE_SCHEMA, topic=TOPIC, schema=schema)
+        s.broker(c.GET_OR_CREATE_SCHEMA_RESPONSE, request_id=asked, schema_version=version)
+    asked = s.ask(c.GET_OR_CREATE_SCHEMA, topic=TOPIC, schema={**old, "schema_data": b"x"})
+    fields = {"error_code": proto.IncompatibleSchema, "error_message": "no"}
+    s.broker(c.GET_OR_CREATE_SCHEMA_RESPONSE, request_id=asked, **fields)
+    s.error(s.subscribe(schema=old), proto.IncompatibleSchema)

@@ -72,8 +72,8 @@ class ProducerMemory:
     """A producer of a client, over all of its connections."""
 
     __slots__ = (
-        "chunk", "chunk_bytes", "confirmed", "epoch", "fresh_names", "name", "name_proved", "nonces",
-        "refused", "registration", "topic", "topic_epochs",
+        "chunk", "chunk_bytes", "chunk_version", "confirmed", "epoch", "fresh_names", "name", "name_proved",
+        "nonces", "refused", "registration", "topic", "topic_epochs",
     )  # fmt: skip
 
     def __init__(self, topic: str) -> None:
@@ -97,6 +97,8 @@ class ProducerMemory:
         size."""
         self.chunk_bytes = 0
         """Payload bytes of its chunks so far; -1 when some of them were not seen."""
+        self.chunk_version = b""
+        """The schema version of its first chunk."""
         self.refused: BoundedDict[int, int] = BoundedDict(64)
         """Sequence id of a message -> its first chunk that the broker refused and the client has not resent.
 

@@ -11,13 +11,14 @@ from tests.conformance.cases import (
     payloads,
     producers,
     requests,
+    schemas,
     transactions,
 )
 from tests.conformance.cases.case import CASES, Case
 from tests.conformance.recordings.recorded import judge
 from tests.conformance.script import Script
 
-MODULES = (handshake, requests, producers, payloads, consumers, delivery, transactions)
+MODULES = (handshake, requests, schemas, producers, payloads, consumers, delivery, transactions)
 
 
 def files_of_cases() -> set[str]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from pulsar_sansio.conformance import commands as c
-from pulsar_sansio.wire import EncryptionKey, SingleMessageMetadata, compress, encode_single
+from pulsar_sansio.wire import EncryptionKey, SingleMessageMetadata, compress, encode_single, proto
 from tests.conformance.cases.case import breaks
 from tests.conformance.script import Script, batch, members, stored
 
@@ -97,7 +97,8 @@ def a_message_too_large(s: Script) -> None:
 @breaks("PROD-37")
 def a_schema_version_from_nowhere(s: Script) -> None:
     s.connect()
-    s.producer_success(s.open_producer(), schema_version=bytes(8))
+    schema = {"name": "", "schema_data": b"", "type": proto.Schema.String}
+    s.producer_success(s.open_producer(schema=schema), schema_version=bytes(8))
     s.send(0, stored(0, schema_version=bytes(8)))
     s.send(1, stored(1, schema_version=bytes(7) + b"\1"))
 

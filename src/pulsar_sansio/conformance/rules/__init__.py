@@ -9,6 +9,7 @@ from . import (
     payloads,
     producers,
     requests,
+    schemas,
     transactions,
     versions,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "payloads",
     "producers",
     "requests",
+    "schemas",
     "transactions",
     "versions",
 ]

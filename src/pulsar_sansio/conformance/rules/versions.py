@@ -92,10 +92,12 @@ def json_schemas(state: State, command: Any) -> Finding:
     return f"a JSON schema at protocol version {state.version}"
 
 
-@rule("SCHEMA-06", c.PRODUCER)
+@rule("SCHEMA-06", c.PRODUCER, c.GET_OR_CREATE_SCHEMA)
 def producers_know_their_schema(state: State, command: Any) -> Finding:
     """A producer may not use auto-consume."""
-    return "PRODUCER with schema AutoConsume" if command.schema.type == _AUTO_CONSUME else None
+    return (
+        f"{c.name_of(state.kind)} with schema AutoConsume" if command.schema.type == _AUTO_CONSUME else None
+    )
 
 
 @rule("CHECK-13", c.SUBSCRIBE)

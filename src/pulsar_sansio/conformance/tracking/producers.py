@@ -164,6 +164,7 @@ def _track_chunk(memory: ProducerMemory, entry: ObservedEntry, chunk: int) -> No
         return  # sent again
     if chunk == 0:
         memory.chunk_bytes = len(entry.payload)
+        memory.chunk_version = metadata.schema_version or b""
     elif before is None or before[0] != uuid or memory.chunk_bytes < 0:
         memory.chunk_bytes = -1
     else:
