@@ -108,6 +108,16 @@ class Bench:
         with spark_of(1) as spark:
             self._reads(spark, 1, topic)
 
+    def run_writes(self) -> None:
+        """The guarantees of writes beside each other."""
+        self._admin.create_namespace(self._namespace)
+        self._admin.set_namespace_policy(self._namespace, "deduplication", True)
+        small = self._topic("small")
+        with ClientProcess("bench.official") as filler:
+            filler.run(Job(self._url, "fill", small, 100, True, MICRO_BATCHES * MICRO_BATCH, 0))
+        with spark_of(2) as spark:
+            self._writes(spark, small)
+
     def run_typed(self) -> None:
         """Typed values beside bytes: each topic is written, and read both ways."""
         self._admin.create_namespace(self._namespace)
@@ -144,20 +154,25 @@ class Bench:
     def _others(self, spark: Spark, small: str, extra: list[str]) -> None:
         self._measure(spark, "Spark's own rate source, 2 slots", "stream_rate", [], self._messages)
         self._measure(spark, "the same batches from memory, 2 slots", "read_memory", [], self._messages)
-        some = self._messages // 4
-        for workload in ("write_at_least_once", "write_exactly_once"):
-            found = [
-                spark.run(workload, self._url, [self._topic(f"{workload}-{round_}")], some)
-                for round_ in range(self._rounds + WARM_UP)
-            ]
-            self._note(f"{workload}, 2 slots", found[WARM_UP:])
-        batch = self._again(spark, "micro_batches", [small], MICRO_BATCHES * MICRO_BATCH)
-        self._say("micro-batch, median", {"milliseconds": median(each["rows"] for each in batch) / 1000})
+        self._writes(spark, small)
         one, many = (
             median(each["seconds"] for each in self._again(spark, "stream_value", some_topics, 0))
             for some_topics in (extra[:1], extra)
         )
         self._say("a topic more in a stream", {"milliseconds": 1000 * (many - one) / (len(extra) - 1)})
+
+    def _writes(self, spark: Spark, small: str) -> None:
+        """Each guarantee: many rows, and small batches. `small`: a topic with the rows of those."""
+        for workload in ("write_at_least_once", "write_exactly_once", "write_in_transactions"):
+            found = [
+                spark.run(workload, self._url, [self._topic(f"{workload}-{round_}")], self._messages // 4)
+                for round_ in range(self._rounds + WARM_UP)
+            ]
+            self._note(f"{workload}, 2 slots", found[WARM_UP:])
+        for workload in ("micro_batches", "micro_batches_exactly_once", "micro_batches_in_transactions"):
+            batch = self._again(spark, workload, [small], MICRO_BATCHES * MICRO_BATCH)
+            milliseconds = median(each["rows"] for each in batch) / 1000
+            self._say(f"{workload}, median", {"milliseconds": milliseconds})
 
     def _connector(self, topic: str) -> None:
         try:
@@ -201,6 +216,7 @@ def main() -> int:
     parser.add_argument("--messages", type=int, default=4_000_000, help="a multiple of 1000")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--no-connector", action="store_true")
+    parser.add_argument("--writes", action="store_true", help="guarantees of writes, and nothing else")
     parser.add_argument("--typed", action="store_true", help="typed values beside bytes, and nothing else")
     arguments = parser.parse_args()
     if (arguments.url is None) != (arguments.admin is None):
@@ -216,6 +232,8 @@ def main() -> int:
             bench = Bench(url, admin, arguments.messages, arguments.rounds)
             if arguments.typed:
                 bench.run_typed()
+            elif arguments.writes:
+                bench.run_writes()
             else:
                 bench.run(not arguments.no_connector)
     except (Failed, Unavailable) as reason:

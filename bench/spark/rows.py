@@ -78,10 +78,10 @@ def read_memory(spark: SparkSession, setting: Setting) -> int:
     return setting.rows
 
 
-def run_stream(frame: DataFrame) -> list[dict[str, Any]]:
+def run_stream(frame: DataFrame, sink: str = "noop", **options: str) -> list[dict[str, Any]]:
     """Stream all rows that are there. Returns the progress of the batches that had rows."""
     with tempfile.TemporaryDirectory(prefix="bench-spark-") as folder:
-        writing = frame.writeStream.format("noop").option("checkpointLocation", folder)
+        writing = frame.writeStream.format(sink).options(**options).option("checkpointLocation", folder)
         query = writing.trigger(availableNow=True).start()
         query.awaitTermination()
         return [found for each in query.recentProgress if (found := as_dict(each))["numInputRows"]]
@@ -107,7 +107,25 @@ def stream_rate(spark: SparkSession, setting: Setting) -> int:
 
 def micro_batches(spark: SparkSession, setting: Setting) -> int:
     """Small batches; the rows are the milliseconds of the median batch, times 1000."""
-    batches = run_stream(stream(spark, setting, maxMessagesPerTrigger=str(MICRO_BATCH)))
+    return _median_batch(spark, setting, "noop")
+
+
+def micro_batches_exactly_once(spark: SparkSession, setting: Setting) -> int:
+    """Small batches that are written to another topic."""
+    return _median_batch(spark, setting, "pulsar", **_target(setting, "exactly-once"))
+
+
+def micro_batches_in_transactions(spark: SparkSession, setting: Setting) -> int:
+    return _median_batch(spark, setting, "pulsar", **_target(setting, "transactions"))
+
+
+def _target(setting: Setting, guarantee: str) -> dict[str, str]:
+    name = f"{setting.topics[0]}-{guarantee}"
+    return {"service.url": setting.url, "topic": name, "deliveryGuarantee": guarantee}
+
+
+def _median_batch(spark: SparkSession, setting: Setting, sink: str, **options: str) -> int:
+    batches = run_stream(stream(spark, setting, maxMessagesPerTrigger=str(MICRO_BATCH)), sink, **options)
     return int(1000 * median(each["durationMs"]["triggerExecution"] for each in batches))
 
 
@@ -117,6 +135,10 @@ def write_at_least_once(spark: SparkSession, setting: Setting) -> int:
 
 def write_exactly_once(spark: SparkSession, setting: Setting) -> int:
     return _write(spark, setting, "exactly-once", writeId=setting.topics[0])
+
+
+def write_in_transactions(spark: SparkSession, setting: Setting) -> int:
+    return _write(spark, setting, "transactions", writeId="bench")
 
 
 def _write(spark: SparkSession, setting: Setting, guarantee: str, **options: str) -> int:
@@ -170,8 +192,11 @@ WORKLOADS: dict[str, Callable[[SparkSession, Setting], int]] = {
     "stream_value": stream_value,
     "stream_rate": stream_rate,
     "micro_batches": micro_batches,
+    "micro_batches_exactly_once": micro_batches_exactly_once,
+    "micro_batches_in_transactions": micro_batches_in_transactions,
     "write_at_least_once": write_at_least_once,
     "write_exactly_once": write_exactly_once,
+    "write_in_transactions": write_in_transactions,
     "write_text": write_text,
     "write_json": write_json,
     "write_avro": write_avro,

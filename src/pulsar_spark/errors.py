@@ -122,6 +122,14 @@ class DeduplicationOff(PulsarSparkError):
     """Exactly once was asked for on a topic whose deduplication is off."""
 
 
+class CommitTooLate(PulsarSparkError):
+    """A batch took so long that its transactions may time out before all are committed; none was."""
+
+
+class CommitUnknown(PulsarSparkError):
+    """It is not known whether all transactions of a batch are committed; the text says what to do."""
+
+
 class SchemaRefused(PulsarSparkError):
     """The broker refuses the schema of the rows: it is not compatible with the topic's."""
 

@@ -171,6 +171,7 @@ class Client:
 
     def _bind_transactions(self, transactions: TransactionCommands) -> None:
         self.begin_transaction = transactions.begin_transaction
+        self.join_transaction = transactions.join_transaction
         self.release_transaction = transactions.release_transaction
         self.end_released_transaction = transactions.end_released_transaction
         self.commit = transactions.commit

@@ -397,10 +397,30 @@ OPTIONS: tuple[Option, ...] = (
         "deliveryGuarantee",
         WRITES,
         "delivery_guarantee",
-        values.choice("at-least-once", "exactly-once"),
-        "at-least-once or exactly-once",
+        values.choice("at-least-once", "exactly-once", "transactions"),
+        "at-least-once, exactly-once or transactions",
         "at-least-once",
-        "exactly once needs deduplication of the topic's broker",
+        "exactly once needs deduplication of the topic's broker; transactions make rows visible when all of "
+        "their batch are stored, and need the broker's transactions",
+    ),
+    _duration(
+        "transactionTimeoutMs",
+        WRITES,
+        "transaction_timeout_s",
+        10_000,
+        600_000,
+        "the timeout of transactions: a batch may take three quarters of it. The transaction of an attempt "
+        "that was killed holds up readers for so long",
+    ),
+    Option(
+        "commitNamespace",
+        WRITES,
+        "commit_namespace",
+        values.namespace,
+        "tenant/namespace",
+        None,
+        "where the driver keeps what it has committed: the topic PREFIX-NAME-commits. Not with `topic`, "
+        "which has TOPIC-PREFIX-NAME-commits beside it",
     ),
     Option(
         "writeId",
@@ -410,7 +430,7 @@ OPTIONS: tuple[Option, ...] = (
         "a name",
         None,
         "the name of this write; a repeated write with this name adds no message twice. Required for "
-        "exactly once in a batch write",
+        "exactly once and transactions in a batch write",
     ),
     Option(
         "producerPrefix",

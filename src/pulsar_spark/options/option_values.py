@@ -91,6 +91,18 @@ def service_url(value: str) -> str:
         raise InvalidOption(f"option service.url: {error}") from None
 
 
+def namespace(value: str) -> str:
+    """A name like `public/default`."""
+    found = value.strip()
+    try:
+        parsed = TopicName.parse(f"persistent://{found}/t")
+    except InvalidTopicName:
+        raise ValueRefused from None
+    if f"{parsed.tenant}/{parsed.namespace}" != found:
+        raise ValueRefused
+    return found
+
+
 def topic(value: str) -> str:
     try:
         name = TopicName.parse(value.strip())

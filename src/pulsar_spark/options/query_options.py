@@ -39,6 +39,15 @@ NOT_IMPLEMENTED: Final = {
 }
 """Options of other clients, or their beginnings, and why they are not there."""
 
+_OF_GUARANTEES: Final = {
+    "write_id": ("exactly-once", "transactions"),
+    "order_by": ("exactly-once",),
+    "canonical_order": ("exactly-once",),
+    "transaction_timeout_s": ("transactions",),
+    "commit_namespace": ("transactions",),
+}
+"""Options that have a meaning with some delivery guarantees only, by their attributes."""
+
 _OF_SPARK: Final = frozenset({"checkpointlocation"})
 """Spark passes these options to a sink although they are meant for Spark."""
 
@@ -94,6 +103,9 @@ class WriteOptions:
     delivery_guarantee: str
     write_id: str | None = None
     """The name of a batch write."""
+    transaction_timeout_s: float
+    commit_namespace: str | None
+    """`tenant/namespace` of the commit log; None where it is beside the topic, or there is none."""
     producer_prefix: str
     producer_busy_timeout_s: float
     order_by: tuple[str, ...] | None
@@ -164,17 +176,22 @@ def parse_write(given: Mapping[str, str], use: Use) -> WriteOptions:
     """The options of a write; `use` is STREAM_WRITE or BATCH_WRITE. Raises what `parse_read` does."""
     found = _parse(given, use)
     values = found.values
-    if values["delivery_guarantee"] != "exactly-once":
-        for attribute in ("write_id", "order_by", "canonical_order"):
-            if found.has(attribute):
-                raise ConflictingOptions(
-                    f"option {found.names[attribute]} means nothing with "
-                    f"deliveryGuarantee={values['delivery_guarantee']}; it is for exactly-once"
-                )
-    elif use is Use.BATCH_WRITE and not values["write_id"]:
+    guarantee = values["delivery_guarantee"]
+    for attribute, guarantees in _OF_GUARANTEES.items():
+        if found.has(attribute) and guarantee not in guarantees:
+            raise ConflictingOptions(
+                f"option {found.names[attribute]} means nothing with deliveryGuarantee={guarantee}; it is "
+                f"for {' and '.join(guarantees)}"
+            )
+    if guarantee != "at-least-once" and use is Use.BATCH_WRITE and not values["write_id"]:
         raise MissingOption(
-            "option writeId is required for a batch write with deliveryGuarantee=exactly-once: the name "
+            f"option writeId is required for a batch write with deliveryGuarantee={guarantee}: the name "
             "under which the write is known when it is done again"
+        )
+    found.exclude("topic", "commit_namespace")
+    if guarantee == "transactions" and values["topic"] is None and values["commit_namespace"] is None:
+        raise MissingOption(
+            "option commitNamespace is required for deliveryGuarantee=transactions without option topic"
         )
     if found.has("order_by") and not values["canonical_order"]:
         raise ConflictingOptions("options orderBy and canonicalOrder=false exclude each other")

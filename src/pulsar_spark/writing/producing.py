@@ -26,6 +26,7 @@ from pulsar_sansio import (
     OutgoingMessage,
     ProducerSpec,
     PulsarError,
+    TransactionId,
 )
 from pulsar_sansio import IncompatibleSchema as NotCompatible
 from pulsar_sansio import ProducerBusy as NameIsTaken
@@ -265,6 +266,8 @@ class Destination:
             case outputs.Attached(_, known) if self._task.numbered is not None and known is not None:
                 self.last_known = known
                 self.error = self.error or self._came_back(known)
+            case outputs.Detached(_, cause) if self._task.transaction is not None and self.in_flight:
+                self.error = self.error or cause
             case outputs.ProducerFailed(_, error) | outputs.SendFailed(_, _, _, error):
                 self.error = self.error or error
             case outputs.Closed(_, error) if error is not None:
@@ -328,14 +331,24 @@ def taken_over(known: int) -> TakenOver:
 
 
 class TaskProducer:
-    """The producers of one task. `numbered`: None for at least once.
+    """The producers of one task. `numbered`: None unless ids of rows are what makes them exactly once.
+
+    `transaction`: the one that the messages are in. It fails with its connection, because the broker may have
+    stored what is not confirmed, and would store it again.
 
     The caller calls `send` for all rows, then `finish`; and `abandon` where anything was raised. Raises
     `ProducerBusy`, `DeduplicationOff`, `SchemaRefused` and `WriteFailed`.
     """
 
-    def __init__(self, link: Link, limits: Limits, numbered: Numbered | None) -> None:
+    def __init__(
+        self,
+        link: Link,
+        limits: Limits,
+        numbered: Numbered | None,
+        transaction: TransactionId | None = None,
+    ) -> None:
         self.link = link
+        self.transaction = transaction
         self.limits = limits
         self.numbered = numbered
         self.written = Written()
@@ -352,6 +365,7 @@ class TaskProducer:
         if missing:
             self._destinations.update((each.topic, each) for each in missing)
             self.open_all(missing)
+            self._join_transaction(missing)
 
     def send(self, topic: str, messages: Sequence[Payload], sizes: Sequence[int]) -> None:
         """Take the next rows for a topic or topic partition that was opened; `sizes` in bytes."""
@@ -362,11 +376,14 @@ class TaskProducer:
 
     def finish(self) -> Written:
         """Send what is left, wait for every receipt, and close the producers."""
-        everywhere = list(self._destinations.values())
-        self._flush()
-        self.settle(everywhere)
-        self.close_all(everywhere)
+        self.confirm()
+        self.close_all(list(self._destinations.values()))
         return self.written
+
+    def confirm(self) -> None:
+        """Send what is left, and wait for every receipt."""
+        self._flush()
+        self.settle(list(self._destinations.values()))
 
     def abandon(self) -> None:
         """Leave everything as it is: the task has failed."""
@@ -409,19 +426,34 @@ class TaskProducer:
                 self._pause(RETRY_PAUSES[min(attempt, len(RETRY_PAUSES) - 1)])
                 attempt += 1
 
+    def _join_transaction(self, some: Sequence[Destination]) -> None:
+        """Let messages of the transaction go to these topics, before the first, so that none waits."""
+        id_ = self.transaction
+        if id_ is None:
+            return
+        self._answers(
+            some,
+            [self.link.client.join_transaction(time.monotonic_ns(), id_, each.topic) for each in some],
+            f"a part of transaction {id_}",
+        )
+
     def close_all(self, some: Sequence[Destination]) -> None:
         """Close in good order: the name is free for the next task when this returns."""
-        requests = [each.close() for each in some]
+        self._answers(some, [each.close() for each in some], "closing the producer")
+        for each in some:
+            each.abandon()
+
+    def _answers(self, some: Sequence[Destination], requests: Sequence[int], what: str) -> None:
+        """Wait for the answers to a request for each destination."""
         for each, request in zip(some, requests, strict=True):
             try:
                 self.link.call(
                     lambda _, request=request: request,  # type: ignore[misc]
                     self.limits.operation_timeout,
-                    f"closing the producer on {each.topic}",
+                    f"{what} on {each.topic}",
                 )
             except (PulsarError, LinkTimeout) as error:
                 raise WriteFailed(f"writing to {each.topic} failed: {error}") from error
-            each.abandon()
 
     def settle(self, some: Sequence[Destination]) -> None:
         """Wait until everything sent to them is confirmed."""

@@ -14,7 +14,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pulsar_sansio import NULL_KEY, InvalidMessage, InvalidTopicName, OutgoingMessage, TopicName
+from pulsar_sansio import (
+    NULL_KEY,
+    InvalidMessage,
+    InvalidTopicName,
+    OutgoingMessage,
+    TopicName,
+    TransactionId,
+)
 
 from ..errors import InvalidRows
 from .numbering import key_partition, keyless_partition
@@ -92,15 +99,22 @@ class Portion:
 class Routing:
     """Choose the destinations of the rows of one task.
 
-    `partitions` is asked once for each topic: how many it has, 0 for none.
+    `partitions` is asked once for each topic: how many it has, 0 for none. `transaction`: the one that the
+    messages are in.
     Keys are routed as the Java client does; rows without a key go round, by their index in the task.
     """
 
     def __init__(
-        self, topic: str | None, partitions: Callable[[str], int], *, keys_are_bytes: bool = False
+        self,
+        topic: str | None,
+        partitions: Callable[[str], int],
+        *,
+        keys_are_bytes: bool = False,
+        transaction: TransactionId | None = None,
     ) -> None:
         """`keys_are_bytes`: keys are not text, even where they could be, and a null key is a key."""
         self._keys_are_bytes = keys_are_bytes
+        self._transaction = transaction
         self._topic = None if topic is None else str(TopicName.parse(topic))
         self._ask = partitions
         self._partitions: dict[str, int] = {}
@@ -111,7 +125,7 @@ class Routing:
 
     def portions(self, batch: Any) -> list[Portion]:
         """The rows of a batch, by where they go. Raises `InvalidRows`."""
-        messages, keys, sizes = _messages(batch, self._row, self._keys_are_bytes)
+        messages, keys, sizes = _messages(batch, self._row, self._keys_are_bytes, self._transaction)
         first, self._row = self._row, self._row + len(messages)
         if self._topic is not None:
             return self._of_topic(self._topic, messages, keys, sizes, range(first, self._row))
@@ -186,7 +200,7 @@ class Routing:
 
 
 def _messages(
-    batch: Any, first: int, keys_are_bytes: bool
+    batch: Any, first: int, keys_are_bytes: bool, transaction: TransactionId | None
 ) -> tuple[list[Payload], list[str | None] | None, list[int]]:
     """Messages, keys as they travel (None where no row has one), sizes. `first`: the number of the first
     row."""
@@ -202,6 +216,8 @@ def _messages(
     if keys_are_bytes and "__key" not in more:
         more.append("__key")
     if not more:
+        if transaction is not None:
+            return [OutgoingMessage(value, transaction=transaction) for value in values], None, sizes
         if complete:
             return values, None, sizes
         return [OutgoingMessage(None) if value is None else value for value in values], None, sizes
@@ -226,6 +242,7 @@ def _messages(
                     event_time=time or 0,
                     properties=dict(sorted(pairs)) if pairs else None,
                     ordering_key=order,
+                    transaction=transaction,
                 )
             )
             row += 1

@@ -2,8 +2,8 @@
 
 Each task passes its rows, in order, to a `TaskProducer`. Its name and number come from Spark. For a stream
 they are the query's id and the batch's number. A batch write has the option `writeId` for its name. The
-number of the sink partition is part of every name. A task is done with a receipt for every row; the driver
-has nothing to commit.
+number of the sink partition is part of every name. A task is done with a receipt for every row. The driver
+has nothing to commit, unless the rows are in transactions.
 
 Spark pickles a writer for every task, and makes another to commit: there is no state in one.
 """
@@ -17,16 +17,18 @@ from typing import Any, TypeVar
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from pulsar_sansio import CompressionType, PulsarError
+from pulsar_sansio import CompressionType, PulsarError, TransactionId
 from pulsar_sansio.schemas import RegisteredSchema, SchemaInfo
 
 from ..errors import InvalidOption, LinkTimeout, PulsarSparkError
 from ..link import Link, open_link
 from ..options.query_options import WriteOptions
 from ..schemas.encoders import encoder_of
+from . import transactions
 from .numbering import producer_name
 from .producing import Limits, Numbered, TaskProducer, WriteFailed, Written
 from .rows import Routing, in_order
+from .transactions import BatchEnd, TaskTransaction
 from .typed_rows import encoded, is_separated, schema_of_rows
 from .write_columns import check_columns
 
@@ -41,12 +43,15 @@ QUERY_PROPERTY = "sql.streaming.queryId"
 
 @dataclass
 class TaskWritten(WriterCommitMessage):
-    """The totals of one task. `known`: rows that the broker had already from an earlier attempt."""
+    """The totals of one task. `known`: rows that the broker had already from an earlier attempt.
+
+    `transaction`: the one that the rows are in, with deliveryGuarantee=transactions."""
 
     partition: int
     rows: int
     bytes: int
     known: int
+    transaction: TaskTransaction | None = None
 
 
 class Writing:
@@ -61,10 +66,10 @@ class Writing:
         context = TaskContext.get()
         if context is None:
             raise PulsarSparkError("the sink writes in a Spark task only")
-        written = self._write_rows(iterator, context)
-        return TaskWritten(context.partitionId(), written.rows, written.bytes, written.known)
+        written, transaction = self._write_rows(iterator, context)
+        return TaskWritten(context.partitionId(), written.rows, written.bytes, written.known, transaction)
 
-    def _write_rows(self, iterator: Iterable[Any], context: Any) -> Written:
+    def _write_rows(self, iterator: Iterable[Any], context: Any) -> tuple[Written, TaskTransaction | None]:
         options = self.options
         if self.schema is not None:
             iterator = encoded(iterator, encoder_of(self.schema))
@@ -74,14 +79,17 @@ class Writing:
         batches = (batch for batch in iterator if batch.num_rows)
         first = next(batches, None)
         if first is None:
-            return Written()
+            return Written(), None
         link = self.link()
-        task = self.producer(link, numbered)
+        transaction = self.begin(link, context) if options.delivery_guarantee == "transactions" else None
+        transaction_id = None if transaction is None else transaction.id
+        task = self.producer(link, numbered, transaction_id)
         try:
             routing = Routing(
                 options.topic,
                 partial(partitions_of, link, options.operation_timeout_s),
                 keys_are_bytes=is_separated(self.schema),
+                transaction=transaction_id,
             )
             batch = first
             while batch is not None:
@@ -90,9 +98,14 @@ class Writing:
                 for each in portions:
                     task.send(each.topic, each.messages, each.sizes)
                 batch = next(batches, None)
-            return task.finish()
+            written = task.finish()
+            if transaction is not None:
+                transactions.release(link, transaction)
+            return written, transaction
         except BaseException:
             task.abandon()
+            if transaction is not None:
+                transactions.abort_quietly(link, transaction, options.operation_timeout_s)
             link.drop()  # nothing of a failed attempt is left in the worker, which lives on
             raise
 
@@ -100,7 +113,9 @@ class Writing:
         """The connection of this worker."""
         return writing_link(self.options)
 
-    def producer(self, link: Link, numbered: Numbered | None) -> TaskProducer:
+    def producer(
+        self, link: Link, numbered: Numbered | None, transaction: TransactionId | None
+    ) -> TaskProducer:
         """Make the producer that sends the rows of one task."""
         options = self.options
         limits = Limits(
@@ -115,28 +130,62 @@ class Writing:
             options.key_files,
             None if self.schema is None else RegisteredSchema(self.schema),
         )
-        return TaskProducer(link, limits, numbered)
+        return TaskProducer(link, limits, numbered, transaction)
 
     def numbered(self, context: Any) -> Numbered:
         """The name and number under which a task writes exactly once."""
+        owner, batch = self._owner(context)
+        return Numbered(producer_name(self.options.producer_prefix, owner, context.partitionId()), batch)
+
+    def begin(self, link: Link, context: Any) -> TaskTransaction:
+        """Open the transaction of a task."""
+        owner, batch = self._owner(context)
         options = self.options
+        return transactions.begin(
+            link, owner, batch, options.transaction_timeout_s, options.operation_timeout_s
+        )
+
+    def _owner(self, context: Any) -> tuple[str, int]:
+        """The name of the query or write that a task is of, and the number of its batch."""
         batch, query = context.getLocalProperty(BATCH_PROPERTY), context.getLocalProperty(QUERY_PROPERTY)
-        owner = "-".join(filter(None, (query, options.write_id)))
+        owner = "-".join(filter(None, (query, self.options.write_id)))
         if not owner:
             raise PulsarSparkError(
                 "Spark does not say which query this task is of; exactly once needs to know"
             )
-        name = producer_name(options.producer_prefix, owner, context.partitionId())
-        return Numbered(name, int(batch) if batch is not None else 0)
+        return owner, int(batch) if batch is not None else 0
+
+    def commit_all(self, messages: Sequence[TaskWritten | None]) -> None:
+        """Commit the transactions of all tasks, if they have any."""
+        end = self._end(messages)
+        if end is not None and not end.commit():
+            log.warning("committed by an earlier run, so that these rows are dropped: %s", summary(messages))
+
+    def abort_all(self, messages: Sequence[TaskWritten | None]) -> None:
+        """Abort the transactions of the tasks that were done, if they have any."""
+        end = self._end(messages)
+        if end is not None:
+            end.abort()
+
+    def _end(self, messages: Sequence[TaskWritten | None]) -> BatchEnd | None:
+        found = [each.transaction for each in messages if each is not None and each.transaction is not None]
+        if not found:
+            return None
+        options = self.options
+        place = f"{options.topic}-" if options.topic else f"persistent://{options.commit_namespace}/"
+        topic = partial(transactions.log_topic, place, options.producer_prefix)
+        return BatchEnd(self.link(), topic, found, options.transaction_timeout_s, options.operation_timeout_s)
 
 
 class PulsarBatchWriter(Writing, DataSourceArrowWriter):
     """`df.write.format("pulsar").mode("append")`."""
 
     def commit(self, messages: Sequence[TaskWritten | None]) -> None:
+        self.commit_all(messages)
         log.info("written: %s", summary(messages))
 
     def abort(self, messages: Sequence[TaskWritten | None]) -> None:
+        self.abort_all(messages)
         log.warning("not written as a whole: %s", summary(messages))
 
 
@@ -172,6 +221,7 @@ def writing_link(options: WriteOptions) -> Link:
         options.access,
         create_topics=True,
         memory_limit=None,
+        transactions=options.delivery_guarantee == "transactions",
         operation_timeout=options.operation_timeout_s,
         connect_timeout=options.connect_timeout_s,
     )

@@ -16,9 +16,11 @@ class PulsarStreamWriter(Writing, DataSourceStreamArrowWriter):
     """`df.writeStream.format("pulsar")`."""
 
     def commit(self, messages: Sequence[TaskWritten | None], batchId: int) -> None:
+        self.commit_all(messages)
         log.info("batch %d written: %s", batchId, summary(messages))
 
     def abort(self, messages: Sequence[TaskWritten | None], batchId: int) -> None:
+        self.abort_all(messages)
         log.warning("batch %d not written as a whole: %s", batchId, summary(messages))
 
 

@@ -2,11 +2,12 @@
 
 import pytest
 
-from pulsar_sansio.client.outputs import Connect, RequestFailed
+from pulsar_sansio.client.outputs import Connect, RequestDone, RequestFailed
 from pulsar_sansio.model.errors import (
     ClosedError,
     ConnectionLost,
     InvalidConfiguration,
+    InvalidTransactionStatus,
     LocalProtocolError,
     NotSupported,
     RemoteProtocolError,
@@ -23,6 +24,8 @@ from pulsar_sansio.wire import proto
 from tests.client.script import URL, Command, Script, frame_lookup, frame_partitions
 
 from .transaction_script import TransactionScript
+
+DEMO = "persistent://public/default/demo"
 
 
 def test_a_coordinator_is_found_introduced_and_asked() -> None:
@@ -279,6 +282,25 @@ def test_a_refusal_of_the_coordinator() -> None:
     error = script.expect_one(RequestFailed).error
     assert not isinstance(error, TransactionCoordinatorNotFound)
     assert "no" in str(error)
+
+
+def test_a_topic_joins_before_the_first_message() -> None:
+    """GAP-40: once, however often it is asked for."""
+    script = TransactionScript()
+    id_ = script.begin()
+    first, second = (script.client.join_transaction(script.now, id_, DEMO) for _ in range(2))
+    assert list(script.answer(Command.ADD_PARTITION_TO_TXN).partitions) == [DEMO]
+    third = script.client.join_transaction(script.now, id_, DEMO)
+    assert script.said() == [RequestDone(each, None) for each in (first, second, third)]
+    assert script.commands(script.link) == []
+
+
+def test_a_topic_that_cannot_join() -> None:
+    script = TransactionScript()
+    id_ = script.begin()
+    request = script.client.join_transaction(script.now, id_, DEMO)
+    script.answer(Command.ADD_PARTITION_TO_TXN, ServerError.InvalidTxnStatus)
+    assert isinstance(script.failed(request), InvalidTransactionStatus)
 
 
 # --- transactions that one client opens and another ends ----------------------------------------------

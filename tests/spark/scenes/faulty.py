@@ -18,12 +18,14 @@ from typing import Any
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource
 
+from pulsar_sansio import TransactionId
 from pulsar_spark.link import Link
 from pulsar_spark.options.option_table import Use
 from pulsar_spark.options.query_options import parse_write
 from pulsar_spark.writing.producing import Destination, Numbered, TaskProducer, Written
 from pulsar_spark.writing.sink import BATCH_PROPERTY, PulsarBatchWriter, TaskWritten
 from pulsar_spark.writing.stream_sink import PulsarStreamWriter
+from pulsar_spark.writing.transactions import BatchEnd, Errors
 
 OF_CLUSTER = ("org.apache.spark.deploy.worker.Worker", "CoarseGrainedExecutorBackend")
 """A standalone worker and its executor, in their command lines."""
@@ -135,17 +137,41 @@ class _Faulty:
         written: TaskWritten = super().write(iterator)  # type: ignore[misc]
         return written
 
-    def producer(self, link: Link, numbered: Numbered | None) -> TaskProducer:
-        made = super().producer(link, numbered)  # type: ignore[misc]
+    def producer(
+        self, link: Link, numbered: Numbered | None, transaction: TransactionId | None
+    ) -> TaskProducer:
+        made = super().producer(link, numbered, transaction)  # type: ignore[misc]
         context = TaskContext.get()
         assert context is not None
-        faulty = FaultyProducer(link, made.limits, numbered)
+        faulty = FaultyProducer(link, made.limits, numbered, transaction)
         batch = context.getLocalProperty(BATCH_PROPERTY) or "0"
         faulty.places = Places(self.faults, batch, context.partitionId())
         return faulty
 
 
+class FaultyEnd(BatchEnd):
+    """Where the plan says so, the driver ends when the commit is decided and one transaction committed."""
+
+    faults: Path
+
+    def _outcomes(self, ids: Sequence[TransactionId]) -> tuple[Errors, Errors]:
+        place = f"committing-{self._batch}"
+        if (self.faults / f"plan-{place}").exists() and not (self.faults / f"done-{place}").exists():
+            super()._outcomes(ids[:1])
+            end_driver(self.faults, place)
+        return super()._outcomes(ids)
+
+
 class FaultyStreamWriter(_Faulty, PulsarStreamWriter):
+    def _end(self, messages: Sequence[TaskWritten | None]) -> BatchEnd | None:
+        end = super()._end(messages)
+        if end is None:
+            return None
+        end.__class__ = FaultyEnd
+        assert isinstance(end, FaultyEnd)
+        end.faults = Path(self.faults)
+        return end
+
     def commit(self, messages: Sequence[TaskWritten | None], batchId: int) -> None:
         """Where the plan says so, the driver ends here: everything is written, nothing is committed."""
         faults, place = Path(self.faults), f"commit-{batchId}"

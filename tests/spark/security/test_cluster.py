@@ -25,10 +25,10 @@ from tests.security.secure_pulsar import PASSWORD, token_of
 from tests.spark.scenes.brokers import DEDUPLICATION, OurBroker, RealBroker
 from tests.spark.scenes.reading_back import values_of
 from tests.spark.scenes.sending import Sender
+from tests.spark.scenes.writing import ends, plan
 from tests.spark.security.cluster import Cluster, Driver
 from tests.spark.security.issuing import issue_tokens
 from tests.spark.security.secure_broker import SecureBroker
-from tests.spark.writing.test_sink import ends, plan
 from tests.trio.security.issuer import LocalIssuer
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]

@@ -1,12 +1,8 @@
 """DataFrames and streams written to a topic by a real Spark, with tasks that end in the middle."""
 
-import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException, PythonException
@@ -17,23 +13,23 @@ from tests.real_pulsar.admin import AdminError
 from tests.spark.scenes.brokers import DEDUPLICATION, RealBroker, SparkBroker
 from tests.spark.scenes.faulty import FaultySource
 from tests.spark.scenes.reading_back import keep, messages_of, values_of
+from tests.spark.scenes.writing import (
+    all_rows,
+    ends,
+    expected,
+    files,
+    numbers,
+    plan,
+    reading,
+    run_driver,
+    run_stream,
+    write,
+    writing,
+)
 
 pytestmark = pytest.mark.spark
 
 EXACTLY = {"deliveryGuarantee": "exactly-once"}
-
-
-def numbers(spark: SparkSession, count: int, tasks: int = 2) -> DataFrame:
-    """`row-0`, `row-1`, …, each task with a range of them."""
-    return spark.range(0, count, 1, tasks).selectExpr("concat('row-', id) AS value")
-
-
-def expected(count: int) -> list[bytes]:
-    return sorted(b"row-%d" % number for number in range(count))
-
-
-def write(rows: DataFrame, broker: SparkBroker, source: str = "pulsar", **options: str) -> None:
-    rows.write.format(source).option("service.url", broker.url).options(**options).mode("append").save()
 
 
 # --- batch writes ------------------------------------------------------------------------------------
@@ -156,59 +152,6 @@ def test_a_row_without_a_topic_is_an_error_that_names_it(
 
 
 # --- streams -----------------------------------------------------------------------------------------
-
-
-def files(folder: Path, batches: int, rows: int) -> None:
-    """Two files for each micro-batch, which Spark reads in two tasks."""
-    folder.mkdir(parents=True)
-    for batch in range(batches):
-        for part in range(2):
-            lines = "".join(f"{batch}-{part}-{row:05}\n" for row in range(rows))
-            (folder / f"{batch:03}-{part}.txt").write_text(lines)
-
-
-def all_rows(batches: int, rows: int) -> list[bytes]:
-    return sorted(
-        b"%d-%d-%05d" % (batch, part, row)
-        for batch in range(batches)
-        for part in range(2)
-        for row in range(rows)
-    )
-
-
-def reading(spark: SparkSession, folder: Path) -> DataFrame:
-    return spark.readStream.format("text").option("maxFilesPerTrigger", 2).load(str(folder / "in"))
-
-
-def run_stream(
-    writer: Any, folder: Path, meanwhile: Callable[[], None] | None = None, timeout: float = 300
-) -> None:
-    """Run a query until all that is there is written."""
-    query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
-    try:
-        if meanwhile is not None:
-            meanwhile()
-        assert query.awaitTermination(timeout)
-    finally:
-        query.stop()
-
-
-def writing(rows: DataFrame, broker: SparkBroker, source: str = "pulsar", **options: str) -> Any:
-    return rows.writeStream.format(source).option("service.url", broker.url).options(**options)
-
-
-def plan(folder: Path, places: dict[str, str]) -> str:
-    """Write the plan of the ends; gives the option `faults`."""
-    faults = folder / "faults"
-    faults.mkdir(exist_ok=True)
-    for place, how in places.items():
-        (faults / f"plan-{place}").write_text(how)
-    return str(faults)
-
-
-def ends(folder: Path) -> set[str]:
-    """Where tasks have ended, as the plan says it."""
-    return {each.name.removeprefix("done-") for each in (folder / "faults").glob("done-*")}
 
 
 def test_a_stream_is_written(spark: SparkSession, broker: SparkBroker, topic: str, tmp_path: Path) -> None:
@@ -340,16 +283,8 @@ def test_drivers_that_are_killed_leave_every_row_once(
         files(tmp_path / broker.name / "in", batches=2, rows=40)
         plan(tmp_path / broker.name, dict.fromkeys(DRIVER_ENDS, "driver"))
     for _ in DRIVER_ENDS:
-        assert run_driver(brokers, deduplicated_topic, tmp_path)
-    assert not run_driver(brokers, deduplicated_topic, tmp_path)
+        assert run_driver(brokers, deduplicated_topic, tmp_path, "exactly-once")
+    assert not run_driver(brokers, deduplicated_topic, tmp_path, "exactly-once")
     for broker in brokers:
         assert ends(tmp_path / broker.name) == set(DRIVER_ENDS)
         assert sorted(values_of(broker, deduplicated_topic)) == all_rows(2, 40)
-
-
-def run_driver(brokers: Sequence[SparkBroker], topic: str, folder: Path) -> int:
-    """0 where it came to its end."""
-    command = [sys.executable, "-m", "tests.spark.scenes.driver"]
-    for broker in brokers:
-        command += [broker.url, topic, str(folder / broker.name)]
-    return subprocess.run(command, check=False, timeout=900, capture_output=True).returncode

@@ -39,6 +39,18 @@ class TransactionCommands:
         self._transactions.begin(request, nanoseconds_of(timeout))
         return request
 
+    def join_transaction(self, now: int, transaction: TransactionId, topic: str) -> int:
+        """Let messages of the transaction go to a topic or partition, given by its full name.
+
+        The first message to a topic does that, too, and waits for it. `RequestDone` or `RequestFailed`
+        follows. Raises `TransactionNotOpen`.
+        """
+        machine = self._transactions.get(transaction)
+        self._context.now = now
+        request = self._context.new_id()
+        self._transactions.join(request, machine, topic)
+        return request
+
     def release_transaction(self, now: int, transaction: TransactionId) -> None:
         """Leave the end of a transaction to another client, which calls `end_released_transaction`.
 

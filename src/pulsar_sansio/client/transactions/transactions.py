@@ -78,6 +78,18 @@ class Transactions:
 
         begin()
 
+    def join(self, request: int, transaction: Transaction, topic: str) -> None:
+        """Let messages of a transaction go to a topic or partition; the answer follows."""
+        emit = self._services.context.emit
+
+        def settled(error: PulsarError | None) -> None:
+            emit(RequestDone(request, None) if error is None else RequestFailed(request, error))
+
+        if transaction.has_topic(topic):
+            settled(None)
+        else:
+            transaction.join_topic(topic, settled)
+
     def end_released(self, request: int, id_: TransactionId, commits: bool) -> None:
         """End a transaction that another client has released.
 
