@@ -69,6 +69,11 @@ class Scene(ConsumerScript):
             answer.error = error  # type: ignore[assignment]
         self.say("ACK_RESPONSE", answer)
 
+    def ack_in_transaction(self) -> Any:
+        """Return the one ACK in the transaction."""
+        [ack] = [each for name, each in self.frames() if name == "ACK" and each.txnid_least_bits == 7]
+        return ack
+
     def ended(self) -> None:
         """Answer END_TXN."""
         [asked] = self.expect("END_TXN")
@@ -619,3 +624,34 @@ def test_a_cumulative_acknowledgement_up_to_messages_that_the_broker_left_out() 
     messages = s.take()
     s.acknowledge_cumulative(messages[1])
     assert s.acks() == [(1, 0, 0b11000)]
+
+
+@pytest.mark.parametrize("refused", [False, True], ids=["not sent", "refused"])
+def test_an_aborted_acknowledgement_that_no_broker_has_taken(refused: bool) -> None:
+    """TXN-01: the broker does not know of it, so the consumer asks for the messages."""
+    s = Scene()
+    s.message(0)
+    s.batch(1, 2)
+    messages = s.take()
+    s.ack([messages[0], messages[1]])
+    s.acknowledge(messages[2])
+    if refused:
+        s.joined()
+        s.end("abort")
+        s.confirm(s.ack_in_transaction(), ServerError.TransactionConflict)
+        s.ended()
+    else:
+        s.frames()
+        s.pass_time(60_000_000_000)
+    [asked] = [command for name, command in s.frames() if name == "REDELIVER_UNACKNOWLEDGED_MESSAGES"]
+    assert [(each.ledgerId, each.entryId) for each in asked.message_ids] == [(1, 0), (1, 1)]
+
+
+def test_an_aborted_acknowledgement_is_not_asked_for_where_the_broker_delivers_everything() -> None:
+    s = Scene()
+    s.message(0)
+    s.ack(s.receive())
+    s.joined()
+    s.close_by_broker()
+    s.pass_time(60_000_000_000)
+    assert "REDELIVER_UNACKNOWLEDGED_MESSAGES" not in [name for name, _ in s.frames()]
