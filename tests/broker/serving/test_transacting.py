@@ -155,6 +155,18 @@ def test_a_timeout_goes_on_after_a_restart() -> None:
     assert peer.payloads() == [b"after"]
 
 
+def test_a_wall_clock_that_is_set_back_does_not_prolong_a_transaction() -> None:
+    """GAP-40: a restarted broker counts by the wall clock."""
+    world, producing, _ = scene()
+    InTransaction(producing, timeout=5000).publish(b"inside", 0)
+    world.wall -= 3_600_000
+    world.start()
+    world.advance(4.9)
+    assert world.broker.coordinators.open
+    world.advance(0.2)
+    assert not world.broker.coordinators.open
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_acknowledgements_take_effect_with_the_commit(kind: SubType) -> None:
     world, producing, consuming = scene(kind)

@@ -146,7 +146,8 @@ class Coordinators:
         expiry = self._context.deadlines.slot(partial(self._expired, id_))
         transaction = OpenTransaction(id_, owner, timeout, opened_at, expiry)
         left = opened_at + timeout - self._services.wall_time
-        expiry.set(self._context.now + max(0, left) * 1_000_000)
+        left = max(0, min(left, timeout))  # the wall clock may have been set back before a restart
+        expiry.set(self._context.now + left * 1_000_000)
         self.open[id_] = transaction
         return transaction
 
