@@ -232,6 +232,25 @@ def test_messages_of_a_batch() -> None:
     assert [each.ack_set for each in consuming.messages()] == [0b1110]
 
 
+@pytest.mark.parametrize("ends", [True, False], ids=["committed", "open"])
+def test_the_rest_of_a_batch_without_index_acknowledgement(ends: bool) -> None:
+    """TXN-01: the client does not name messages that another transaction acknowledges."""
+    world, producing, consuming = scene(SubType.Shared, BrokerConfig(batch_index_acknowledgement=False))
+    producing.publish_batch([b"0", b"1", b"2"])
+    (message,) = consuming.messages()
+    place = message.ledger_id, message.entry_id
+    transaction = InTransaction(consuming)
+    transaction.join_subscription()
+    assert transaction.ack((*place, 0b110)) == ""
+    if ends:
+        assert transaction.end() == ""
+    consuming.ack((*place, 0b001))
+    if not ends:
+        assert transaction.end() == ""
+    (subscription,) = world.broker.topic_administration.stats(TOPIC)["subscriptions"].values()
+    assert subscription["backlog"] == 0
+
+
 def test_two_transactions_cannot_acknowledge_one_message() -> None:
     """TXN-01: nothing of a refused ACK takes effect."""
     world, producing, consuming = scene(SubType.Shared)

@@ -222,7 +222,7 @@ class Subscription:
                 if cursor.acknowledge(offset):
                     changed = True
                     dispatcher.acknowledged(consumer, offset, 0, True)
-            elif self.topic.services.config.batch_index_acknowledgement:
+            elif self._keeps_messages_of(offset):
                 messages = log.entry(offset).messages
                 taken = self.deliverable(offset, messages) if self.pending_acks.taken else None
                 fresh = cursor.acknowledge_partly(offset, ack_set, messages)
@@ -263,11 +263,20 @@ class Subscription:
             changed = cursor.acknowledge_up_to(offset)
         else:
             changed = cursor.acknowledge_up_to(offset - 1)
-            if self.topic.services.config.batch_index_acknowledgement:
+            if self._keeps_messages_of(offset):
                 fresh = cursor.acknowledge_partly(offset, ack_set, log.entry(offset).messages)
                 changed = changed or fresh > 0
         if changed:
             self._moved(before)
+
+    def _keeps_messages_of(self, offset: int) -> bool:
+        """True where single messages of a batch are acknowledged. Where a transaction acknowledges some, the
+        client acknowledges the others in this way, whatever the broker's option."""
+        return (
+            self.topic.services.config.batch_index_acknowledgement
+            or offset in self.cursor.partly
+            or offset in self.pending_acks.taken
+        )
 
     # --- transactions ---------------------------------------------------------------------------------
 
