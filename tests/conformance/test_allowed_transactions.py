@@ -41,6 +41,39 @@ def the_abort_of_an_acknowledgement(s: Script) -> None:
 
 
 @allowed
+def the_abort_of_an_acknowledgement_of_another_consumer(s: Script) -> None:
+    """The first consumer had the message before, and gets it again."""
+    s.connect()
+    for number in range(2):
+        s.consumer(number, kind=c.SHARED, consumer_name=str(number))
+    s.message(0)
+    s.redeliver(0)
+    s.message(0, consumer_id=1, redelivery_count=1)
+    s.message(0, redelivery_count=2)
+    s.begin_transaction()
+    s.add_subscription()
+    s.ack(0, consumer_id=1, request_id=7, **TRANSACTION)
+    s.broker(c.ACK_RESPONSE, consumer_id=1, request_id=7)
+    s.end_transaction(proto.ABORT)
+    s.message(0, redelivery_count=3)
+
+
+@allowed
+def an_abort_after_a_consumer_has_come_back(s: Script) -> None:
+    s.connect()
+    s.consumer()
+    s.message(0)
+    s.begin_transaction()
+    s.add_subscription()
+    s.ack(0, request_id=7, **TRANSACTION)
+    s.broker(c.ACK_RESPONSE, consumer_id=0, request_id=7)
+    s.reconnect()
+    s.consumer()
+    s.message(1)
+    s.message(0)
+
+
+@allowed
 def an_abort_of_what_was_not_confirmed(s: Script) -> None:
     s.connect()
     s.producer()

@@ -130,7 +130,7 @@ class TopicMemory:
     """The entries of topics, as receipts and deliveries showed them. May be shared by the sessions of many
     clients."""
 
-    __slots__ = ("digests", "entries", "fenced", "schema_versions")
+    __slots__ = ("digests", "entries", "fenced", "schema_versions", "transactional")
 
     def __init__(self, limit: int = 50_000) -> None:
         self.digests: BoundedDict[tuple[str, int, int], int] = BoundedDict(limit)
@@ -139,6 +139,9 @@ class TopicMemory:
         """Topic -> the versions that brokers gave."""
         self.fenced: BoundedDict[str, None] = BoundedDict(1024)
         """Topics whose producers may have been fenced out, of which no frame tells."""
+        self.transactional: BoundedDict[tuple[str, str], None] = BoundedDict(1024)
+        """Topics with subscriptions on which clients acknowledge in transactions. An abort redelivers the
+        messages, perhaps to other consumers."""
         self.entries = Entries()
         """Entries that were read lately."""
 

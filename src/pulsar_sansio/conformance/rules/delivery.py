@@ -5,6 +5,7 @@ from typing import Any
 from .. import commands as c
 from ..findings import Finding
 from ..registry import rule
+from ..state.consumer import ObservedConsumer
 from ..state.state import State
 from ..tracking.consumers import may_be_redelivered
 from ..traits import ACK_SET, AGAIN, EPOCH, MARKER, REDELIVERED, UNSETTLED
@@ -93,9 +94,15 @@ def only_the_active_one(state: State, message: Any) -> Finding:
 def nothing_after_the_end(state: State, message: Any) -> Finding:
     """The end of a topic is told when everything is acknowledged: nothing is delivered after it."""
     consumer = state.consumer
-    if consumer is None or not consumer.ended or consumer.transactional:
+    if consumer is None or not consumer.ended or _may_be_aborted(state, consumer):
         return None
     return f"{message.ledger_id}:{message.entry_id} after REACHED_END_OF_TOPIC"
+
+
+def _may_be_aborted(state: State, consumer: ObservedConsumer) -> bool:
+    """Tell whether the abort of a transaction may redeliver messages of the subscription."""
+    transactional = state.memory.topics.transactional
+    return transactional.overflowed or (consumer.topic, consumer.memory.subscription) in transactional
 
 
 # --- position --------------------------------------------------------------------------------------
@@ -129,7 +136,7 @@ def positions_ascend(state: State, message: Any) -> Finding:
         or not consumer.persistent
     ):
         return None
-    if state.position > consumer.last or consumer.transactional:
+    if state.position > consumer.last or _may_be_aborted(state, consumer):
         return None
     last = consumer.last
     return f"{message.ledger_id}:{message.entry_id} after {last[0]}:{last[1]}"
@@ -150,10 +157,12 @@ def only_shared_types_count(state: State, message: Any) -> Finding:
 def nothing_is_redelivered_unasked(state: State, message: Any) -> Finding:
     """On Shared and Key_Shared an entry is redelivered to the same consumer only when that asked for it."""
     consumer = state.consumer
-    if consumer is None or consumer.single_active or consumer.transactional:
+    if consumer is None or consumer.single_active:
         return None
     before = state.before
     if before is None or may_be_redelivered(consumer, state.position, before):
+        return None
+    if _may_be_aborted(state, consumer):
         return None
     return f"{message.ledger_id}:{message.entry_id} came in frame {before.frame}, nothing asked for it again"
 

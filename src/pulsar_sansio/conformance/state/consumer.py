@@ -16,7 +16,7 @@ class ObservedConsumer:
         "acknowledged", "active", "closed_by_broker", "closing", "compacted", "confirmed",
         "confirmed_up_to", "consumer_id", "delivered", "ended", "epoch", "first_grant", "frame", "granted",
         "has_epoch", "last", "memory", "open_since", "partition", "permits", "persistent", "previous",
-        "redelivery", "seeking", "single_active", "topic", "transactional", "type", "unsubscribing",
+        "redelivery", "seeking", "single_active", "topic", "type", "unsubscribing",
     )  # fmt: skip
 
     def __init__(self, consumer_id: int, command: Any, memory: ConsumerMemory, frame: int) -> None:
@@ -62,8 +62,6 @@ class ObservedConsumer:
         """The value in the last ACTIVE_CONSUMER_CHANGE."""
         self.ended = False
         """REACHED_END_OF_TOPIC has passed."""
-        self.transactional = False
-        """The consumer has acknowledged in a transaction; an abort redelivers its messages."""
 
     def known(self, position: Position) -> bool:
         """Tell whether the entry was ever delivered to this consumer; True when that is forgotten."""

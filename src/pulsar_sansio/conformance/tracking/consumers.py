@@ -213,7 +213,8 @@ def _ack(state: State, ack: Any) -> None:
     if consumer.single_active or state.keepalive.of_broker:
         state.read_by_client = max(state.read_by_client, newest_delivery(consumer, ack))
     if ack.txnid_most_bits is not None:
-        consumer.transactional = True
+        memory = consumer.memory
+        state.memory.topics.transactional[memory.topic, memory.subscription] = None
         acknowledges(state, ack, request)
         return
     if ack.ack_type == CUMULATIVE:
