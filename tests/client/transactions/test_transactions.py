@@ -231,6 +231,16 @@ def test_an_end_without_any_answer() -> None:
     assert isinstance(script.failed(request), TransactionOutcomeUnknown)
 
 
+def test_a_commit_that_reached_no_coordinator_is_no_unknown_outcome() -> None:
+    """INV-T3: END_TXN was never written, so the coordinator aborts the transaction."""
+    script = TransactionScript(operation_timeout=5.0)
+    id_ = script.begin()
+    script.lose(script.link)
+    request = script.commit(id_)
+    script.advance(6)
+    assert isinstance(script.failed(request), TimedOut)
+
+
 def test_an_abort_without_any_answer_is_no_unknown_outcome() -> None:
     script = TransactionScript(operation_timeout=5.0)
     id_ = script.begin()

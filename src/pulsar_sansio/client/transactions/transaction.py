@@ -90,6 +90,7 @@ class Transaction:
         self._failure: PulsarError | None = None
         """The error of the first operation that failed."""
         self._end_asked = False
+        """END_TXN was written."""
         self._request: int | None = None
         """The request for the end that the application made."""
         self._before_end: list[Callable[[], None]] = []
@@ -250,7 +251,6 @@ class Transaction:
         if not isinstance(self.state, states.Committing | states.Aborting) or self._questions:
             return
         commits = isinstance(self.state, states.Committing)
-        self._end_asked = True
         if not commits:
             for callback in self._before_abort:
                 callback()
@@ -270,7 +270,10 @@ class Transaction:
         client or a third one may have ended it either way.
         """
         refused = isinstance(error, TransactionNotFound | InvalidTransactionStatus)
-        if not refused or self._asked_twice:
+        if not self._end_asked:  # The coordinator aborts it after the timeout.
+            self._failure = self._failure or error
+            self._end(TransactionInput.GONE)
+        elif not refused or self._asked_twice:
             self._lose(error)
         elif self._timeout is None:
             self._failure = error
@@ -355,6 +358,7 @@ class Transaction:
         def encode(request_id: int) -> bytes:
             nonlocal attempts
             attempts += 1
+            self._end_asked = self._end_asked or number == _Command.END_TXN
             command.request_id = request_id
             return encode_command(number, command)
 
