@@ -60,9 +60,10 @@ LOST = -1
 class User(Application, Protocol):
     """An application, as its client process sees it."""
 
-    state: str
     handle: int
 
+    @property
+    def state(self) -> str: ...
     @property
     def host(self) -> "ClientProcess": ...
     def start(self) -> None: ...

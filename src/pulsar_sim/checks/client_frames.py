@@ -515,6 +515,11 @@ class ClientWatch:
         T.WATCH_TOPIC_LIST_CLOSE: _wrote_watch_close,
         T.PING: _wrote_ping,
         T.PONG: _wrote_pong,
+        T.TC_CLIENT_CONNECT_REQUEST: _wrote_request,
+        T.NEW_TXN: _wrote_request,
+        T.ADD_PARTITION_TO_TXN: _wrote_request,
+        T.ADD_SUBSCRIPTION_TO_TXN: _wrote_request,
+        T.END_TXN: _wrote_request,
     }
     _HANDLERS_OF_ARRIVED: ClassVar[dict[int, Handler]] = {
         T.CONNECTED: _got_connected,
@@ -530,6 +535,11 @@ class ClientWatch:
         T.ACK_RESPONSE: _got_answer,
         T.GET_LAST_MESSAGE_ID_RESPONSE: _got_answer,
         T.CONSUMER_STATS_RESPONSE: _got_answer,
+        T.TC_CLIENT_CONNECT_RESPONSE: _got_answer,
+        T.NEW_TXN_RESPONSE: _got_answer,
+        T.ADD_PARTITION_TO_TXN_RESPONSE: _got_answer,
+        T.ADD_SUBSCRIPTION_TO_TXN_RESPONSE: _got_answer,
+        T.END_TXN_RESPONSE: _got_answer,
         T.MESSAGE: _got_message,
         T.SEND_ERROR: _got_send_error,
         T.SEND_RECEIPT: _got_receipt,

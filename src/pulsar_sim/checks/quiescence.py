@@ -46,6 +46,11 @@ def all_roamed(world: "Surroundings") -> bool:
     return all(app.outages_are_over for app in world.apps.roaming)
 
 
+def all_transacted(world: "Surroundings") -> bool:
+    """True when the application with transactions has ended those that it opens while there are faults."""
+    return all(app.has_finished for app in world.apps.transactors)
+
+
 def drained(world: "Surroundings") -> bool:
     if world.reset_due or not all_sent(world):
         return False
@@ -58,6 +63,8 @@ def drained(world: "Surroundings") -> bool:
     if not (world.administrator.done and all_attached(world) and all_told_of_end(world)):
         return False
     if holding(world) or not still(world) or _failed_copies_due(world):
+        return False
+    if not all(app.done for app in world.apps.transactors):
         return False
     # Statistics are expensive: read them last.
     for name, topic in world.model.topics.items():
@@ -218,6 +225,7 @@ def describe_rest(world: "Surroundings") -> str:
         for each in world.apps.transient
         if not each.done
     ]
+    left += [app.describe() for app in world.apps.transactors if not app.done]
     left += [f"{name} holds memory of messages that no application waits for" for name in holding(world)]
     if not still(world):
         left.append("frames are under way, or a broker writes")

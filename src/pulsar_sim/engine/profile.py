@@ -17,6 +17,7 @@ from pulsar_sansio.model.config import (
 
 from .clock import MILLISECOND, SECOND
 from .security.encryption_plan import EncryptionPlan
+from .transactions_plan import TransactionsPlan
 
 GROWN = 2.0
 """Seconds by which a growing delay grows, at most."""
@@ -563,6 +564,8 @@ class Profile:
     """None means that all messages are bytes."""
     encryption: EncryptionPlan | None = None
     """None means that no message is encrypted."""
+    transactions: TransactionsPlan | None = None
+    """None means that no application has transactions."""
 
     @property
     def named_hosts(self) -> int:
@@ -603,6 +606,8 @@ class Profile:
             slowest += self.operation_timeout + self.credentials.refresh_interval
         if self.encryption is not None:  # a question, and a failure of it that a consumer remembers
             slowest += self.encryption.recipients * self.operation_timeout + LONGEST_KEY_FAILURE
+        if self.transactions is not None:  # a lost one is open until its timeout, and so is the last one
+            slowest += 2 * self.transactions.timeout + 2 * self.operation_timeout
         if self.failover is not None:
             slowest += self.failover.slowest_change
             if self.failover.last_visit:

@@ -274,6 +274,27 @@ class BrokerMisbehaviour:
         self._write(wire, T.GET_SCHEMA_RESPONSE, answer)
         return b""
 
+    def _moved_coordinator(self, wire: Wire, kind: int, command: Any) -> bytes:
+        """Answer as a broker that is not the coordinator's any more."""
+        number, kind_of_answer = COORDINATOR_ANSWERS[kind]
+        answer = kind_of_answer(
+            request_id=command.request_id,
+            error=int(ServerError.TransactionCoordinatorNotFound),
+            message="moved",
+        )
+        if kind == T.NEW_TXN:
+            answer.txnid_most_bits = command.tc_id
+        elif kind != T.TC_CLIENT_CONNECT_REQUEST:
+            answer.txnid_most_bits = command.txnid_most_bits
+            answer.txnid_least_bits = command.txnid_least_bits
+        self._write(wire, number, answer)
+        return b""
+
+    def _lose_and_cut(self, wire: Wire, kind: int, command: Any) -> bytes:
+        """Drop the frame, and reset the connection soon."""
+        self._cut_soon(wire, kind, command)
+        return b""
+
     def _refuse_lookup(self, wire: Wire, kind: int, command: Any) -> bytes:
         code = self._stream.choice(RETRYABLE)
         answer = proto.CommandLookupTopicResponse(
@@ -446,6 +467,30 @@ class Misdeed(NamedTuple):
 
 B = BrokerMisbehaviour
 
+COORDINATOR_ANSWERS: dict[int, tuple[T.Type, Callable[..., Any]]] = {
+    T.TC_CLIENT_CONNECT_REQUEST: (T.TC_CLIENT_CONNECT_RESPONSE, proto.CommandTcClientConnectResponse),
+    T.NEW_TXN: (T.NEW_TXN_RESPONSE, proto.CommandNewTxnResponse),
+    T.ADD_PARTITION_TO_TXN: (T.ADD_PARTITION_TO_TXN_RESPONSE, proto.CommandAddPartitionToTxnResponse),
+    T.ADD_SUBSCRIPTION_TO_TXN: (
+        T.ADD_SUBSCRIPTION_TO_TXN_RESPONSE,
+        proto.CommandAddSubscriptionToTxnResponse,
+    ),
+    T.END_TXN: (T.END_TXN_RESPONSE, proto.CommandEndTxnResponse),
+}
+"""Questions to a transaction coordinator, each with the type of its answer and its class."""
+
+_TO_COORDINATOR = (
+    Misdeed("coordinator_moved", B._always, B._moved_coordinator),
+    Misdeed("coordinator_unanswered", B._always, B._drop),
+    Misdeed("coordinator_question_cut", B._always, B._lose_and_cut),
+)
+
+_OF_COORDINATOR = (
+    Misdeed("coordinator_answer_lost", B._always, B._drop),
+    Misdeed("coordinator_answered_late", B._always, B._answer_too_late),
+    Misdeed("coordinator_answer_cut", B._always, B._lose_and_cut),
+)
+
 _REQUEST_LOST = Misdeed("request_unanswered", B._is_unanswered, B._drop)
 
 TO_BROKER: dict[int, tuple[Misdeed, ...]] = {
@@ -477,6 +522,7 @@ TO_BROKER: dict[int, tuple[Misdeed, ...]] = {
         Misdeed("cut_between_chunks", B._is_chunk, B._cut_after_chunk),
         Misdeed("send_refused", B._always, B._fail_to_store),
     ),
+    **dict.fromkeys(COORDINATOR_ANSWERS, _TO_COORDINATOR),
 }
 """Misdeeds to frames of clients, by type of frame, in the order in which they are tried."""
 
@@ -503,5 +549,6 @@ TO_CLIENT: dict[int, tuple[Misdeed, ...]] = {
         Misdeed("receipt_lost", B._always, B._lose_receipt),
         Misdeed("receipt_repeated", B._always, B._repeat_later),
     ),
+    **{number: _OF_COORDINATOR for number, _ in COORDINATOR_ANSWERS.values()},
 }
 """Misdeeds to frames of brokers, by type of frame, in the order in which they are tried."""

@@ -386,10 +386,76 @@ for _name in ENCRYPTION_FAULTS:
     _armed(_name)
 
 
+COORDINATOR_FAULTS = (
+    "coordinator_moved",
+    "coordinator_unanswered",
+    "coordinator_answer_lost",
+    "coordinator_answered_late",
+    "coordinator_question_cut",
+    "coordinator_answer_cut",
+)
+"""Kinds that strike questions to transaction coordinators."""
+
+for _name in COORDINATOR_FAULTS:
+    _armed(_name)
+
+TRANSACTION_FAULTS = (
+    *COORDINATOR_FAULTS,
+    "transacting_client_lost",
+    "transacting_links_reset",
+    "transacting_producer_closed",
+    "transacting_consumer_closed",
+    "transacting_topic_unloaded",
+)
+"""Kinds for worlds with transactions."""
+
+
+@fault
+def transacting_client_lost(world: "Surroundings", stream: Stream) -> bool:
+    """Let the process of the client with transactions die, or close its client in good order."""
+    index = len(world.hosts) - 1
+    return world.crash_client(index) if stream.chance(500) else world.close_client(index)
+
+
+@fault
+def transacting_links_reset(world: "Surroundings", stream: Stream) -> bool:
+    """Reset the connections of the client with transactions."""
+    wires = list(world.hosts[-1].node.wires.values())
+    for wire in wires:
+        wire.reset()
+    return bool(wires)
+
+
+@fault
+def transacting_producer_closed(world: "Surroundings", stream: Stream) -> bool:
+    """Close a producer, perhaps with messages of open transactions."""
+    return any(app.close_producer() for app in world.apps.transactors)
+
+
+@fault
+def transacting_consumer_closed(world: "Surroundings", stream: Stream) -> bool:
+    """Close a consumer, perhaps with acknowledgements of open transactions."""
+    return stream.choice(world.apps.transacting).close_and_reopen()
+
+
+@fault
+def transacting_topic_unloaded(world: "Surroundings", stream: Stream) -> bool:
+    """Unload a topic with messages of open transactions."""
+    plan = world.profile.transactions
+    return plan is not None and world.unload(stream.choice(plan.names))
+
+
 CREDENTIAL_FAULTS = ("credentials_expire", "all_credentials_expire", *MISLEADING_FAULTS)
 """Kinds for worlds in which brokers authenticate their clients."""
 
-SPECIAL_FAULTS = (*RARE_FAULTS, *GROUP_FAULTS, *CREDENTIAL_FAULTS, *SCHEMA_FAULTS, *ENCRYPTION_FAULTS)
+SPECIAL_FAULTS = (
+    *RARE_FAULTS,
+    *GROUP_FAULTS,
+    *CREDENTIAL_FAULTS,
+    *SCHEMA_FAULTS,
+    *ENCRYPTION_FAULTS,
+    *TRANSACTION_FAULTS,
+)
 """Kinds that are drawn for some worlds only."""
 
 

@@ -41,6 +41,7 @@ from .features.producers import (
 )
 from .features.schemas import draw_schemas
 from .features.table_views import draw_tables, draw_tables_of_partitions
+from .features.transactions import draw_transactions
 from .features.web import draw_crowd, draw_web
 from .producers import draw_producers, usual_batch
 from .rare_worlds import draw_special
@@ -111,6 +112,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     draw_crowd(streams.stream("crowd of lookups"), profile)
     draw_schemas(streams.stream("schemas"), profile, faults)
     draw_encryption(streams.stream("encryption"), profile, faults)
+    draw_transactions(streams.stream("transactions"), profile, faults)
     return profile
 
 

@@ -61,7 +61,7 @@ def quiet_profile(
     profile.redirect_permille = profile.stale_lookup_permille = 0
     profile.transient_subscribers, profile.ends, profile.partitioned, profile.migrations = [], [], [], []
     profile.single_topic_seekers = []
-    profile.encryption = None
+    profile.encryption = profile.transactions = None
     profile.deduplication = False
     profile.keepalive, profile.operation_timeout, profile.max_backoff = 1.0, 2.0, 0.2
     profile.connections_per_broker = 1

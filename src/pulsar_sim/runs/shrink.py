@@ -144,6 +144,8 @@ class Shrinker:
     def _applications(self) -> None:
         if self.case.profile.failover is not None:  # otherwise its messages stand in for those of the others
             self._try(self._with(failover=None))
+        if self.case.profile.transactions is not None:
+            self._try(self._with(transactions=None))
         for name in (*GUESTS, *OF_SEVERAL, *EVENTS):
             for plan in getattr(self.case.profile, name):
                 left = [each for each in getattr(self.case.profile, name) if each is not plan]

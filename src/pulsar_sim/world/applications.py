@@ -5,6 +5,8 @@ Owns their lists. The clients that they use, and the phases that tell them what 
 
 from typing import TYPE_CHECKING, Any
 
+from pulsar_sansio.model.config import SubscriptionType
+
 from ..apps.asking_app import AskingApp
 from ..apps.client_process import User
 from ..apps.consumer_app import ConsumerApp
@@ -16,6 +18,9 @@ from ..apps.roaming.roaming_process import RoamingProcess
 from ..apps.seeking.multi_topics_seeker import MultiTopicsSeeker
 from ..apps.seeking.single_topic_seeker import SingleTopicSeeker
 from ..apps.table_view_app import TableViewApp
+from ..apps.transacting.transacting_consumer import TransactingConsumer
+from ..apps.transacting.transacting_process import TransactingProcess
+from ..apps.transacting.transactor import Transactor
 from ..apps.transient_app import TransientApp
 from ..apps.transient_subscriber import TransientSubscriber
 
@@ -39,6 +44,10 @@ class Applications:
         """At most one application, whose client changes between clusters."""
         self.asking: list[AskingApp] = []
         """At most one application, which asks much at once."""
+        self.transacting: list[TransactingConsumer] = []
+        """The consumers whose messages are acknowledged in transactions."""
+        self.transactors: list[Transactor] = []
+        """At most one application, which opens transactions."""
 
     def start(self, world: "World") -> None:
         """Make and start the applications of the world's profile. The world has its clients already."""
@@ -68,8 +77,20 @@ class Applications:
             self.roaming = [RoamingApp(world, host)]
         if profile.web is not None and profile.web.crowd:
             self.asking = [AskingApp(world, world.hosts[0], profile.web.crowd)]
+        if isinstance(host := world.hosts[-1], TransactingProcess):
+            self._add_transactions(world, host)
         for user in self.users:
             user.start()
+
+    def _add_transactions(self, world: "World", host: TransactingProcess) -> None:
+        account = world.transactions
+        assert account is not None
+        for subscription in account.subscriptions.values():
+            alone = subscription.kind is SubscriptionType.EXCLUSIVE
+            for _ in range(1 if alone else host.plan.consumers):
+                index = len(self.transacting)
+                self.transacting.append(TransactingConsumer(world, host, index, account, subscription))
+        self.transactors = [Transactor(world, host, account, self.transacting)]
 
     @property
     def receivers(self) -> list[ConsumerApp]:
@@ -91,9 +112,10 @@ class Applications:
             *self.multi_topics_seekers,
             *self.nonpersistent,
             *self.roaming,
+            *self.transacting,
         ]
 
     @property
     def users(self) -> list[User]:
         """All applications that use a client."""
-        return [*self.lasting, *self.transient, *self.asking]
+        return [*self.lasting, *self.transient, *self.asking, *self.transactors]

@@ -9,12 +9,14 @@ from pulsar_sansio.model.config import ClientConfig
 from pulsar_sansio.wire import proto
 
 from ..apps.roaming.roaming_watch import is_roaming
+from ..apps.transacting.transacting_process import is_transacting
 from ..checks.broker_frames import BrokerWatch
 from ..checks.broker_schemas import BrokerSchemaWatch
 from ..checks.client_frames import ClientWatch
 from ..checks.credentials import CredentialWatch
 from ..checks.encrypted_frames import EncryptionWatch
 from ..checks.renewals import RenewalWatch
+from ..checks.transaction_frames import TransactingBrokerWatch, TransactingClientWatch
 from ..engine.clock import SECOND
 from ..engine.failures import ViolationError
 from ..engine.network import Wire
@@ -40,7 +42,8 @@ OF_HANDLES = frozenset(
         T.CLOSE_CONSUMER,
     )
 )
-"""Commands of a producer or consumer. Those of a roaming client belong to its own account, with two logs."""
+"""Commands of a producer or consumer. Those of a roaming client belong to its own account, with two logs; so
+do those of a client with transactions, whose topics belong to no other client."""
 
 
 QUESTIONS = frozenset((T.LOOKUP, T.PARTITIONED_METADATA, T.GET_TOPICS_OF_NAMESPACE))
@@ -59,11 +62,17 @@ class ClientWireObserver(ClientWatch):
         self._rules = world.rules.clients
         self._roaming = world.roaming
         self._asks_over_http = world.profile.web is not None
+        account = world.transactions
+        self._transactions = None if account is None else TransactingClientWatch(account)
 
     def wrote(self, wire: Wire, kind: int, command: Any) -> None:
         """INV-N16: a client that asks over HTTP asks brokers only about topics that have migrated."""
         if self._roaming is not None and is_roaming(wire):
             self._roaming.wrote(wire, kind, wire.network.clock.now)
+            if kind in OF_HANDLES:
+                return
+        if self._transactions is not None and is_transacting(wire):
+            self._transactions.wrote(wire, kind, command)
             if kind in OF_HANDLES:
                 return
         if self._asks_over_http and kind in QUESTIONS and not _is_of_migrations(wire):
@@ -74,6 +83,8 @@ class ClientWireObserver(ClientWatch):
         if self._roaming is not None and kind == T.CONNECTED and is_roaming(wire):
             self._roaming.got_connected(wire, wire.network.clock.now)
         self._rules.received(wire, kind, command)
+        if self._transactions is not None and is_transacting(wire):
+            self._transactions.got(wire, kind, command)
         super().got(wire, kind, command)
 
     def ends_link(self, wire: Wire, reason: str, config: ClientConfig) -> None:
@@ -98,10 +109,20 @@ class BrokerWireObserver(BrokerWatch):
         interval = 0 if plan is None else round(plan.refresh_interval * SECOND)
         self._renewals = RenewalWatch(interval)
         self._schemas = BrokerSchemaWatch(world.model)
+        self._transactions: TransactingBrokerWatch | None = None
+        if world.transactions is not None:
+            batch_index = world.profile.broker.batch_index_acknowledgement
+            self._transactions = TransactingBrokerWatch(
+                world.transactions, batch_index, world.durable_transactions
+            )
 
     def wrote(self, wire: Wire, kind: int, command: Any) -> None:
         self._renewals.wrote(wire, kind, command)
         self._schemas.wrote(wire, kind, command)
+        if self._transactions is not None and is_transacting(wire):
+            self._transactions.wrote(wire, kind, command)
+            if kind in OF_HANDLES or kind == T.ACK_RESPONSE:
+                return
         if not (self._roams and kind in OF_HANDLES and is_roaming(wire)):
             super().wrote(wire, kind, command)
 
@@ -109,6 +130,10 @@ class BrokerWireObserver(BrokerWatch):
         self._rules.received(wire, kind, command)
         self._renewals.got(wire, kind)
         self._schemas.got(wire, kind, command)
+        if self._transactions is not None and is_transacting(wire):
+            self._transactions.got(wire, kind, command)
+            if kind in OF_HANDLES:
+                return
         if not (self._roams and kind in OF_HANDLES and is_roaming(wire)):
             super().got(wire, kind, command)
 

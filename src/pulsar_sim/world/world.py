@@ -22,10 +22,12 @@ from ..apps.nonpersistent_app import nonpersistent_topic
 from ..apps.roaming.controlled_watch import ControlledWatch
 from ..apps.roaming.roaming_process import RoamingProcess
 from ..apps.roaming.roaming_watch import RoamingWatch, is_roaming
+from ..apps.transacting.transacting_process import TransactingProcess, is_transacting
 from ..checks.conformance import RuleWatch
 from ..checks.quiescence import (
     all_roamed,
     all_sent,
+    all_transacted,
     brokers_are_deserted,
     check_attachments,
     check_closes,
@@ -59,13 +61,17 @@ from ..model.multi_topics_subscriptions import GroupTopics
 from ..model.reference_model import ReferenceModel
 from ..model.schemas.questions import Questions
 from ..model.schemas.topic_schemas import TopicSchemas
+from ..model.transactions.durable_transactions import DurableTransactions
+from ..model.transactions.subscription_account import SubscriptionAccount
+from ..model.transactions.transaction_account import TransactionAccount
 from .administrator import Administrator
 from .applications import Applications
 from .auditor import Auditor
 from .fault_schedule import FaultSchedule
 from .last_round import make_last_round
+from .stored_transactions import read_transactions
 from .topics import WorldTopics
-from .wire_observers import BrokerWireObserver, ClientWireObserver, broker_process, client_process
+from .wire_observers import OF_HANDLES, BrokerWireObserver, ClientWireObserver, broker_process, client_process
 
 WALL_CLOCK_AT_START = 1_700_000_000_000
 """Milliseconds since 1970."""
@@ -120,6 +126,7 @@ class World:
         self.issuer: Issuer | None = None if plan is None else Issuer(self, plan)
         self.rules: RuleWatch = RuleWatch(client_process, broker_process)
         self.roaming: RoamingWatch | None = self._roaming_watch()
+        self.transactions: TransactionAccount | None = self._transaction_account()
         self.client_watch: ClientWireObserver = ClientWireObserver(self)
         self.broker_watch = BrokerWireObserver(self)
         self.timing = Timing(self, self.streams.stream("weather"), self.profile.store_delay)
@@ -157,6 +164,11 @@ class World:
         self.apps = Applications()
         self.administrator = Administrator(self)
 
+    def durable_transactions(self) -> DurableTransactions:
+        """Return what the store holds of transactions."""
+        topics = () if self.transactions is None else self.transactions.topics
+        return read_transactions(self.cluster.store.load(), topics)
+
     def topics_of(self, group: GroupTopics) -> list[str]:
         """Return the topics and partitions of a group that exist now."""
         gone = self.administrator.vanished
@@ -187,6 +199,19 @@ class World:
         if plan.control is not None:
             return ControlledWatch(plan, SECONDARY_BROKER)
         return RoamingWatch(plan, self.profile.named_hosts, SECONDARY_BROKER)
+
+    def _transaction_account(self) -> TransactionAccount | None:
+        """Return the account of the application with transactions, if there is one."""
+        plan = self.profile.transactions
+        if plan is None:
+            return None
+        by_key = plan.batching is not None and plan.batching.by_key
+        account = TransactionAccount(plan.names, by_key)
+        for index, kind in enumerate(plan.kinds):
+            name = f"transacting-{index}"
+            topic = plan.names[index % plan.topics]
+            account.subscriptions[name] = SubscriptionAccount(name, topic, kind)
+        return account
 
     def _start_control_service(self) -> None:
         """Start the web service that names a cluster, if the world has one."""
@@ -254,14 +279,18 @@ class World:
         if to_broker:
             self.rules.clients.wrote(wire, kind, command)
             self.client_watch.wrote(wire, kind, command)
-            return self.misbehaviour.to_broker(wire, kind, command) if self._misbehaves(wire) else None
+            misbehaves = self._misbehaves(wire, kind)
+            return self.misbehaviour.to_broker(wire, kind, command) if misbehaves else None
         self.rules.brokers.wrote(wire, kind, command)
         self.broker_watch.wrote(wire, kind, command)
-        return self.misbehaviour.to_client(wire, kind, command) if self._misbehaves(wire) else None
+        return self.misbehaviour.to_client(wire, kind, command) if self._misbehaves(wire, kind) else None
 
-    def _misbehaves(self, wire: Wire) -> bool:
-        """True when frames of the wire may be changed. Those of a roaming client are left as they are."""
-        return self.misbehaviour.active and not is_roaming(wire)
+    def _misbehaves(self, wire: Wire, kind: int) -> bool:
+        """True when the frame may be changed. Those of a roaming client are left as they are. So are those of
+        producers and consumers of a client with transactions."""
+        if not self.misbehaviour.active or is_roaming(wire):
+            return False
+        return self.transactions is None or kind not in OF_HANDLES or not is_transacting(wire)
 
     def _garbage(self, pipe: Pipe) -> None:
         writer = pipe.wire.client.name if pipe.to_broker else pipe.wire.broker.name
@@ -347,13 +376,15 @@ class World:
         self._start_control_service()
         if profile.failover is not None and self.roaming is not None:
             self.hosts.append(RoamingProcess(self, profile.clients, profile.failover, self.roaming))
+        if profile.transactions is not None:
+            self.hosts.append(TransactingProcess(self, profile.clients, profile.transactions))
         self.applications_began = self.clock.elapsed
         self.apps.start(self)
         self.administrator.start()
         self.fault_schedule.start()
         end = self.clock.now + profile.run_time
         self._until(
-            lambda: self.clock.now >= end or (not profile.lingers and all_sent(self) and all_roamed(self)),
+            lambda: self.clock.now >= end or self._is_worked_off,
             profile.run_time + POLL,
             "the clock stands still",
             timed=True,
@@ -367,6 +398,8 @@ class World:
         check_attachments(self)
         check_memory(self)
         check_tallies(self)
+        if self.transactions is not None:
+            self.transactions.check_rest(self.durable_transactions())
         if self.roaming is not None:
             self.apps.roaming[0].check_rest(self.cluster, self.clusters[-1])
         check_closes(self)
@@ -387,6 +420,12 @@ class World:
         )
         check_no_clients(self)
         make_last_round(self)
+
+    @property
+    def _is_worked_off(self) -> bool:
+        """True when the applications have done what they do while there are faults."""
+        done = all_sent(self) and all_roamed(self) and all_transacted(self)
+        return done and not self.profile.lingers
 
     def _set_phase(self, phase: str) -> None:
         self.phase = phase
@@ -436,6 +475,8 @@ class World:
             consumer.wake()
         for app in self.apps.transient:
             app.wake()
+        for transactor in self.apps.transactors:
+            transactor.wake()
         self.administrator.heal()
         if "acknowledgement_refused" in self.faults:
             self.clock.after(3 * SECOND, self._ask_again)

@@ -34,6 +34,8 @@ SHARED = frozenset(
         "Requests",
         "Services",
         "TopicVersions",
+        "Transaction",
+        "Transactions",
     }
 )
 """Classes whose instances several machines share."""

@@ -75,8 +75,10 @@ class Cluster:
         return [self._node(f"broker-{index}", plan) for index, plan in enumerate(plans)]
 
     def _own_topics(self) -> list[str]:
-        names = self.world.topics.names
-        return names if self.world.profile.failover is None else [*names, ROAMING_TOPIC]
+        profile, names = self.world.profile, self.world.topics.names
+        if profile.failover is not None:
+            names = [*names, ROAMING_TOPIC]
+        return names if profile.transactions is None else [*names, *profile.transactions.names]
 
     def _node(self, name: str, plan: BrokerPlan) -> BrokerNode:
         config = replace(

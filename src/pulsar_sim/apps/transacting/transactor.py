@@ -1,0 +1,346 @@
+"""`Transactor`: the application that opens transactions, sends and acknowledges in them, and ends them.
+
+Owns its producers and open transactions. Its consumers are applications of their own; the transactor
+acknowledges what they hold. `TransactionAccount` judges what happens.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pulsar_sansio import StatsOptions
+from pulsar_sansio.client.outputs import Output, RequestDone, RequestFailed
+from pulsar_sansio.model.errors import ClosedError, TransactionNotOpen
+
+from ...engine.clock import MILLISECOND, SECOND
+from ...engine.failures import ViolationError
+from ...model.transactions.transaction_account import TransactionAccount
+from ...model.transactions.transaction_record import TransactionOutcome, TransactionRecord
+from ..client_process import HURRY
+from .transacting_consumer import TransactingConsumer
+from .transacting_process import TransactingProcess
+from .transacting_producer import TransactingProducer
+
+if TYPE_CHECKING:
+    from ...engine.surroundings import Surroundings
+
+BACKLOGS = StatsOptions(publishers=False, consumers=False)
+"""The statistics of backlogs alone, without those of each producer and consumer."""
+
+LAST_TRANSACTIONS = 3
+"""Transactions after healing, at most."""
+
+MOST_CLOSES = 3
+"""Producers that the application closes by its own decision, at most."""
+
+LATE = 2 * SECOND
+"""Nanoseconds after its timeout at which a lingering transaction is committed in vain."""
+
+
+class _Request:
+    """A request of the application, and what takes its outcome."""
+
+    def __init__(self, app: "Transactor", take: Callable[[RequestDone | RequestFailed], None]) -> None:
+        self._app = app
+        self._take = take
+
+    def on_output(self, output: Output) -> None:
+        assert isinstance(output, (RequestDone, RequestFailed))
+        self._app.requests.discard(output.request)
+        self._take(output)
+
+
+class Transactor:
+    """The application. It has no handle of its own."""
+
+    handle = 0
+
+    def __init__(
+        self,
+        world: "Surroundings",
+        host: TransactingProcess,
+        account: TransactionAccount,
+        consumers: list[TransactingConsumer],
+    ) -> None:
+        self.world = world
+        self.host = host
+        self.plan = host.plan
+        self.account = account
+        self.stream = world.streams.stream("transactor")
+        self._consumers = consumers
+        self._producers: dict[str, TransactingProducer] = {}
+        self._closing: list[TransactingProducer] = []
+        self._opened_producers = 0
+        self.open: dict[TransactionRecord, bool] = {}
+        """Transactions whose end is not known, each with whether it lingers."""
+        self.requests: set[int] = set()
+        """Requests without an answer."""
+        self._began = 0
+        """Transactions that were asked for while there were faults."""
+        self._last = 0
+        """Transactions that were asked for after healing."""
+        self._sent = 0
+        """Messages outside of transactions."""
+        self._closes_left = MOST_CLOSES
+        self._turn = 0
+
+    @property
+    def state(self) -> str:
+        return "open" if self._producers or self._closing or self.requests else "idle"
+
+    @property
+    def has_finished(self) -> bool:
+        """True when the application has done what it does while there are faults."""
+        return self._began >= self.plan.transactions and not self.open and not self.requests
+
+    @property
+    def done(self) -> bool:
+        """True when, after healing, every transaction has an end and all is received and acknowledged."""
+        if self.open or self.requests or not all(each.done for each in self._consumers):
+            return False
+        producers = self._producers.values()
+        if len(producers) < self.plan.topics or any(each.pending or not each.ready for each in producers):
+            return False
+        return self.world.durable_transactions().is_settled and not self.backlogs()
+
+    def backlogs(self) -> dict[str, int]:
+        """Return the subscriptions with messages that are not acknowledged, as the broker counts them."""
+        found = {}
+        for subscription in self.account.subscriptions.values():
+            broker = self.world.cluster.serving(subscription.topic)
+            if broker is None:
+                found[subscription.name] = -1
+                continue
+            stats = broker.topic_administration.stats(subscription.topic, BACKLOGS)["subscriptions"]
+            if subscription.name not in stats or stats[subscription.name]["backlog"]:
+                found[subscription.name] = stats.get(subscription.name, {}).get("backlog", -1)
+        return found
+
+    def describe(self) -> str:
+        """Say what is left to do, for people."""
+        stored = sorted(self.world.durable_transactions().open)
+        return (
+            f"transactions: {[f'{each} {each.outcome.name}' for each in self.open]}, {len(self.requests)} "
+            f"requests, {stored} stored, backlogs {self.backlogs()}"
+        )
+
+    # --- life -----------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin, in a process without transactions: those of the process before are lost."""
+        self.lose()
+        self._later()
+
+    def wake(self) -> None:
+        """The faults are over: finish soon."""
+        self._later()
+
+    def lose(self) -> None:
+        """The process is lost."""
+        for producer in [*self._producers.values(), *self._closing]:
+            producer.lose()
+        self._producers.clear()
+        self._closing.clear()
+        self.requests.clear()
+        for transaction in self.open:
+            self.account.lose(transaction)
+        self.open.clear()
+
+    def on_output(self, output: Output) -> None:
+        raise ViolationError("INV-N2", f"the transactor is told {type(output).__name__}")
+
+    def has_lost(self, producer: TransactingProducer) -> None:
+        if producer in self._closing:
+            self._closing.remove(producer)
+        elif self._producers.get(producer.topic) is producer:
+            del self._producers[producer.topic]
+
+    def close_producer(self) -> bool:
+        """Close one producer, with whatever is pending."""
+        ready = [each for each in self._producers.values() if each.ready]
+        if not ready or self.host.closing is not None:
+            return False
+        producer = self.stream.choice(ready)
+        del self._producers[producer.topic]
+        self._closing.append(producer)
+        try:
+            producer.close()
+        except ClosedError:  # an output reports the end
+            return False
+        self.host.node.pump()
+        return True
+
+    # --- steps ----------------------------------------------------------------------------------------------
+
+    def _later(self) -> None:
+        pause = 1 + self.stream.below(self.plan.pause)
+        if self.world.healed:
+            pause = min(pause, HURRY)
+        self._turn += 1
+        self.world.clock.after(pause, self._step, self._turn)
+
+    def _step(self, turn: int) -> None:
+        if turn != self._turn or self.host.closing is not None or self.world.closing:
+            return
+        self.account.clocks_jump = "wall_clock_set" in self.world.faults
+        for topic in self.account.topics:
+            if topic not in self._producers:
+                self._opened_producers += 1
+                self._producers[topic] = TransactingProducer(self, topic, self._opened_producers)
+        if self.world.healed:
+            self._finish()
+        else:
+            self._act()
+        self.host.node.pump()
+        self._later()
+
+    def _act(self) -> None:
+        plan, stream = self.plan, self.stream
+        if self._sent < plan.messages and stream.chance(500):
+            self._sent += self._send(None)
+        if self._closes_left and stream.chance(plan.close_permille):
+            self._closes_left -= 1
+            self.close_producer()
+        opening = len(self.open) + len(self.requests)
+        if self._began < plan.transactions and opening < plan.at_once:
+            self._began += 1
+            short = stream.chance(plan.short_permille)
+            least = 50 * MILLISECOND
+            most = round(plan.timeout * SECOND)
+            self._begin(stream.spread(least, most) if short else most)
+        for transaction, lingers in list(self.open.items()):
+            if transaction.outcome is TransactionOutcome.OPEN:
+                self._work_on(transaction, lingers)
+
+    def _work_on(self, transaction: TransactionRecord, lingers: bool) -> None:
+        stream = self.stream
+        choice = stream.below(100)
+        try:
+            if choice < 35:
+                for _ in range(stream.between(1, 3)):
+                    self._send(transaction)
+            elif choice < 70:
+                self._acknowledge(transaction, stream.choice(self._consumers), stream.between(1, 4))
+            elif choice < 90:
+                late = self.world.clock.now >= transaction.opened_at + transaction.timeout + LATE
+                if late or not lingers:
+                    self._end(transaction)
+        except TransactionNotOpen:
+            self._not_open(transaction)
+
+    def _finish(self) -> None:
+        for transaction in list(self.open):
+            if transaction.outcome is TransactionOutcome.OPEN:
+                try:
+                    self._end(transaction)
+                except TransactionNotOpen:
+                    self._not_open(transaction)
+        if self.open or self.requests:
+            return
+        holding = [each for each in self._consumers if each.held and each.state == "open"]
+        if holding and self._last < LAST_TRANSACTIONS:
+            self._last += 1
+            self._begin(round(self.plan.timeout * SECOND))
+            return
+        for consumer in holding:
+            consumer.acknowledge_plainly(len(consumer.held))
+            consumer.wake()
+
+    def _begin(self, timeout: int) -> None:
+        now = self.world.clock.now
+        request = self.host.node.client.begin_transaction(now, timeout / SECOND)
+
+        def take(output: RequestDone | RequestFailed) -> None:
+            if isinstance(output, RequestFailed):
+                if self._calm:
+                    raise ViolationError("INV-T7", f"no transaction is opened: {output.error}")
+                return
+            transaction = self.account.opened(output.result, now, timeout)
+            lingers = not self.world.healed and self.stream.chance(self.plan.linger_permille)
+            self.open[transaction] = lingers
+            if self.world.healed:
+                self._use_last(transaction)
+
+        self._expect(request, take)
+
+    def _use_last(self, transaction: TransactionRecord) -> None:
+        """Acknowledge what is held after healing; the next step ends the transaction."""
+        for consumer in self._consumers:
+            self._acknowledge(transaction, consumer, len(consumer.held))
+            consumer.wake()
+        self._send(transaction)
+
+    def _expect(self, request: int, take: Callable[[RequestDone | RequestFailed], None]) -> None:
+        self.requests.add(request)
+        self.host.routes[request] = _Request(self, take)
+
+    @property
+    def _calm(self) -> bool:
+        """True when nothing disturbs the world."""
+        return not self.world.profile.faults and not self.plan.close_permille and not self.world.closing
+
+    # --- inside a transaction -------------------------------------------------------------------------------
+
+    def _send(self, transaction: TransactionRecord | None) -> int:
+        """Send one message to any topic. Return how many were sent. Raises `TransactionNotOpen`."""
+        ready = [each for each in self._producers.values() if each.ready]
+        return int(bool(ready) and self.stream.choice(ready).send(transaction))
+
+    def _acknowledge(self, transaction: TransactionRecord, consumer: TransactingConsumer, most: int) -> None:
+        """Acknowledge what a consumer holds. Raises `TransactionNotOpen`."""
+        if consumer.state != "open" or not consumer.held:
+            return
+        client, now = self.host.node.client, self.world.clock.now
+        subscription = consumer.subscription
+        positions = sorted(consumer.held)[:most]
+        if subscription.kind.cumulative and self.stream.chance(self.plan.cumulative_permille):
+            last = positions[-1]
+            client.acknowledge_cumulative(
+                now, consumer.handle, consumer.held[last], transaction=transaction.id
+            )
+            before = transaction.cumulative.get(subscription.name, last)
+            transaction.cumulative[subscription.name] = max(before, last)
+            done = subscription.plain | subscription.committed
+            positions = [each for each in subscription.received if each <= last and each not in done]
+            positions += [each for each in consumer.held if each <= last and each in done]
+        else:
+            messages = [consumer.held[each] for each in positions]
+            client.acknowledge(now, consumer.handle, messages, transaction=transaction.id)
+        for position in positions:
+            consumer.held.pop(position, None)
+            subscription.acknowledges(position, transaction)
+
+    def _end(self, transaction: TransactionRecord) -> None:
+        """Commit or abort. Raises `TransactionNotOpen`."""
+        client, now = self.host.node.client, self.world.clock.now
+        aborts = self.stream.chance(self.plan.abort_permille)
+        if aborts:
+            request = client.abort(now, transaction.id)
+        else:
+            request = client.commit(now, transaction.id)
+        transaction.outcome = TransactionOutcome.ABORTING if aborts else TransactionOutcome.COMMITTING
+
+        def take(output: RequestDone | RequestFailed) -> None:
+            del self.open[transaction]
+            if isinstance(output, RequestDone):
+                self.account.done(transaction)
+            else:
+                self.account.failed(transaction, output.error, self.world.clock.now, self._calm)
+            self._is_over(transaction)
+
+        self._expect(request, take)
+
+    def _not_open(self, transaction: TransactionRecord) -> None:
+        del self.open[transaction]
+        self.account.not_open(transaction, self.world.clock.now)
+        self._is_over(transaction)
+
+    def _is_over(self, transaction: TransactionRecord) -> None:
+        """INV-T1: nothing joins a transaction after its end."""
+        if self.host.closing is not None or not self.stream.chance(200):
+            return
+        try:
+            sent = self._send(transaction)
+        except TransactionNotOpen:
+            return
+        if sent:
+            raise ViolationError("INV-T1", f"a message joins {transaction}, which has ended")

@@ -1,0 +1,276 @@
+"""The frames of a client with transactions, at both ends of its wires.
+
+Owns three rules of the client's end. A commit follows the receipt of every SEND and the answer to every ACK
+of the transaction (INV-T1). The client acknowledges a message of a transaction in no other way (INV-T2). It
+repeats END_TXN, and never changes it (INV-T3).
+
+Owns three rules of the broker's end. The broker delivers no message of a transaction before its commit has
+arrived (INV-T4). It delivers no message again that a committed or an open transaction acknowledged (INV-T6).
+It answers an end when that is durable (INV-T7).
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from pulsar_sansio.model.transaction_id import TransactionId, transaction_id
+from pulsar_sansio.wire import CUMULATIVE, Ack, MessageCommand, Send, SendReceipt, proto
+
+from ..engine.failures import ViolationError
+from ..engine.network import Wire
+from ..model.records.message_position import MessagePosition
+from ..model.transactions.durable_transactions import DurableTransactions
+from ..model.transactions.subscription_account import SubscriptionAccount
+from ..model.transactions.transaction_account import TransactionAccount
+from ..model.transactions.transaction_record import TransactionOutcome, TransactionRecord
+
+T = proto.BaseCommand
+
+Handler: TypeAlias = Callable[[Wire, Any], None]
+
+
+class TransactingClientWatch:
+    """The client's ends of the wires."""
+
+    def __init__(self, account: TransactionAccount) -> None:
+        self._account = account
+        self._consumers: dict[tuple[str, int], SubscriptionAccount] = {}
+        """Subscriptions by client process and consumer id."""
+        self._sends: dict[tuple[str, int, int], TransactionRecord] = {}
+        """Transactions by client process, producer id and sequence id of SENDs without a receipt."""
+        self._written: dict[int, Handler] = {
+            T.SUBSCRIBE: self._wrote_subscribe,
+            T.SEND: self._wrote_send,
+            T.ACK: self._wrote_ack,
+            T.END_TXN: self._wrote_end,
+        }
+        self._arrived: dict[int, Handler] = {
+            T.SEND_RECEIPT: self._got_receipt,
+            T.ACK_RESPONSE: self._got_ack_response,
+        }
+
+    def wrote(self, wire: Wire, kind: int, command: Any) -> None:
+        if (handler := self._written.get(kind)) is not None:
+            handler(wire, command)
+
+    def got(self, wire: Wire, kind: int, command: Any) -> None:
+        if (handler := self._arrived.get(kind)) is not None:
+            handler(wire, command)
+
+    def _record_of(self, command: Any) -> TransactionRecord | None:
+        id_ = transaction_id(command.txnid_most_bits, command.txnid_least_bits)
+        return None if id_ is None else self._account.transactions[id_]
+
+    # --- messages -----------------------------------------------------------------------------------------
+
+    def _wrote_send(self, wire: Wire, command: Send) -> None:
+        """INV-T4: an entry has messages of one transaction, or of none, and says so."""
+        record = self._record_of(command)
+        for message in self._account.found_in(command.payload):
+            if message.transaction is not record:
+                raise ViolationError("INV-T4", f"{message} is sent in {record}")
+        if record is not None:
+            key = (wire.client.name, command.producer_id, command.sequence_id)
+            record.unconfirmed.add(key)
+            self._sends[key] = record
+
+    def _got_receipt(self, wire: Wire, command: SendReceipt) -> None:
+        key = (wire.client.name, command.producer_id, command.sequence_id)
+        record = self._sends.pop(key, None)
+        if record is not None:
+            record.unconfirmed.discard(key)
+
+    # --- acknowledgements ---------------------------------------------------------------------------------
+
+    def _wrote_subscribe(self, wire: Wire, command: Any) -> None:
+        subscription = self._account.subscriptions[command.subscription]
+        self._consumers[wire.client.name, command.consumer_id] = subscription
+
+    def _wrote_ack(self, wire: Wire, command: Ack) -> None:
+        subscription = self._consumers[wire.client.name, command.consumer_id]
+        record = self._record_of(command)
+        if record is not None:
+            assert command.request_id is not None
+            record.unanswered_acks.add((wire.number, command.request_id))
+            self._check_ack(subscription, command, record)
+        elif command.ack_type == CUMULATIVE:
+            raise ViolationError("INV-T2", f"{subscription.name}: a cumulative ACK outside of a transaction")
+        else:
+            for position in _positions(self._account, subscription, command):
+                if position in subscription.plain:
+                    continue
+                acked_in = subscription.acked_in.get(position, [])
+                if not any(each.outcome is TransactionOutcome.COMMITTED for each in acked_in):
+                    raise ViolationError(
+                        "INV-T2", f"{subscription.name}: an ACK of {position} outside of its transaction"
+                    )
+
+    def _check_ack(self, subscription: SubscriptionAccount, command: Ack, record: TransactionRecord) -> None:
+        """INV-T2: an ACK in a transaction has what the application acknowledged in it."""
+        acked = record.acks.get(subscription.name, set())
+        if command.ack_type == CUMULATIVE:
+            ledger_id, entry_id, left = command.message_ids[0]
+            size = self._account.size_of(subscription.topic, ledger_id, entry_id)
+            index = size - 1 if left is None else (left & -left).bit_length() - 2
+            if (ledger_id, entry_id, index) != record.cumulative.get(subscription.name):
+                raise ViolationError(
+                    "INV-T2", f"{subscription.name}: {record} acknowledges up to {command.message_ids[0]}"
+                )
+            return
+        positions = _positions(self._account, subscription, command)
+        for position in positions:
+            if position not in acked:
+                raise ViolationError("INV-T2", f"{subscription.name}: {record} acknowledges {position}")
+        record.sent_acks.setdefault(subscription.name, set()).update(positions)
+
+    def _got_ack_response(self, wire: Wire, command: Any) -> None:
+        if not command.HasField("error"):
+            for record in self._account.transactions.values():
+                record.unanswered_acks.discard((wire.number, command.request_id))
+
+    # --- the end ------------------------------------------------------------------------------------------
+
+    def _wrote_end(self, wire: Wire, command: Any) -> None:
+        """INV-T1, INV-T3."""
+        record = self._account.transactions[TransactionId(command.txnid_most_bits, command.txnid_least_bits)]
+        commits = command.txn_action == proto.COMMIT
+        if record.ended_with not in (None, commits):
+            raise ViolationError("INV-T3", f"{record} is asked to commit and to abort")
+        if commits and record.outcome is not TransactionOutcome.COMMITTING:
+            raise ViolationError("INV-T1", f"{record} is committed, and the application did not ask for it")
+        if commits and record.ended_with is None:
+            self._check_operations(record)
+        record.ended_with = commits
+
+    def _check_operations(self, record: TransactionRecord) -> None:
+        """INV-T1: a commit follows the outcome of every message and acknowledgement."""
+        if record.unconfirmed:
+            raise ViolationError("INV-T1", f"{record} is committed before the receipts {record.unconfirmed}")
+        if record.unanswered_acks:
+            raise ViolationError("INV-T1", f"{record} is committed, and an ACK has no answer or a refusal")
+        for name, acked in record.acks.items():
+            last = record.cumulative.get(name)
+            sent = record.sent_acks.get(name, set())
+            for position in sorted(acked - sent):
+                if last is None or position > last:
+                    raise ViolationError("INV-T1", f"{record} is committed without the ACK of {position}")
+        for message in record.messages:
+            if message.outcome == "failed":
+                raise ViolationError("INV-T1", f"{record} is committed, and {message} has failed")
+
+
+class TransactingBrokerWatch:
+    """The broker's ends of the wires. `durable` returns what the store holds of transactions."""
+
+    def __init__(
+        self,
+        account: TransactionAccount,
+        batch_index: bool,
+        durable: Callable[[], DurableTransactions],
+    ) -> None:
+        self._account = account
+        self._batch_index = batch_index
+        self._durable = durable
+        self._consumers: dict[tuple[int, int], SubscriptionAccount] = {}
+        """Subscriptions by wire and consumer id."""
+        self._ends: dict[tuple[int, int], tuple[TransactionRecord, bool]] = {}
+        """By wire and request id: the transaction of END_TXN, and whether it commits."""
+        self._acks: dict[tuple[int, int], tuple[SubscriptionAccount, TransactionRecord, Ack]] = {}
+        """ACKs in transactions without an answer, by wire and request id."""
+        self._arrived: dict[int, Handler] = {
+            T.SUBSCRIBE: self._got_subscribe,
+            T.ACK: self._got_ack,
+            T.END_TXN: self._got_end,
+        }
+        self._written: dict[int, Handler] = {
+            T.MESSAGE: self._wrote_message,
+            T.ACK_RESPONSE: self._wrote_ack_response,
+            T.END_TXN_RESPONSE: self._wrote_end_response,
+        }
+
+    def got(self, wire: Wire, kind: int, command: Any) -> None:
+        if (handler := self._arrived.get(kind)) is not None:
+            handler(wire, command)
+
+    def wrote(self, wire: Wire, kind: int, command: Any) -> None:
+        if (handler := self._written.get(kind)) is not None:
+            handler(wire, command)
+
+    def _got_subscribe(self, wire: Wire, command: Any) -> None:
+        subscription = self._account.subscriptions[command.subscription]
+        self._consumers[wire.number, command.consumer_id] = subscription
+
+    def _got_ack(self, wire: Wire, command: Ack) -> None:
+        id_ = transaction_id(command.txnid_most_bits, command.txnid_least_bits)
+        if id_ is not None and command.request_id is not None:
+            subscription = self._consumers[wire.number, command.consumer_id]
+            record = self._account.transactions[id_]
+            self._acks[wire.number, command.request_id] = subscription, record, command
+
+    def _wrote_ack_response(self, wire: Wire, command: Any) -> None:
+        """An acknowledgement that an open transaction holds: its messages are withheld."""
+        known = self._acks.pop((wire.number, command.request_id), None)
+        if known is None or command.HasField("error"):
+            return
+        subscription, record, ack = known
+        if ack.ack_type != CUMULATIVE:
+            for position in _positions(self._account, subscription, ack):
+                subscription.pending[position] = record
+
+    def _got_end(self, wire: Wire, command: Any) -> None:
+        record = self._account.transactions[TransactionId(command.txnid_most_bits, command.txnid_least_bits)]
+        commits = command.txn_action == proto.COMMIT
+        record.commit_received = record.commit_received or commits
+        self._ends[wire.number, command.request_id] = record, commits
+        for subscription in self._account.subscriptions.values():
+            for position in [each for each, by in subscription.pending.items() if by is record]:
+                del subscription.pending[position]
+
+    def _wrote_end_response(self, wire: Wire, command: Any) -> None:
+        """INV-T7: an end is answered once, and when it is durable."""
+        record, commits = self._ends.pop((wire.number, command.request_id))
+        if command.HasField("error"):
+            return
+        if record.answered is not None:
+            raise ViolationError("INV-T7", f"the end of {record} is answered twice")
+        if record.id in self._durable().open:
+            raise ViolationError("INV-T7", f"the end of {record} is answered before it is durable")
+        record.answered = commits
+        if commits:
+            for name, positions in record.acks.items():
+                self._account.subscriptions[name].committed |= positions
+
+    def _wrote_message(self, wire: Wire, command: MessageCommand) -> None:
+        """INV-T4, INV-T6."""
+        subscription = self._consumers[wire.number, command.consumer_id]
+        now = wire.network.clock.now
+        found = self._account.found_in(command.payload)
+        places = [(command.ledger_id, command.entry_id, index) for index in range(len(found))]
+        for message, position in zip(found, places, strict=True):
+            record = message.transaction
+            if record is not None and not record.commit_received:
+                raise ViolationError("INV-T4", f"{subscription.name}: {message} is delivered while open")
+            self._account.is_at(message, subscription.topic, position)
+        masked = command.ack_set
+        meant = [each for each in places if masked is None or masked >> each[2] & 1]
+        if not self._batch_index and not subscription.committed.issuperset(meant):
+            meant = []  # the broker keeps whole entries only
+        for position in meant:
+            if position in subscription.committed:
+                raise ViolationError("INV-T6", f"{subscription.name}: {position} is delivered again")
+            holder = subscription.pending.get(position)
+            if holder is not None and not self._account.is_due(holder, now):
+                raise ViolationError(
+                    "INV-T6",
+                    f"{subscription.name}: {position} is delivered, and acknowledged in {holder}",
+                )
+
+
+def _positions(
+    account: TransactionAccount, subscription: SubscriptionAccount, command: Ack
+) -> list[MessagePosition]:
+    """Return the messages that an individual ACK acknowledges."""
+    found = []
+    for ledger_id, entry_id, left in command.message_ids:
+        size = account.size_of(subscription.topic, ledger_id, entry_id)
+        found += [(ledger_id, entry_id, each) for each in range(size) if not (left or 0) >> each & 1]
+    return found

@@ -1,0 +1,48 @@
+"""The plan of an application that sends and acknowledges in transactions."""
+
+from dataclasses import dataclass, field
+
+from pulsar_sansio.model.config import BatchingPolicy, SubscriptionType
+
+from .clock import MILLISECOND
+
+
+@dataclass(slots=True)
+class TransactionsPlan:
+    """An application with a client of its own, which has transactions. It sends to its topics, in
+    transactions and outside of them, and receives from each of its subscriptions."""
+
+    topics: int = 2
+    kinds: list[SubscriptionType] = field(default_factory=lambda: [SubscriptionType.SHARED])
+    """The types of the subscriptions, which are of the topics in turn."""
+    consumers: int = 1
+    """Consumers of each subscription, at most; an exclusive one has one."""
+    transactions: int = 10
+    """Transactions that the application opens while there are faults."""
+    messages: int = 20
+    """Messages outside of transactions."""
+    timeout: float = 5.0
+    """Seconds until the coordinator aborts a transaction, at most."""
+    short_permille: int = 0
+    """Transactions with a timeout that may be over before their end, per thousand."""
+    at_once: int = 1
+    """Transactions that are open at a time, at most."""
+    abort_permille: int = 0
+    """Transactions that the application aborts, per thousand."""
+    linger_permille: int = 0
+    """Transactions that the application does not end before their timeout, per thousand."""
+    cumulative_permille: int = 0
+    """Acknowledgements in transactions, where the type allows it, that are cumulative, per thousand."""
+    plain_permille: int = 0
+    """Steps of a consumer that acknowledge outside of transactions, per thousand."""
+    close_permille: int = 0
+    """Steps that close a producer or a consumer, per thousand."""
+    queue: int = 10
+    batching: BatchingPolicy | None = None
+    pause: int = 20 * MILLISECOND
+    """Nanoseconds between steps, at most."""
+
+    @property
+    def names(self) -> list[str]:
+        """The topics of the application."""
+        return [f"persistent://public/default/x{index}" for index in range(self.topics)]

@@ -1,0 +1,56 @@
+"""Worlds with an application that sends and acknowledges in transactions."""
+
+from dataclasses import replace
+
+from pulsar_sansio.model.config import BatchingPolicy, SubscriptionType
+
+from ...engine.clock import MILLISECOND
+from ...engine.profile import Profile
+from ...engine.randomness import Stream
+from ...engine.transactions_plan import TransactionsPlan
+from ...faults.catalogue import TRANSACTION_FAULTS
+
+TRANSACTIONS_PERMILLE = 115
+"""Worlds with transactions, per thousand of those that may have them: six in a hundred of all."""
+
+LEAST_VERSION = 17
+"""The protocol version from which a broker answers acknowledgements."""
+
+
+def draw_transactions(draw: Stream, profile: Profile, faults: bool) -> None:
+    """Give some worlds an application with transactions.
+
+    A broker of ours has transactions where it is the only one of its cluster. A client that changes between
+    clusters, or asks over HTTP, has none.
+    """
+    may = len(profile.brokers) < 2 and profile.failover is None and profile.web is None
+    if not draw.chance(TRANSACTIONS_PERMILLE) or not may:
+        return
+    plan = profile.transactions = TransactionsPlan()
+    plan.topics = draw.weighted([(1, 2), (2, 3), (3, 1)])
+    plan.kinds = [draw.choice(list(SubscriptionType)) for _ in range(plan.topics + draw.below(2))]
+    plan.consumers = draw.choice([1, 1, 2])
+    plan.transactions = draw.between(4, 16)
+    plan.messages = draw.spread(2, 30)
+    plan.timeout = draw.choice([1.0, 3.0, 10.0])
+    plan.short_permille = draw.choice([0, 0, 300])
+    plan.at_once = draw.weighted([(1, 3), (2, 2), (4, 1)])
+    plan.abort_permille = draw.choice([0, 300, 500])
+    plan.linger_permille = draw.choice([0, 0, 150])
+    plan.cumulative_permille = draw.choice([0, 300, 700])
+    plan.plain_permille = draw.choice([0, 200])
+    plan.queue = draw.choice([1, 5, 20, 1000])
+    if draw.chance(400):
+        plan.batching = BatchingPolicy(
+            max_messages=draw.between(2, 10),
+            max_delay=0.005,
+            by_key=SubscriptionType.KEY_SHARED in plan.kinds,
+        )
+    plan.pause = draw.spread(4 * MILLISECOND, 100 * MILLISECOND)
+    if faults and profile.fault_gap:
+        plan.close_permille = draw.choice([0, 0, 30])
+        profile.faults = sorted([*profile.faults, *TRANSACTION_FAULTS])
+    coordinators = draw.choice([1, 1, 2, 16])
+    profile.broker = replace(profile.broker, transaction_coordinators=coordinators)
+    for broker in profile.brokers:
+        broker.protocol_version = max(broker.protocol_version, LEAST_VERSION)

@@ -1,0 +1,71 @@
+"""`SubscriptionAccount`: what the application received from one subscription, and acknowledged there."""
+
+from pulsar_sansio.model.config import SubscriptionType
+
+from ...engine.failures import ViolationError
+from ..records.message_position import BEFORE_ALL, MessagePosition
+from .transaction_record import SentMessage, TransactionOutcome, TransactionRecord
+
+
+class SubscriptionAccount:
+    """One subscription of one topic, over all consumers."""
+
+    def __init__(self, name: str, topic: str, kind: SubscriptionType) -> None:
+        self.name = name
+        self.topic = topic
+        self.kind = kind
+        self.received: dict[MessagePosition, SentMessage] = {}
+        self.plain: set[MessagePosition] = set()
+        """Messages that were acknowledged outside of transactions."""
+        self.acked_in: dict[MessagePosition, list[TransactionRecord]] = {}
+        """Message -> the transactions that acknowledged it."""
+        self._missed: set[MessagePosition] = set()
+        """Messages that were acknowledged in a transaction and not received since."""
+        self.committed: set[MessagePosition] = set()
+        """Messages that were acknowledged in transactions whose commits the broker has confirmed."""
+        self.pending: dict[MessagePosition, TransactionRecord] = {}
+        """Messages of which the broker has confirmed an acknowledgement in an open transaction."""
+        self._newest: dict[str | None, MessagePosition] = {}
+        """The last message received for the first time; of each key on Key_Shared."""
+
+    def receives(self, position: MessagePosition, message: SentMessage) -> None:
+        """INV-T5: messages come for the first time in the order of the topic, or of each key."""
+        self._missed.discard(position)
+        if position in self.received:
+            return
+        self.received[position] = message
+        if self.kind is SubscriptionType.SHARED:
+            return
+        key = message.key if self.kind is SubscriptionType.KEY_SHARED else None
+        newest = self._newest.get(key, BEFORE_ALL)
+        if position < newest:
+            raise ViolationError("INV-T5", f"{self.name}: {message} at {position} is received after {newest}")
+        self._newest[key] = position
+
+    def acknowledges(self, position: MessagePosition, transaction: TransactionRecord) -> None:
+        acks = transaction.acks.setdefault(self.name, set())
+        transaction.repeats = transaction.repeats or position in acks
+        acks.add(position)
+        acked_in = self.acked_in.setdefault(position, [])
+        if transaction not in acked_in:
+            acked_in.append(transaction)
+        self._missed.add(position)
+
+    def is_contended(self, transaction: TransactionRecord) -> bool:
+        """True when the broker may refuse acknowledgements of the transaction because of others."""
+        for position in transaction.acks.get(self.name, set()):
+            if position in self.plain or len(self.acked_in[position]) > 1:
+                return True
+        if self.name not in transaction.cumulative:
+            return False
+        others = {id(each) for acked_in in self.acked_in.values() for each in acked_in if each.cumulative}
+        return len(others) > 1
+
+    def lost(self) -> list[MessagePosition]:
+        """Return the messages that only aborted transactions acknowledged, if none came since."""
+        return [
+            position
+            for position in sorted(self._missed)
+            if position not in self.plain
+            and all(each.outcome is TransactionOutcome.ABORTED for each in self.acked_in[position])
+        ]

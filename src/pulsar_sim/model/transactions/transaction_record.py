@@ -1,0 +1,108 @@
+"""`TransactionRecord`: one transaction, as its application and the frames of both ends know it."""
+
+from enum import Enum, auto
+
+from pulsar_sansio.model.transaction_id import TransactionId
+
+from ..records.message_position import MessagePosition
+
+
+class TransactionOutcome(Enum):
+    """The state of a transaction, as its application knows it."""
+
+    OPEN = auto()
+    COMMITTING = auto()
+    """The application has asked for the commit."""
+    ABORTING = auto()
+    """The application has asked for the abort."""
+    COMMITTED = auto()
+    ABORTED = auto()
+    UNKNOWN = auto()
+    """The commit was asked for, and its answer may be lost."""
+
+
+class SentMessage:
+    """One message of the application. `payload` is unique."""
+
+    __slots__ = ("key", "number", "outcome", "payload", "position", "producer", "topic", "transaction")
+
+    def __init__(
+        self,
+        payload: bytes,
+        number: int,
+        topic: str,
+        producer: int,
+        key: str | None,
+        transaction: "TransactionRecord | None",
+    ) -> None:
+        self.payload = payload
+        self.number = number
+        """Messages are numbered in the order in which they were sent, over all topics."""
+        self.topic = topic
+        self.producer = producer
+        """The number of the producer, over all processes."""
+        self.key = key
+        self.transaction = transaction
+        self.outcome = "pending"
+        """"pending", "confirmed" or "failed"."""
+        self.position: MessagePosition | None = None
+        """The place in the topic, when a receipt has named it."""
+
+    def __repr__(self) -> str:
+        inside = "" if self.transaction is None else f" of {self.transaction}"
+        return f"message {self.number}{inside}"
+
+
+class TransactionRecord:
+    """One transaction. `opened_at`: when the application asked for it. `timeout`: nanoseconds."""
+
+    __slots__ = (
+        "acks",
+        "answered",
+        "commit_received",
+        "cumulative",
+        "ended_with",
+        "id",
+        "messages",
+        "opened_at",
+        "outcome",
+        "repeats",
+        "sent_acks",
+        "timeout",
+        "unanswered_acks",
+        "unconfirmed",
+    )
+
+    def __init__(self, id_: TransactionId, opened_at: int, timeout: int) -> None:
+        self.id = id_
+        self.opened_at = opened_at
+        self.timeout = timeout
+        self.outcome = TransactionOutcome.OPEN
+        self.messages: list[SentMessage] = []
+        self.acks: dict[str, set[MessagePosition]] = {}
+        """Subscription -> the messages that the application acknowledged in the transaction."""
+        self.cumulative: dict[str, MessagePosition] = {}
+        """Subscription -> the last message that was acknowledged cumulatively."""
+        self.repeats = False
+        """The application acknowledged a message in the transaction, received it again, and did so again."""
+        self.unconfirmed: set[tuple[str, int, int]] = set()
+        """SENDs of the transaction whose receipts the client has not read: client process, producer id,
+        sequence id."""
+        self.sent_acks: dict[str, set[MessagePosition]] = {}
+        """Subscription -> the messages that ACKs of the transaction acknowledged one by one."""
+        self.unanswered_acks: set[tuple[int, int]] = set()
+        """ACKs of the transaction that the client has not read an answer to, or that were refused: wire,
+        request id."""
+        self.ended_with: bool | None = None
+        """The client has written END_TXN: True to commit, False to abort."""
+        self.commit_received = False
+        """The broker has received END_TXN to commit."""
+        self.answered: bool | None = None
+        """The broker has answered END_TXN without an error: True for a commit, False for an abort."""
+
+    def is_over(self, now: int) -> bool:
+        """True when the timeout is over."""
+        return now >= self.opened_at + self.timeout
+
+    def __repr__(self) -> str:
+        return f"transaction {self.id}"

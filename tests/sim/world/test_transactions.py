@@ -1,0 +1,85 @@
+"""Worlds with transactions: each end of a transaction happens, whatever disturbs it."""
+
+from typing import Any
+
+import pytest
+
+from pulsar_sansio.model.config import BatchingPolicy, SubscriptionType
+from pulsar_sim import Outcome, World
+from pulsar_sim.engine.clock import MILLISECOND, SECOND
+from pulsar_sim.engine.profile import Profile
+from pulsar_sim.engine.transactions_plan import TransactionsPlan
+from pulsar_sim.faults.catalogue import COORDINATOR_FAULTS, TRANSACTION_FAULTS
+from pulsar_sim.model.transactions.transaction_record import TransactionOutcome
+from pulsar_sim.runs.scenarios import quiet_profile
+
+
+def profile_of(*faults: str, **plan: Any) -> Profile:
+    """A world with little else than an application with transactions."""
+    profile = quiet_profile(messages=1)
+    profile.run_time, profile.lingers = 20 * SECOND, False
+    profile.transactions = TransactionsPlan(**{"transactions": 20, **plan})
+    if faults:
+        profile.faults, profile.fault_gap = list(faults), 150 * MILLISECOND
+    return profile
+
+
+def passed(profile: Profile, seed: int = 1) -> World:
+    world = World(seed, profile)
+    report = world.run()
+    assert report.outcome is Outcome.PASSED, str(report)
+    return world
+
+
+def outcomes(world: World) -> list[TransactionOutcome]:
+    assert world.transactions is not None
+    return [each.outcome for each in world.transactions.transactions.values()]
+
+
+@pytest.mark.parametrize("kind", SubscriptionType)
+@pytest.mark.parametrize("batching", [None, BatchingPolicy(max_messages=4, max_delay=0.005, by_key=True)])
+def test_all_types_of_subscriptions(kind: SubscriptionType, batching: BatchingPolicy | None) -> None:
+    """INV-T4, INV-T5, INV-T6: in a world without faults, a transaction ends as the application says."""
+    world = passed(profile_of(kinds=[kind, kind], batching=batching, abort_permille=400, at_once=2))
+    assert world.transactions is not None
+    assert {TransactionOutcome.COMMITTED, TransactionOutcome.ABORTED} == set(outcomes(world))
+    assert any(each.committed for each in world.transactions.subscriptions.values())
+
+
+@pytest.mark.parametrize("fault", TRANSACTION_FAULTS)
+def test_each_fault_strikes(fault: str) -> None:
+    """INV-T7, INV-T8"""
+    world = passed(profile_of(fault, kinds=[SubscriptionType.SHARED, SubscriptionType.FAILOVER]))
+    assert world.faults[fault]
+    assert TransactionOutcome.COMMITTED in outcomes(world)
+
+
+def test_an_outcome_is_unknown_where_answers_are_lost() -> None:
+    """INV-T3"""
+    found = [outcome for seed in range(6) for outcome in _outcomes_without_answers(seed)]
+    assert TransactionOutcome.UNKNOWN in found
+
+
+def _outcomes_without_answers(seed: int) -> list[TransactionOutcome]:
+    """Return the outcomes; the check at rest finds the truth of transactions with messages."""
+    profile = profile_of(*COORDINATOR_FAULTS, "transacting_client_lost")
+    profile.faults, profile.fault_gap = sorted(profile.faults), 20 * MILLISECOND
+    return outcomes(passed(profile, seed))
+
+
+def test_a_transaction_that_lingers_is_aborted() -> None:
+    world = passed(profile_of(linger_permille=1000, timeout=0.5, transactions=4))
+    assert TransactionOutcome.ABORTED in outcomes(world)
+
+
+def test_a_broker_that_dies_finds_transactions_again() -> None:
+    profile = profile_of("broker_killed_while_writing", "broker_killed", at_once=3, timeout=2.0)
+    profile.fault_gap = 300 * MILLISECOND
+    world = passed(profile)
+    assert world.faults["broker_killed"]
+    assert TransactionOutcome.COMMITTED in outcomes(world)
+
+
+def test_two_runs_have_one_trace() -> None:
+    traces = {World(3, profile_of(*TRANSACTION_FAULTS)).run().trace_hash for _ in range(2)}
+    assert len(traces) == 1
