@@ -3,6 +3,8 @@
 import pytest
 
 from pulsar_sansio.broker import BrokerConfig
+from pulsar_sansio.broker.dispatching.shared import Shared
+from pulsar_sansio.broker.topics.topic import Topic
 from tests.broker.peer import TOPIC, WALL, Peer, SubType, Type, World
 from tests.broker.serving.stored_topics import backlog
 from tests.broker.transacting import InTransaction
@@ -19,6 +21,18 @@ def scene(kind: SubType = SubType.Shared, config: BrokerConfig | None = None) ->
     return world, producing, consuming
 
 
+def stored_topic(world: World) -> Topic:
+    topic = world.broker.topics.by_name[TOPIC]
+    assert isinstance(topic, Topic)
+    return topic
+
+
+def shared_dispatcher(world: World) -> Shared:
+    dispatcher = stored_topic(world).subscriptions["s"].dispatcher
+    assert isinstance(dispatcher, Shared)
+    return dispatcher
+
+
 @pytest.mark.parametrize("commits", [True, False])
 @pytest.mark.parametrize("restart", [True, False])
 def test_messages_whose_ledger_was_removed(commits: bool, restart: bool) -> None:
@@ -32,7 +46,7 @@ def test_messages_whose_ledger_was_removed(commits: bool, restart: bool) -> None
     assert transaction.ack(first) == ""
     world.broker.subscription_administration.skip_messages(world.now, TOPIC, "s", 2)
     world.pump()
-    topic = world.broker.topics.by_name[TOPIC]
+    topic = stored_topic(world)
     assert topic.log.first > 0
     topic.subscriptions["s"].seek(-1, None)
     world.pump()
@@ -74,7 +88,7 @@ def test_messages_of_a_batch_acknowledged_in_and_outside_of_a_transaction(
     producing.publish_batch([b"0", b"1", b"2", b"3"])
     (message,) = consuming.messages()
     place = message.ledger_id, message.entry_id
-    dispatcher = world.broker.topics.by_name[TOPIC].subscriptions["s"].dispatcher
+    dispatcher = shared_dispatcher(world)
     assert dispatcher.outstanding == 4
     transaction = InTransaction(consuming)
     transaction.join_subscription()
@@ -106,7 +120,7 @@ def test_messages_that_were_acknowledged_before_are_not_counted_again() -> None:
     producing.publish_batch([b"0", b"1", b"2"])
     (message,) = consuming.messages()
     place = message.ledger_id, message.entry_id
-    dispatcher = world.broker.topics.by_name[TOPIC].subscriptions["s"].dispatcher
+    dispatcher = shared_dispatcher(world)
     first, second = InTransaction(consuming), InTransaction(consuming)
     for each in (first, second):
         each.join_subscription()
@@ -123,7 +137,7 @@ def test_messages_that_were_acknowledged_before_are_not_counted_again() -> None:
 @pytest.mark.parametrize("outside", [True, False])
 def test_a_message_of_a_batch_that_is_acknowledged_already(outside: bool) -> None:
     """TXN-01: a broker that accepted it would let two transactions use one message."""
-    world, producing, consuming = scene()
+    _, producing, consuming = scene()
     producing.publish_batch([b"0", b"1", b"2"])
     (message,) = consuming.messages()
     place = message.ledger_id, message.entry_id

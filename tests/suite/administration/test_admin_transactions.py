@@ -25,8 +25,8 @@ async def client(broker: BrokerUnderTest, monkeypatch: pytest.MonkeyPatch) -> As
     """A client that sends each acknowledgement of a transaction at once."""
     later = TransactionalAcks.acknowledge_cumulative
 
-    def at_once(acks: TransactionalAcks, transaction: Any, id_: Any) -> None:
-        later(acks, transaction, id_)
+    def at_once(acks: TransactionalAcks, transaction: Any, id_: Any, size: int) -> None:
+        later(acks, transaction, id_, size)
         acks.flush(transaction)
 
     monkeypatch.setattr(transactional_acks, "GROUP_SIZE", 1)
