@@ -103,8 +103,6 @@ class SchemaWatch:
         if schemas is None or consumer is None or original is None or len(letter.sources) > 1:
             return
         schema = consumer.spec.schema
-        if schemas.plan.kind in ("json", "text"):
-            return  # the letter has the definition of whichever consumer copies it
         topic = consumer.subscription.topic.name
         if schema is not None and schemas.questions.has_failed(consumer.name, topic):
             return
@@ -135,8 +133,7 @@ class SchemaWatch:
 
     def may_wait(self, record: ConsumerRecord) -> bool:
         """True when messages of the consumer may wait for their definition."""
-        schema = record.spec.schema
-        return schema is not None and schema.wants_writer
+        return _needs_definitions(record)
 
     def gets_message(self, consumer: ConsumerEnd, command: MessageCommand) -> None:
         """A message is about to arrive."""
@@ -204,8 +201,15 @@ def _name(definition: Definition | None) -> str:
 
 def _reads(record: ConsumerRecord, topic: str) -> bool:
     """True when the consumer needs definitions of the topic."""
+    return _needs_definitions(record) and whole(record.subscription.topic.name) == topic
+
+
+def _needs_definitions(record: ConsumerRecord) -> bool:
+    """True when the consumer decodes by definitions, or gives them to its letters."""
     schema: Schema[Any] | None = record.spec.schema
-    return schema is not None and schema.wants_writer and whole(record.subscription.topic.name) == topic
+    if schema is None:
+        return False
+    return schema.wants_writer or (record.spec.letters is not None and bool(schema.info.data))
 
 
 def _asks_if_open(wire: Wire, consumer: ConsumerEnd) -> Callable[[], bool]:

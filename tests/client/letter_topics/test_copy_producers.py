@@ -7,8 +7,9 @@ from pulsar_sansio.client.outputs import LetterFailed
 from pulsar_sansio.model.config import DeadLetterPolicy, SubscriptionType
 from pulsar_sansio.model.errors import ServerError
 from pulsar_sansio.model.schema import Schema, SchemaInfo, SchemaType
-from pulsar_sansio.schemas import JsonSchema
+from pulsar_sansio.schemas import STRING, JsonSchema
 from pulsar_sansio.wire import proto
+from tests.client.broker_script import entry_bytes
 from tests.client.schemas.schema_script import NEW, OLD, TOPIC, Old, SchemaScript, version
 
 JSON = JsonSchema(Old)
@@ -97,16 +98,48 @@ def test_a_consumer_that_is_closed_meanwhile_opens_no_producer() -> None:
     assert opened(s) == []
 
 
-def test_a_schema_that_needs_no_definition_is_registered_itself() -> None:
+def test_a_letter_of_json_has_the_definition_of_its_original() -> None:
+    """A consumer of JSON decodes without definitions, and asks for those that its letters need."""
     s = script(JSON)
+    s.order(1, 0, redelivery_count=2)
+    assert s.asked() == [(TOPIC, version(0))]
+    s.answer_with(SchemaInfo(SchemaType.JSON, "", OLD.info.data))
+    (schema,) = opened(s)
+    assert schema is not None
+    assert (schema.type, schema.schema_data) == (proto.Schema.Json, OLD.info.data)
+
+
+def test_a_value_of_json_needs_no_definition() -> None:
+    """The message waits for the definition of its letter, and is delivered without it."""
+    s = script(JSON)
+    s.deliver(1, entry_bytes(b'{"id": "o1"}', schema_version=version(0)))
+    assert s.asked() == [(TOPIC, version(0))]
+    assert s.take() == []
+    s.refuse(ServerError.TopicNotFound)
+    assert s.values() == [Old("o1")]
+    s.deliver(1, entry_bytes(b'{"id": "o1"}', schema_version=version(0)), redelivery_count=2)
+    s.asked()
+    s.refuse(ServerError.TopicNotFound)
+    assert opened(s) == [None]
+
+
+def test_a_consumer_of_json_without_letters_asks_for_nothing() -> None:
+    s = SchemaScript(JSON)
+    s.deliver(1, entry_bytes(b'{"id": "o1"}', schema_version=version(0)))
+    assert s.asked() == []
+    assert s.values() == [Old("o1")]
+
+
+def test_a_primitive_type_is_registered_itself() -> None:
+    s = script(STRING)
     s.order(1, 0, redelivery_count=2)
     (schema,) = opened(s)
     assert schema is not None
-    assert (schema.type, schema.schema_data) == (proto.Schema.Json, JSON.info.data)
+    assert schema.type == proto.Schema.String
 
 
 def test_originals_of_two_definitions_have_two_producers() -> None:
-    s = script(JSON)
+    s = script(STRING)
     s.order(1, 0, redelivery_count=2)
     s.order(2, None, redelivery_count=2)
     first, second = opened(s)

@@ -53,7 +53,7 @@ from ..outputs import (
     EndOfTopic,
 )
 from ..positions.positions import Positions
-from ..schemas.decoding_sources import DecodingSources
+from ..schemas.decoding_sources import DecodingSources, needs_definitions
 from ..schemas.schema_message import schema_message
 from ..schemas.schema_question import SchemaQuestion
 from ..schemas.value_decoder import WriterDecoder
@@ -140,7 +140,7 @@ class Consumer:
         schema = spec.schema
         self._sources = (
             DecodingSources(services.client, topic, schema, services.source)
-            if schema is not None and schema.wants_writer
+            if schema is not None and needs_definitions(schema, letters=spec.letters is not None)
             else None
         )
         permits, queue = receiving(services, timeout, self._batch_receive, interception, self._sources)

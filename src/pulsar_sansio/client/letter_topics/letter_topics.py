@@ -422,7 +422,7 @@ class LetterTopics:
         schema, version = self._services.spec.schema, message.schema_version
         if schema is None or version is None:
             return None
-        if not schema.wants_writer:
+        if self._sources is None:
             return schema.info
         return self._services.client.schemas.find(self._topic, version)
 

@@ -2,8 +2,8 @@
 
 A schema that wants the writer's definition cannot decode a message before that definition is there. The
 consumer asks for one version at a time: that of the first message that waits for one. A question that fails
-releases its messages, whose values then raise `SchemaUnavailable`. After a pause, the next message of that
-version makes the consumer ask anew.
+releases its messages, whose values then raise `SchemaUnavailable`, unless the schema decodes without. After a
+pause, the next message of that version makes the consumer ask anew.
 """
 
 from collections import OrderedDict
@@ -24,6 +24,12 @@ from .value_decoder import NoDecoder, WriterDecoder
 PAUSE = 1_000_000_000
 """Nanoseconds in which the consumer does not ask again for what it could not have: one question a second,
 however many messages arrive."""
+
+
+def needs_definitions(schema: Schema[Any], letters: bool) -> bool:
+    """Tell if a consumer asks for the definitions that its messages were written with: to decode them, or to
+    give them to their letters. A primitive type has one definition only."""
+    return schema.wants_writer or (letters and bool(schema.info.data))
 
 
 class DecodingSources:
@@ -67,7 +73,7 @@ class DecodingSources:
         info = self._services.schemas.get(self._versions, version)
         if info is None:
             if self._is_too_old():
-                return self._plain.decoding(NoDecoder(f"{self._which(version)}: {self._too_old()}"))
+                return self._plain.decoding(self._undefined(version, self._too_old()))
             self._ask(version)
             return None
         return self._keep(version, WriterDecoder(self._schema, info))
@@ -133,9 +139,14 @@ class DecodingSources:
         assert self._connection is not None
         return UnsupportedVersion(f"the broker speaks protocol {self._connection.protocol_version}")
 
-    def _which(self, version: bytes) -> str:
+    def _undefined(self, version: bytes, error: PulsarError) -> ValueDecoder:
+        """Return the decoder of messages whose definition could not be had."""
+        if not self._schema.wants_writer:
+            return WriterDecoder(self._schema, None)
         number = int.from_bytes(version, "big") if len(version) == 8 else version.hex()
-        return f"version {number} of the schema of {self._versions.topic} could not be had"
+        return NoDecoder(
+            f"version {number} of the schema of {self._versions.topic} could not be had: {error}"
+        )
 
     def _keep(self, version: bytes, decoder: ValueDecoder) -> Source:
         source = self._sources[version] = self._plain.decoding(decoder)
@@ -163,7 +174,7 @@ class DecodingSources:
                 if connection.ready:
                     self.released()
                 return
-            self._keep(version, NoDecoder(f"{self._which(version)}: {error}"))
+            self._keep(version, self._undefined(version, error))
             self._refused.append(version)
             if self._ask_again.when is None:
                 self._ask_again.set(self._services.context.now + PAUSE)
