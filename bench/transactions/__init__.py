@@ -1,0 +1,1 @@
+"""Our transactions beside those of the Java client."""
