@@ -33,6 +33,24 @@ def test_a_transaction_has_a_limit_of_participants(monkeypatch: pytest.MonkeyPat
     broker.coordinators.join(mine, (), ["a"])
 
 
+def test_all_transactions_have_a_limit_of_participants(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client may open many transactions."""
+    monkeypatch.setattr(coordinators, "MAX_PARTICIPANTS_OF_ALL", 3)
+    world = World()
+    mine, other = (world.broker.coordinators.begin(0, 3_600_000, "") for _ in range(2))
+    world.broker.coordinators.join(mine, (), ["a", "b"])
+    with pytest.raises(TooManyRequests, match="More than 3"):
+        world.broker.coordinators.join(other, (), ["a"], [("a", "s")])
+    world.broker.coordinators.join(other, (), [], [("a", "s")])
+    world.broker.shutdown(world.now)
+    world.pump()
+    world.start()
+    with pytest.raises(TooManyRequests):
+        world.broker.coordinators.join(other, (), ["a"])
+    world.broker.coordinators.end(mine, (), commits=False)
+    world.broker.coordinators.join(other, (), ["a", "b"])
+
+
 def test_one_of_several_brokers_has_no_coordinators() -> None:
     broker = Broker(0, BrokerConfig(), seed=1, wall_time=0, owner=lambda topic, authoritative: None)
     assert broker.coordinators.count == 0

@@ -78,3 +78,38 @@ def test_old_messages_of_an_open_transaction_are_not_expired_by_hand() -> None:
     assert world.broker.subscription_administration.expire_messages(world.now, TOPIC, "s", 10)
     world.pump()
     assert backlog(world) == 1
+
+
+def test_a_cumulative_acknowledgement_within_a_batch_is_stored_a_few_times() -> None:
+    """A client could fill the store with sets of bits that do not contain each other, or are long."""
+    world, peer = scene()
+    peer.publish_batch([b"0", b"1", b"2", b"3"])
+    (message,) = [frame for number, frame in peer.inbox if number == Type.MESSAGE]
+    transaction = InTransaction(peer)
+    transaction.join_subscription()
+    position = message.ledger_id, message.entry_id
+    for remaining in [1 << 5000 | 0b1100, 0b1010] * 20:
+        assert transaction.ack((*position, remaining), kind=CUMULATIVE) == ""
+    stored = world.store.load().topics[TOPIC].pending_acks["s"]
+    assert [each.cumulative for each in stored] == [(0, 0b1100), (0, 0b1000)]
+
+
+@pytest.mark.parametrize("milliseconds", [0, 2**63, 2**64 - 1])
+def test_timeouts_that_are_over_at_once(milliseconds: int) -> None:
+    """A Pulsar broker, too, aborts these transactions at once: the timeout is a signed number."""
+    world, peer = scene()
+    transaction = InTransaction(peer, timeout=milliseconds)
+    world.advance(0.001)
+    assert transaction.end() == "TransactionNotFound"
+
+
+def test_the_longest_timeout() -> None:
+    world, peer = scene()
+    transaction = InTransaction(peer, timeout=2**63 - 1)
+    world.advance(7200)
+    peer.inbox.clear()
+    assert list(world.broker.coordinators.open) == [(0, 0)]
+    world.start()
+    assert list(world.broker.coordinators.open) == [(0, 0)]
+    transaction.peer = world.connect()
+    assert transaction.end() == ""

@@ -36,6 +36,9 @@ ASSIGN_TOPIC = "persistent://pulsar/system/transaction_coordinator_assign"
 MAX_PARTICIPANTS = 100_000
 """The number of topics and subscriptions of one transaction."""
 
+MAX_PARTICIPANTS_OF_ALL = 1_000_000
+"""The number of topics and subscriptions of all open transactions together."""
+
 
 class Coordinators:
     """`count`: the number of coordinators; 0 for a broker without transactions."""
@@ -58,6 +61,8 @@ class Coordinators:
         """The wall time in ms at which the broker read what the coordinators had stored."""
         self._numbers = {number: state.next_transactions.get(number, 0) for number in range(count)}
         self.open: dict[TransactionId, OpenTransaction] = {}
+        self._participants = 0
+        """The number of topics and subscriptions in open transactions."""
         for stored in state.transactions.values():
             opened = stored.opened
             id_ = TransactionId(opened.coordinator, opened.number)
@@ -65,6 +70,7 @@ class Coordinators:
             for joined in stored.joined:
                 transaction.topics.update(dict.fromkeys(joined.topics))
                 transaction.subscriptions.update(dict.fromkeys(joined.subscriptions))
+                self._participants += len(joined.topics) + len(joined.subscriptions)
 
     def partitions_of(self, topic: TopicName) -> int | None:
         """Return the number of coordinators for the name that stands for them; None for any other topic."""
@@ -115,7 +121,12 @@ class Coordinators:
         present = len(transaction.topics) + len(known)
         if present + len(new_topics) + len(new_subscriptions) > MAX_PARTICIPANTS:
             raise TooManyRequests(f"More than {MAX_PARTICIPANTS} topics and subscriptions in a transaction")
+        if self._participants + len(new_topics) + len(new_subscriptions) > MAX_PARTICIPANTS_OF_ALL:
+            raise TooManyRequests(
+                f"More than {MAX_PARTICIPANTS_OF_ALL} topics and subscriptions in open transactions"
+            )
         if new_topics or new_subscriptions:
+            self._participants += len(new_topics) + len(new_subscriptions)
             transaction.topics.update(dict.fromkeys(new_topics))
             known.update(dict.fromkeys(new_subscriptions))
             self._journal.records.append(TransactionJoined(*id_, new_topics, new_subscriptions))
@@ -171,6 +182,7 @@ class Coordinators:
     def _end(self, transaction: OpenTransaction, commits: bool) -> None:
         """Write markers and acknowledgements of all participants that are still there, in one batch."""
         del self.open[transaction.id]
+        self._participants -= len(transaction.topics) + len(transaction.subscriptions)
         transaction.expiry.clear()
         served = self._topics.by_name
         for name in transaction.topics:

@@ -11,6 +11,7 @@ from typing import Any
 from ...model.errors import BrokerError, NotAllowed
 from ...model.transaction_id import TransactionId
 from ...wire import proto
+from ...wire.fields import signed_64
 from .connection import Connection, Handler, Type
 from .lookups import check_name, code, parse_topic
 
@@ -46,8 +47,11 @@ def on_new(connection: Connection, command: proto.CommandNewTxn) -> None:
     owner = connection.roles[-1] if connection.roles else ""
     answer = proto.CommandNewTxnResponse(request_id=command.request_id, txnid_most_bits=command.tc_id)
 
+    # A timeout is signed, as in Pulsar: 2^63 ms and more are over at once, as is 0.
+    timeout = max(0, signed_64(command.txn_ttl_millis))
+
     def begin() -> None:
-        id_ = connection.broker.coordinators.begin(command.tc_id, command.txn_ttl_millis, owner)
+        id_ = connection.broker.coordinators.begin(command.tc_id, timeout, owner)
         answer.txnid_least_bits = id_.number
 
     _carry_out(connection, Type.NEW_TXN_RESPONSE, answer, begin)

@@ -332,10 +332,12 @@ class Subscription:
             raise TransactionConflict(f"Message {ledger_id}:{entry_id} is acknowledged already")
         pending = self.pending_acks
         pending.check_cumulative(transaction, offset)
+        if ack_set is not None:
+            ack_set &= (1 << log.entry(offset).messages) - 1
         if pending.has_acknowledged_up_to(transaction, offset, ack_set):
             return
-        pending.acknowledge_cumulative(transaction, offset, ack_set)
-        self._record_pending(transaction, (), (offset, ack_set))
+        remaining = pending.acknowledge_cumulative(transaction, offset, ack_set)
+        self._record_pending(transaction, (), (offset, remaining))
 
     def _record_pending(
         self,

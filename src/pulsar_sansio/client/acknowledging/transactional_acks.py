@@ -63,9 +63,7 @@ class CollectedAcks:
         frames: list[Frame] = []
         if self.cumulative is not None:
             in_part = self.cumulative[2] is not None
-            frames.append(
-                (CUMULATIVE, [self.cumulative], {0: _batch_size(self.size)} if in_part else {}, [])
-            )
+            frames.append((CUMULATIVE, [self.cumulative], {0: _batch_size(self.size)} if in_part else {}, []))
         entries = sorted(self.entries.items())
         for start in range(0, len(entries), GROUP_SIZE):
             parts = entries[start : start + GROUP_SIZE]

@@ -138,3 +138,43 @@ def test_what_is_known_of_a_transaction() -> None:
     assert (topic.buffer.has_aborted(ONE), topic.buffer.has_aborted(TWO)) == (True, False)
     found = [topic.buffer.is_aborted(offset) for offset in range(6)]
     assert found == [None, True, False, True, True, False]
+
+
+class Counting(dict[int, None]):
+    """Counts the questions for members."""
+
+    asked = 0
+
+    def __contains__(self, key: object) -> bool:
+        self.asked += 1
+        return super().__contains__(key)
+
+
+def test_the_last_visible_message_is_not_looked_for_again() -> None:
+    """A client could ask for it behind a million entries of aborted transactions."""
+    topic = Topic()
+    topic.add()
+    for _ in range(1000):
+        topic.add(ONE)
+    topic.add(ONE, commits=False)
+    buffer = topic.buffer
+    assert buffer.last_visible == 0
+    buffer.hidden = counting = Counting(buffer.hidden)
+    assert buffer.last_visible == 0
+    topic.add(TWO)
+    assert buffer.last_visible == 0
+    topic.add(TWO, commits=False)
+    assert buffer.last_visible == 0
+    assert counting.asked < 10
+    topic.add()
+    assert buffer.last_visible == topic.log.end - 1
+
+
+@given(st.lists(st.tuples(st.sampled_from(["add", "commit", "abort"]), st.sampled_from([None, ONE, TWO]))))
+def test_the_last_visible_message_is_that_of_a_new_start(
+    steps: list[tuple[str, TransactionId | None]],
+) -> None:
+    topic = Topic()
+    for what, transaction in steps:
+        topic.add(transaction, None if what == "add" or transaction is None else what == "commit")
+        assert topic.buffer.last_visible == topic.restored().last_visible

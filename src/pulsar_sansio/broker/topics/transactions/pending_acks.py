@@ -74,11 +74,17 @@ class PendingAcks:
         before = acks.cumulative[1]
         return before is None or (remaining is not None and before & ~remaining == 0)
 
-    def acknowledge_cumulative(self, transaction: TransactionId, offset: int, remaining: int | None) -> None:
+    def acknowledge_cumulative(
+        self, transaction: TransactionId, offset: int, remaining: int | None
+    ) -> int | None:
         """Take a checked cumulative acknowledgement; of the entry at `offset` the bits `remaining` are not
-        acknowledged."""
+        acknowledged. Return those that are not after all of the transaction: they only become fewer."""
         self._cumulative_of = transaction
-        self._acks(transaction).cumulative = offset, remaining
+        acks = self._acks(transaction)
+        if remaining is not None and acks.cumulative is not None and acks.cumulative[0] == offset:
+            remaining &= acks.cumulative[1] or 0
+        acks.cumulative = offset, remaining
+        return remaining
 
     def end(self, transaction: TransactionId) -> TransactionAcks | None:
         """Forget a transaction, and return what it acknowledged."""

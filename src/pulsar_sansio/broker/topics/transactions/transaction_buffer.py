@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class TransactionBuffer:
     """The transactions of one topic."""
 
-    __slots__ = ("_log", "_markers", "_open", "aborted", "committed", "hidden")
+    __slots__ = ("_last_visible", "_log", "_markers", "_open", "aborted", "committed", "hidden")
 
     def __init__(self, log: "ManagedLedger") -> None:
         self._log = log
@@ -31,6 +31,9 @@ class TransactionBuffer:
         """Offsets of markers that are not durable, with the transaction and whether it commits."""
         self.hidden: dict[int, None] = {}
         """Offsets that no consumer receives, in no particular order."""
+        self._last_visible = log.first, log.first - 1
+        """A read end, and the last visible offset before it, which stays that: transactions that end later
+        have no entries before that read end."""
         self.committed = self.aborted = 0
         for offset, entry in log.transactional.items():
             self.added(offset, entry)
@@ -54,9 +57,14 @@ class TransactionBuffer:
     @property
     def last_visible(self) -> int:
         """The offset of the last entry that consumers may receive, or an offset before the first entry."""
-        offset = self.read_end - 1
-        while offset in self.hidden:
+        end = self.read_end
+        known_end, known = self._last_visible
+        offset = end - 1
+        while offset >= known_end and offset in self.hidden:
             offset -= 1
+        if offset < known_end:
+            offset = known
+        self._last_visible = end, offset
         return offset
 
     @property
