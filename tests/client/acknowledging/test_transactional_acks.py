@@ -11,11 +11,15 @@ from pulsar_sansio.model.errors import (
     ClosedError,
     ConnectionLost,
     LocalProtocolError,
+    PulsarError,
     ServerError,
     TransactionConflict,
     TransactionNotFound,
     TransactionNotOpen,
 )
+from pulsar_sansio.model.interceptors import ConsumerInterceptor
+from pulsar_sansio.model.message_id import MessageId
+from pulsar_sansio.model.topic_name import TopicName
 from pulsar_sansio.model.transaction_id import TransactionId
 from pulsar_sansio.wire import CUMULATIVE, INDIVIDUAL, proto
 from tests.client.broker_script import ConsumerScript, entry_bytes
@@ -655,3 +659,53 @@ def test_an_aborted_acknowledgement_is_not_asked_for_where_the_broker_delivers_e
     s.close_by_broker()
     s.pass_time(60_000_000_000)
     assert "REDELIVER_UNACKNOWLEDGED_MESSAGES" not in [name for name, _ in s.frames()]
+
+
+# --- interceptors -------------------------------------------------------------------------------------
+
+
+class Notes(ConsumerInterceptor):
+    def __init__(self) -> None:
+        self.notes: list[Any] = []
+
+    def on_acknowledge(self, topic: TopicName, message_id: MessageId, error: PulsarError | None) -> None:
+        self.notes.append(("one", message_id[1], message_id.batch_index, type(error)))
+
+    def on_acknowledge_cumulative(
+        self, topic: TopicName, message_id: MessageId, error: PulsarError | None
+    ) -> None:
+        self.notes.append(("cumulative", message_id[1], message_id.batch_index, type(error)))
+
+
+def test_interceptors_hear_of_acknowledgements_in_transactions() -> None:
+    """INTC-04: at once, as in the Java client."""
+    notes = Notes()
+    s = Scene(EXCLUSIVE, interceptors=(notes,))
+    s.message(0)
+    s.batch(1, 2)
+    messages = s.take()
+    s.ack(messages[0])
+    s.ack([messages[1], messages[2].message_id])
+    s.client.acknowledge_cumulative(s.now, s.consumer, messages[1], s.id)
+    assert notes.notes == [
+        ("one", 0, -1, type(None)),
+        ("one", 1, 0, type(None)),
+        ("one", 1, 1, type(None)),
+        ("cumulative", 1, 0, type(None)),
+    ]
+
+
+def test_interceptors_hear_of_refused_acknowledgements_in_transactions() -> None:
+    """INTC-03"""
+    notes = Notes()
+    s = Scene(interceptors=(notes,))
+    s.message(0)
+    message = s.receive()
+    with pytest.raises(LocalProtocolError):
+        s.client.acknowledge_cumulative(s.now, s.consumer, message, s.id)
+    with pytest.raises(LocalProtocolError):
+        s.client.acknowledge(s.now, s.consumer, MessageId(1, 1, 7), s.id)
+    assert notes.notes == [
+        ("cumulative", 0, -1, LocalProtocolError),
+        ("one", 1, -1, LocalProtocolError),
+    ]

@@ -15,6 +15,7 @@ from pulsar_sansio.model.errors import (
     TransactionNotOpen,
     TransactionTimedOut,
 )
+from pulsar_sansio.model.interceptors import ProducerInterceptor
 from pulsar_sansio.model.transaction_id import TransactionId
 from pulsar_sansio.schemas import INT32, INT64
 from pulsar_sansio.wire import encode_command, proto, unpack_payload
@@ -230,6 +231,21 @@ def test_several_messages_are_taken_only_if_their_transactions_are_open() -> Non
     with pytest.raises(TransactionNotOpen):
         scene.client.send_many(scene.now, scene.handle, [b"a", inside(b"b", over)], WALL)
     assert scene.entries() == []
+
+
+def test_intercepted_messages_are_taken_only_if_their_transactions_are_open() -> None:
+    """INTC-01: the first message is taken, and the other one fails by its ticket."""
+    scene = Scene(interceptors=(ProducerInterceptor(),))
+    over = scene.id
+    scene.client.abort(scene.now, over)
+    scene.answer(Command.END_TXN)
+    scene.said()
+    with pytest.raises(TransactionNotOpen):
+        scene.client.send_many(scene.now, scene.handle, [inside(b"b", over), b"a"], WALL)
+    assert scene.client.send_many(scene.now, scene.handle, [b"a", inside(b"b", over)], WALL) == range(2)
+    failed = scene.expect_one(SendFailed)
+    assert (failed.first, type(failed.error)) == (1, TransactionNotOpen)
+    assert scene.entries() == [(0, b"a", None)]
 
 
 def test_a_message_without_a_form_fails_the_commit() -> None:

@@ -189,6 +189,8 @@ class Consumer:
             intercepted = InterceptedAckCommands(commands, interception)
             self.acknowledge = intercepted.acknowledge
             self.acknowledge_cumulative = intercepted.acknowledge_cumulative
+            self.acknowledge_in = intercepted.acknowledge_in
+            self.acknowledge_cumulative_in = intercepted.acknowledge_cumulative_in
             redelivery.on_negative = interception.negatively_acknowledged
             redelivery.on_timeout = interception.timed_out
         if self._encrypted is not None:

@@ -8,7 +8,7 @@ All interceptors are called in the order in which they were given. An exception 
 `ConsumerInterceptorFailed` and changes nothing else.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ...model.errors import LocalProtocolError, PulsarError
@@ -21,6 +21,7 @@ from ..delivery.permits import Permits
 from ..delivery.received_entries import Messages
 from ..delivery.receiver_queue import ReceiverQueue
 from ..outputs import ConsumerInterceptorFailed
+from ..transactions.transaction import Transaction
 
 
 class ConsumerInterception:
@@ -132,19 +133,35 @@ class InterceptedAckCommands:
         self._interception = interception
 
     def acknowledge(self, what: Acknowledgeable) -> bool:
+        self._tell(self._ack_commands.acknowledge, what)
+        return True  # an exception of an interceptor is an output
+
+    def acknowledge_in(self, what: Acknowledgeable, transaction: Transaction) -> None:
+        """Tell the interceptors now, as of other acknowledgements; the transaction may be aborted."""
+        self._tell(lambda given: self._ack_commands.acknowledge_in(given, transaction), what)
+
+    def acknowledge_cumulative(self, what: OneMessage) -> None:
+        self._tell_cumulative(self._ack_commands.acknowledge_cumulative, what)
+
+    def acknowledge_cumulative_in(self, what: OneMessage, transaction: Transaction) -> None:
+        """Tell the interceptors as `acknowledge_in` does."""
+        self._tell_cumulative(
+            lambda given: self._ack_commands.acknowledge_cumulative_in(given, transaction), what
+        )
+
+    def _tell(self, acknowledge: Callable[[Any], object], what: Acknowledgeable) -> None:
         given = what if isinstance(what, OneMessage | Messages) else _listed(what)
         try:
-            self._ack_commands.acknowledge(given)
+            acknowledge(given)
         except LocalProtocolError as error:
             self._interception.acknowledged(_ids_of(given), error)
             raise
         self._interception.acknowledged(_ids_of(given), None)
-        return True  # an exception of an interceptor is an output
 
-    def acknowledge_cumulative(self, what: OneMessage) -> None:
+    def _tell_cumulative(self, acknowledge: Callable[[OneMessage], None], what: OneMessage) -> None:
         error: LocalProtocolError | None = None
         try:
-            self._ack_commands.acknowledge_cumulative(what)
+            acknowledge(what)
         except LocalProtocolError as refused:
             error = refused
         for message_id in _ids_of(what):

@@ -245,10 +245,11 @@ class Admission:
         """Accept one of several messages.
 
         An `InvalidMessage` from sealing is raised for the first message; a later message fails by its ticket.
+        So does one of a transaction that is not open, which interceptors hide from the checks before.
         """
         try:
             self._send(message, publish_time)
-        except InvalidMessage as error:
+        except (InvalidMessage, TransactionNotOpen) as error:
             if self._next_ticket == first:
                 raise
             self._join_transaction(message)
