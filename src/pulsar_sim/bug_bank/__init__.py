@@ -18,6 +18,7 @@ from . import (
     partitions,
     producers,
     schemas,
+    transactions,
 )
 from .consuming import (
     acknowledgements,
@@ -66,4 +67,5 @@ __all__ = [
     "suitable",
     "tables",
     "timeouts",
+    "transactions",
 ]

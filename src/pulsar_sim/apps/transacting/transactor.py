@@ -117,7 +117,8 @@ class Transactor:
 
     def describe(self) -> str:
         """Say what is left to do, for people."""
-        stored = sorted(self.world.durable_transactions().open)
+        durable = self.world.durable_transactions()
+        stored = f"{sorted(durable.open)}{' and acknowledgements' * durable.holds_acks}"
         return (
             f"transactions: {[f'{each} {each.outcome.name}' for each in self.open]}, {len(self.requests)} "
             f"requests, {stored} stored, backlogs {self.backlogs()}"
