@@ -144,7 +144,7 @@ class SchemaWatch:
         first = schemas.questions.arrived(record.name, topic.name, position)
         entry = topic.log.get(position)
         leaves = record.spec.letters is not None or not record.spec.durable
-        if entry is None or entry.chunk is not None or leaves or not first:
+        if entry is None or entry.chunk is not None or entry.sealed is not None or leaves or not first:
             consumer.held_from = None  # such a message may leave the client without being delivered
         elif consumer.held_from is None and self.may_wait(record):
             version = unpack_payload(entry.payload).metadata.schema_version

@@ -27,7 +27,7 @@ from .features.consumers import (
     draw_timeouts,
 )
 from .features.credentials import draw_credentials
-from .features.encryption import draw_encryption
+from .features.encryption import draw_encrypted_values, draw_encryption
 from .features.failover import draw_control, draw_failover
 from .features.multi_topics import draw_groups, draw_multi_topics_seekers, draw_retries
 from .features.producers import (
@@ -112,6 +112,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     draw_crowd(streams.stream("crowd of lookups"), profile)
     draw_schemas(streams.stream("schemas"), profile, faults)
     draw_encryption(streams.stream("encryption"), profile, faults)
+    draw_encrypted_values(streams.stream("encryption of values"), profile, faults)
     draw_transactions(streams.stream("transactions"), profile, faults)
     return profile
 

@@ -11,6 +11,7 @@ from pulsar_sim import Outcome, World
 from pulsar_sim.engine.clock import MILLISECOND, SECOND
 from pulsar_sim.engine.profile import Profile, SchemaPlan
 from pulsar_sim.engine.randomness import Streams
+from pulsar_sim.engine.security.encryption_plan import EncryptionPlan
 from pulsar_sim.generate import draw
 from pulsar_sim.generate.features.schemas import may_have_schemas
 from pulsar_sim.model.schemas.definition import FOREIGN
@@ -106,6 +107,25 @@ def test_a_value_that_cannot_be_read_is_noticed(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(AvroSchema, "decoder", decoder)
     found = [World(seed, profile_of()).run().rule for seed in range(5)]
     assert "INV-S2" in found
+
+
+@pytest.mark.parametrize("kind", ["avro", "json", "text", "pairs"])
+def test_encrypted_values_arrive(kind: str) -> None:
+    profile = profile_of(kind=kind, registrations=[MILLISECOND])
+    profile.encryption = EncryptionPlan(recipients=2, refused_permille=200, actions=["fail", "discard"])
+    world, _ = passed(profile)
+    sent = [sent for each in world.model.producers.values() for sent in each.sent]
+    assert all(each.written is not None for each in sent)
+    [topic] = world.model.topics.values()
+    assert all(entry.sealed is not None for entry in topic.log.values())
+
+
+def test_some_worlds_with_schemas_encrypt() -> None:
+    """No message is delivered as it is there: it would have no value."""
+    profiles = [profile for profile in (draw(Streams(seed)) for seed in range(1000)) if profile.schemas]
+    plans = [profile.encryption for profile in profiles if profile.encryption is not None]
+    assert 5 < len(plans) < len(profiles) / 2
+    assert all("consume" not in plan.actions for plan in plans)
 
 
 def test_six_worlds_in_a_hundred_have_schemas() -> None:

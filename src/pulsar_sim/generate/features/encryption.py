@@ -11,6 +11,9 @@ from .consumers import give_up
 ENCRYPTION_PERMILLE = 50
 """Worlds with encrypted messages, per thousand."""
 
+TYPED_PERMILLE = 250
+"""Worlds with schemas that have encrypted messages, too, per thousand."""
+
 SOUND_PERMILLE = 200
 """Worlds of these whose key readers always have the keys in time, per thousand."""
 
@@ -22,10 +25,23 @@ LETTERS_PERMILLE = 300
 
 
 def draw_encryption(draw: Stream, profile: Profile, faults: bool) -> None:
-    """Let the producers of some worlds encrypt. Worlds with schemas have none of it: a message that is
-    delivered as it is has no value to check."""
-    if not draw.chance(ENCRYPTION_PERMILLE) or profile.schemas is not None:
+    """Let the producers of some worlds encrypt."""
+    if draw.chance(ENCRYPTION_PERMILLE) and profile.schemas is None:
+        _encrypt(draw, profile, faults)
+
+
+def draw_encrypted_values(draw: Stream, profile: Profile, faults: bool) -> None:
+    """Let the producers of some worlds with schemas encrypt. No message is delivered as it is there: it would
+    have no value to check."""
+    if profile.schemas is None or not draw.chance(TYPED_PERMILLE):
         return
+    _encrypt(draw, profile, faults)
+    plan = profile.encryption
+    assert plan is not None
+    plan.actions = ["discard" if action == "consume" else action for action in plan.actions]
+
+
+def _encrypt(draw: Stream, profile: Profile, faults: bool) -> None:
     plan = profile.encryption = EncryptionPlan()
     if profile.compactions:  # a broker cannot look into encrypted batches, and keeps or drops them as a whole
         for producer in profile.producers:
