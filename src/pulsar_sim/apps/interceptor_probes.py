@@ -117,6 +117,7 @@ class ChangingInterceptor(ProducerInterceptor):
             event_time=message.event_time,
             sequence_id=message.sequence_id,
             deliver_at=message.deliver_at,
+            schema=message.schema,
         )
         changed.has_base64_key = message.has_base64_key
         return changed

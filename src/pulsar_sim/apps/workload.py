@@ -48,6 +48,7 @@ def written(
             key=key,
             properties=given,
             event_time=sent.event_time,
+            schema=None if isinstance(message, bytes) else message.schema,
             sequence_id=number if plan.explicit else None,
             deliver_at=sent.deliver_at,
         )
@@ -93,6 +94,9 @@ def _value(
 ) -> tuple[Sent, OutgoingMessage]:
     """Make a message with a value of a definition, or a null value."""
     name = f"{record.tag}/{number}"
+    own = definition
+    if not plan.explicit:
+        definition = schemas.for_message(own, number)
     rich = stream.chance(plan.rich_permille)
     properties = {"n": name} if rich or plan.chunk_size else {}
     is_null = rich and not plan.chunk_size and stream.chance(200)
@@ -106,6 +110,7 @@ def _value(
         key=key.encode() if key is not None and schemas.plan.kind == "pairs" else key,
         properties=properties,
         event_time=event_time,
+        schema=None if definition is own else schemas.schemas[definition],
     )
     sent = Sent(record, number, message.payload, message.key, properties, event_time)
     sent.has_base64_key = message.has_base64_key

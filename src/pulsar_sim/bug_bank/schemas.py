@@ -8,6 +8,7 @@ from pulsar_sansio.broker.schemas.strategies import SchemaStrategy
 from pulsar_sansio.client.delivery.received_entries import size_of
 from pulsar_sansio.client.delivery.schema_queue import SchemaQueue
 from pulsar_sansio.client.letter_topics.letter_topics import LetterTopics
+from pulsar_sansio.client.producing.message_schemas import MessageSchemas
 from pulsar_sansio.client.producing.producer import Producer
 from pulsar_sansio.client.producing.registration import Registration
 from pulsar_sansio.client.producing.send_encoder import SendEncoder
@@ -44,6 +45,17 @@ def a_reconnect_adopts_another_definition(patches: Patches) -> None:
         return original(self, connection, proceed, failed)
 
     patches.around(Producer, "ask_first", ask_first)
+
+
+@bug("own", caught_by=("INV-S2",), needs=[needs.mixed])
+def a_message_has_the_version_of_another_schema(patches: Patches) -> None:
+    """A message whose schema is not registered yet is stamped with the version of the schema before."""
+
+    def version(original: Any, self: MessageSchemas, schema: Any) -> bytes | None:
+        found: bytes | None = original(self, schema)
+        return next(reversed(self._versions.values()), None) if found is None else found
+
+    patches.around(MessageSchemas, "version", version)
 
 
 @bug("own", caught_by=("INV-S1",), needs=[needs.schemas])

@@ -18,7 +18,7 @@ T = proto.BaseCommand
 
 
 class NamedSchema(NamedTuple):
-    """PRODUCER or SUBSCRIBE with a schema."""
+    """PRODUCER, GET_OR_CREATE_SCHEMA or SUBSCRIBE with a schema."""
 
     topic: str
     definition: Definition
@@ -50,14 +50,14 @@ class BrokerSchemaWatch:
             self._open[wire.number, command.request_id] = VersionAsked(
                 command.topic, command.schema_version, now
             )
-        elif kind in (T.PRODUCER, T.SUBSCRIBE) and command.HasField("schema"):
+        elif kind in (T.PRODUCER, T.GET_OR_CREATE_SCHEMA, T.SUBSCRIBE) and command.HasField("schema"):
             schemas = self._model.schemas
             definition = schemas.known_as(command.schema.type, command.schema.schema_data)
             if definition is not None:
                 topic = whole(command.topic)
                 key = wire.number, command.request_id
-                self._open[key] = NamedSchema(topic, definition, kind == T.PRODUCER, now)
-                if kind == T.PRODUCER:
+                self._open[key] = NamedSchema(topic, definition, kind != T.SUBSCRIBE, now)
+                if kind != T.SUBSCRIBE:
                     schemas.versions.try_out(topic, definition)
 
     def wrote(self, wire: Wire, kind: int, command: Any) -> None:
@@ -72,6 +72,9 @@ class BrokerSchemaWatch:
             self._answered(request, command)
         elif kind == T.ERROR:
             if command.error == proto.IncompatibleSchema:
+                self._refused(request)
+        elif kind == T.GET_OR_CREATE_SCHEMA_RESPONSE and command.HasField("error_code"):
+            if command.error_code == proto.IncompatibleSchema:
                 self._refused(request)
         else:
             self._accepted(request, command)
@@ -110,4 +113,10 @@ class BrokerSchemaWatch:
             schemas.versions.lets_in(topic, definition, strategy)
 
 
-_ANSWERS = (T.PRODUCER_SUCCESS, T.SUCCESS, T.ERROR, T.GET_SCHEMA_RESPONSE)
+_ANSWERS = (
+    T.PRODUCER_SUCCESS,
+    T.SUCCESS,
+    T.ERROR,
+    T.GET_SCHEMA_RESPONSE,
+    T.GET_OR_CREATE_SCHEMA_RESPONSE,
+)

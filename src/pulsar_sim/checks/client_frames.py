@@ -340,6 +340,10 @@ class ClientWatch:
         self._request(wire, end, command.request_id, None)
         self._schemas.asked(wire, command)
 
+    def _wrote_registration(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        self._request(wire, end, command.request_id, None)
+        self._schemas.wrote_registration(wire, command)
+
     def _consumer(self, wire: Wire, end: ClientEnd, consumer_id: int, what: str) -> ConsumerEnd:
         consumer = end.consumers.get(consumer_id)
         if consumer is None or not consumer.ready or consumer.closed:
@@ -437,6 +441,10 @@ class ClientWatch:
         self._got_answer(wire, end, command)
         self._schemas.answered(wire, command, end.consumers.values())
 
+    def _got_registration(self, wire: Wire, end: ClientEnd, command: Any) -> None:
+        self._got_answer(wire, end, command)
+        self._schemas.got_registration(wire, command)
+
     def _got_receipt(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         producer = end.producers.get(command.producer_id)
         if type(producer) is CopyProducerEnd:
@@ -510,6 +518,7 @@ class ClientWatch:
         T.CONSUMER_STATS: _wrote_consumer_stats,
         T.SEEK: _wrote_seek,
         T.GET_SCHEMA: _wrote_schema_question,
+        T.GET_OR_CREATE_SCHEMA: _wrote_registration,
         T.GET_TOPICS_OF_NAMESPACE: _wrote_topics,
         T.WATCH_TOPIC_LIST: _wrote_watch,
         T.WATCH_TOPIC_LIST_CLOSE: _wrote_watch_close,
@@ -531,6 +540,7 @@ class ClientWatch:
         T.PARTITIONED_METADATA_RESPONSE: _got_partitions,
         T.GET_TOPICS_OF_NAMESPACE_RESPONSE: _got_answer,
         T.GET_SCHEMA_RESPONSE: _got_schema,
+        T.GET_OR_CREATE_SCHEMA_RESPONSE: _got_registration,
         T.WATCH_TOPIC_LIST_SUCCESS: _got_answer,
         T.ACK_RESPONSE: _got_answer,
         T.GET_LAST_MESSAGE_ID_RESPONSE: _got_answer,

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from pulsar_sansio.model.errors import ClosedError
 from pulsar_sansio.model.schema import Schema
-from pulsar_sansio.wire import MessageCommand, Send, unpack_payload
+from pulsar_sansio.wire import MessageCommand, Send, proto, unpack_payload
 
 from ..engine.failures import ViolationError
 from ..engine.network import Wire
 from ..model.records.consumer_record import ConsumerRecord
 from ..model.records.producer_record import ProducerRecord
 from ..model.reference_model import ReferenceModel
-from ..model.schemas.definition import Definition
+from ..model.schemas.definition import COMPATIBLE, Definition
 from ..model.schemas.questions import whole
 from ..model.schemas.topic_schemas import ADOPTING, DETECTING, TopicSchemas
 from .copy_frames import CopyProducerEnd, WrittenCopy
@@ -38,6 +38,10 @@ class SchemaWatch:
         self._model = model
         self._versions: dict[tuple[ProducerRecord, str], list[bytes]] = {}
         """Producer and topic -> the versions that brokers have returned, the present one last."""
+        self._registering: dict[tuple[int, int], tuple[str, str]] = {}
+        """Requests to register the schema of a message, by wire and request id: client and topic."""
+        self._registered: dict[tuple[str, str], dict[bytes, None]] = {}
+        """Client and topic -> the versions of schemas of messages, empty where a broker gave none."""
 
     @property
     def _schemas(self) -> TopicSchemas | None:
@@ -90,11 +94,29 @@ class SchemaWatch:
         stamp = unpack_payload(command.payload).metadata.schema_version
         versions = self._versions[record, topic]
         keeps = self._schemas.plan.deleted_after or self._is_not_told(wire)
-        allowed = versions if keeps else versions[-1:]
+        of_messages = self._registered.get((wire.client.name, topic), ())
+        allowed = [*(versions if keeps else versions[-1:]), *of_messages]
         if stamp == b"" or (stamp or b"") not in allowed:
             raise ViolationError(
                 "INV-S1", f"{record.tag}: an entry has the version {stamp!r}, not {versions[-1]!r}"
             )
+
+    def wrote_registration(self, wire: Wire, command: Any) -> None:
+        """INV-S1: a client registers definitions that messages of its applications have."""
+        schemas = self._schemas
+        if schemas is None or not schemas.plan.mixed_every:
+            raise ViolationError("INV-S1", f"{wire.client.name} registers a schema, and no message has one")
+        if self._definition(command) not in COMPATIBLE:
+            raise ViolationError("INV-S1", f"{wire.client.name} registers the schema of no message")
+        self._registering[wire.number, command.request_id] = wire.client.name, command.topic
+
+    def got_registration(self, wire: Wire, command: Any) -> None:
+        """A broker has answered the registration of a message's schema."""
+        about = self._registering.pop((wire.number, command.request_id), None)
+        if about is not None and (
+            not command.HasField("error_code") or command.error_code == proto.TopicNotFound
+        ):
+            self._registered.setdefault(about, {})[command.schema_version] = None
 
     def wrote_letter(self, producer: ProducerEnd, letter: WrittenCopy) -> None:
         """INV-S8: a letter keeps the definition of its original, where the consumer can know it."""

@@ -483,6 +483,8 @@ class SchemaPlan:
     """Producers and consumers with a definition that the strategy may refuse, per thousand."""
     measured: bool = False
     """Half of these have a definition that all others read, and that reads few of them."""
+    mixed_every: int = 0
+    """One message in so many of a producer has another definition than the producer; 0 means none."""
     registrations: list[int] = field(default_factory=list)
     """Nanoseconds from the start of the applications: at each moment an administrator registers a version."""
     deleted_after: int = 0

@@ -39,7 +39,7 @@ from .features.producers import (
     draw_identities,
     draw_partitions,
 )
-from .features.schemas import draw_schemas
+from .features.schemas import draw_schemas, draw_schemas_of_messages
 from .features.table_views import draw_tables, draw_tables_of_partitions
 from .features.transactions import draw_transactions
 from .features.web import draw_crowd, draw_web
@@ -112,6 +112,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     draw_crowd(streams.stream("crowd of lookups"), profile)
     draw_schemas(streams.stream("schemas"), profile, faults)
     draw_encryption(streams.stream("encryption"), profile, faults)
+    draw_schemas_of_messages(streams.stream("schemas of messages"), profile)
     draw_encrypted_values(streams.stream("encryption of values"), profile, faults)
     draw_transactions(streams.stream("transactions"), profile, faults)
     return profile

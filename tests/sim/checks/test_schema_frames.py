@@ -19,7 +19,7 @@ from pulsar_sim.model.records.producer_record import ProducerRecord
 from pulsar_sim.model.records.topic_record import TopicRecord
 from pulsar_sim.model.reference_model import ReferenceModel
 from pulsar_sim.model.retry_requests import Copy
-from pulsar_sim.model.schemas.definition import COLOURED, PLAIN, SIZED, Definition
+from pulsar_sim.model.schemas.definition import COLOURED, FOREIGN, PLAIN, SIZED, Definition
 from pulsar_sim.model.schemas.questions import Questions
 from pulsar_sim.model.schemas.topic_schemas import ADOPTING, TopicSchemas
 from pulsar_sim.model.schemas.written_value import WrittenValue
@@ -177,3 +177,41 @@ def test_a_letter_has_no_definition_where_a_question_has_failed() -> None:
     refusal = proto.CommandGetSchemaResponse(request_id=1, error_code=proto.UnknownError)
     bench.watch.answered(bench.wire, refusal, [])
     bench.writes_letter(consumer, None)
+
+
+def registration(bench: Bench, definition: Definition) -> Any:
+    return proto.CommandGetOrCreateSchema(request_id=7, topic=NAME, schema=bench.message(definition))
+
+
+def test_an_entry_may_have_the_version_of_a_messages_schema() -> None:
+    """INV-S1"""
+    bench = Bench(mixed_every=2)
+    producer = bench.opens(PLAIN, (7).to_bytes(8, "big"))
+    other = (8).to_bytes(8, "big")
+    send = Send(0, 0, payload=entry_bytes(b"x", schema_version=other))
+    with pytest.raises(ViolationError, match="INV-S1"):
+        bench.watch.wrote_send(producer, send, bench.wire)
+    bench.watch.wrote_registration(bench.wire, registration(bench, COLOURED))
+    bench.watch.got_registration(
+        bench.wire, proto.CommandGetOrCreateSchemaResponse(request_id=7, schema_version=other)
+    )
+    bench.watch.wrote_send(producer, send, bench.wire)
+
+
+def test_a_refused_registration_gives_no_version() -> None:
+    """INV-S1"""
+    bench = Bench(mixed_every=2)
+    producer = bench.opens(PLAIN, (7).to_bytes(8, "big"))
+    bench.watch.wrote_registration(bench.wire, registration(bench, COLOURED))
+    refused: Any = proto.IncompatibleSchema
+    answer = proto.CommandGetOrCreateSchemaResponse(request_id=7, error_code=refused)
+    bench.watch.got_registration(bench.wire, answer)
+    with pytest.raises(ViolationError, match="INV-S1"):
+        bench.watch.wrote_send(producer, Send(0, 0, payload=entry_bytes(b"x")), bench.wire)
+
+
+def test_a_registration_is_of_a_messages_schema() -> None:
+    """INV-S1"""
+    for bench, definition in ((Bench(), COLOURED), (Bench(mixed_every=2), FOREIGN)):
+        with pytest.raises(ViolationError, match="INV-S1"):
+            bench.watch.wrote_registration(bench.wire, registration(bench, definition))

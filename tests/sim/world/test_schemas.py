@@ -109,6 +109,23 @@ def test_a_value_that_cannot_be_read_is_noticed(monkeypatch: pytest.MonkeyPatch)
     assert "INV-S2" in found
 
 
+@pytest.mark.parametrize("kind", ["avro", "json", "pairs"])
+def test_messages_have_definitions_of_their_own(kind: str) -> None:
+    world, transcript = passed(profile_of(kind=kind, mixed_every=3))
+    assert "GET_OR_CREATE_SCHEMA" in transcript
+    written = [sent.written for each in world.model.producers.values() for sent in each.sent]
+    assert {each.definition.name for each in written if each is not None} == {"plain", "coloured", "sized"}
+
+
+def test_some_worlds_have_messages_with_definitions_of_their_own() -> None:
+    """No definition of a message is refused in them, and every broker can register it."""
+    profiles = [profile for profile in (draw(Streams(seed)) for seed in range(1000)) if profile.schemas]
+    mixed = [each for each in profiles if each.schemas is not None and each.schemas.mixed_every]
+    assert 3 < len(mixed) < len(profiles) / 2
+    assert all(broker.protocol_version >= 15 for each in mixed for broker in each.brokers)
+    assert all(not each.schemas.strange_permille for each in mixed if each.schemas is not None)
+
+
 @pytest.mark.parametrize("kind", ["avro", "json", "text", "pairs"])
 def test_encrypted_values_arrive(kind: str) -> None:
     profile = profile_of(kind=kind, registrations=[MILLISECOND])

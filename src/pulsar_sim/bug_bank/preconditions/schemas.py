@@ -28,6 +28,11 @@ def adopting(profile: Profile) -> bool:
     return profile.schemas is not None and bool(profile.schemas.adopting_permille)
 
 
+def mixed(profile: Profile) -> bool:
+    """Producers send messages of several definitions to consumers that decode by definitions."""
+    return questions(profile) and profile.schemas is not None and bool(profile.schemas.mixed_every)
+
+
 def refusals(profile: Profile) -> bool:
     """Questions are refused."""
     return questions(profile) and "schema_refused" in profile.faults

@@ -11,6 +11,12 @@ SCHEMAS_PERMILLE = 100
 QUESTION_VERSION = 13
 """The protocol version from which a broker answers questions for definitions."""
 
+REGISTRATION_VERSION = 15
+"""The protocol version from which a broker registers the schema of a message."""
+
+MIXED_PERMILLE = 400
+"""Worlds with schemas whose producers send messages of several definitions, per thousand."""
+
 STRATEGIES = (
     ("FULL", 3),
     ("BACKWARD", 2),
@@ -54,6 +60,18 @@ def draw_schemas(draw: Stream, profile: Profile, faults: bool) -> None:
         plan.deleted_after = draw.spread(100 * MILLISECOND, 10 * SECOND)
     kinds = [kind for kind in SCHEMA_FAULTS if draw.chance(600)]
     profile.faults = sorted({*profile.faults, *kinds})
+
+
+def draw_schemas_of_messages(draw: Stream, profile: Profile) -> None:
+    """Let producers of some worlds send messages with definitions of their own, which no strategy refuses."""
+    plan = profile.schemas
+    if plan is None or plan.kind == "text" or plan.strange_permille or plan.deleted_after:
+        return
+    if not draw.chance(MIXED_PERMILLE):
+        return
+    plan.mixed_every = draw.choice([2, 5, 20])
+    for broker in profile.brokers:
+        broker.protocol_version = max(broker.protocol_version, REGISTRATION_VERSION)
 
 
 def may_have_schemas(profile: Profile) -> bool:

@@ -82,6 +82,13 @@ class TopicSchemas:
             return None
         return DETECTING if draw.chance(300) else self._chosen(draw, rash)
 
+    def for_message(self, definition: Definition, number: int) -> Definition:
+        """Return the definition of a producer's message: its own, or another one in its turn."""
+        every = self.plan.mixed_every
+        if not every or number % every or definition not in COMPATIBLE:
+            return definition
+        return COMPATIBLE[number // every % len(COMPATIBLE)]
+
     def _chosen(self, draw: Stream, rash: bool, measured: bool = False) -> Schema[Any]:
         if self.plan.kind == "text":
             return self.schemas[PLAIN]
