@@ -127,7 +127,7 @@ class CommitTooLate(PulsarSparkError):
 
 
 class CommitUnknown(PulsarSparkError):
-    """It is not known whether all transactions of a batch are committed; the text says what to do."""
+    """All transactions of a batch may be committed or not; the text says what to do."""
 
 
 class SchemaRefused(PulsarSparkError):

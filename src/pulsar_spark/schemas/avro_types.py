@@ -15,10 +15,14 @@ import pyarrow as pa
 from pulsar_sansio import InvalidConfiguration
 from pulsar_sansio.schemas import AvroSchema, JsonSchema, SchemaInfo, SchemaType
 
-from .value_types import NEEDED, ValueField, ValueType, list_of, map_of, struct_of
+from .value_types import NEEDED, ValueField, ValueType, list_of, map_of, struct_of, union_of
 
 MOST_DIGITS = 38
 """The digits of Spark's decimals."""
+
+MOST_FIELDS = 10_000
+"""Fields of a type with those of records within. A few lines of a definition can make more of them than there
+is memory: each record has two fields of the next record's type."""
 
 _PRIMITIVES = {
     "boolean": pa.bool_(),
@@ -56,36 +60,88 @@ def tree_of(info: SchemaInfo) -> Any:
         raise NoSparkTypeError(f"the definition is wrong: {error}"[:300]) from None
 
 
-def type_of(tree: Any) -> ValueType:
-    """Return the type of a checked definition. Raises `NoSparkTypeError`."""
-    return _Types().of(tree, "value")
+def type_of(tree: Any, kind: SchemaType) -> ValueType:
+    """Return the type of a checked definition of `kind`, AVRO or JSON. Raises `NoSparkTypeError`."""
+    return _Types(tells_apart=kind is SchemaType.AVRO).of(tree, "value")
 
 
-def without_logical_types(tree: Any) -> Any:
-    """Return the definition without logical types but decimals: its values are numbers, text and bytes.
+def payload_definition(tree: Any, kind: SchemaType, *, writes: bool = False) -> Any:
+    """Return the definition that payloads are read with, or written.
 
-    Arrow makes dates and timestamps of the numbers, all at once.
+    It has no logical types but decimals: its values are numbers, text and bytes. Arrow makes dates and
+    timestamps of the numbers, all at once. In AVRO each type of a union is the one field of a record, so that
+    values are the structs that they are in Spark. That makes no difference to payloads.
     """
-    if isinstance(tree, list):
-        return [without_logical_types(each) for each in tree]
-    if not isinstance(tree, dict):
-        return tree
-    if tree.get("logicalType", "decimal") != "decimal":
-        return tree["type"]
-    return {
-        key: without_logical_types(each) if key in ("type", "fields", "items", "values") else each
-        for key, each in tree.items()
-    }
+    return _PayloadDefinition(tree, kind, writes).of(tree)
+
+
+def union_words(union: list[Any]) -> str:
+    return ", ".join(each if isinstance(each, str) else str(each["type"]) for each in union)
+
+
+def _widened(types: list[Any]) -> Any | None:
+    """Return the one type that a union of two numbers is in Spark; None for any other union."""
+    names = {each for each in types if isinstance(each, str)}
+    if len(types) != 2:
+        return None
+    return "long" if names == {"int", "long"} else "double" if names == {"float", "double"} else None
+
+
+class _PayloadDefinition:
+    def __init__(self, tree: Any, kind: SchemaType, writes: bool) -> None:
+        self._avro = kind is SchemaType.AVRO
+        self._writes = writes
+        self._prefix = "Member"
+        self._records = 0
+        text = json.dumps(tree)
+        while self._prefix in text:
+            self._prefix += "_"
+
+    def of(self, tree: Any) -> Any:
+        if isinstance(tree, list):
+            return self._union(tree)
+        if not isinstance(tree, dict):
+            return tree
+        if tree.get("logicalType", "decimal") != "decimal":
+            return tree["type"]
+        return {
+            key: self.of(each) if key in ("type", "items", "values") else each
+            for key, each in tree.items()
+            if key != "fields"
+        } | ({"fields": [self._field(each) for each in tree["fields"]]} if "fields" in tree else {})
+
+    def _field(self, field: dict[str, Any]) -> dict[str, Any]:
+        kept = {name: each for name, each in field.items() if not (self._avro and name == "default")}
+        return kept | {"type": self.of(field["type"])}
+
+    def _union(self, union: list[Any]) -> list[Any]:
+        others = [each for each in union if each != "null"]
+        wide = _widened(others)
+        if len(others) == 1 or not self._avro or wide == "long" or (wide and not self._writes):
+            return [self.of(each) for each in union]
+        if wide:  # what is written is a double
+            return [self._record("float", each) if each == "float" else each for each in union]
+        members = iter(range(len(others)))
+        return [each if each == "null" else self._record(f"member{next(members)}", each) for each in union]
+
+    def _record(self, field: str, tree: Any) -> Any:
+        self._records += 1
+        name = f"{self._prefix}{self._records}"
+        return {"type": "record", "name": name, "fields": [{"name": field, "type": self.of(tree)}]}
 
 
 class _Types:
-    def __init__(self) -> None:
+    """`tells_apart`: payloads say which type of a union they have."""
+
+    def __init__(self, *, tells_apart: bool) -> None:
+        self._tells_apart = tells_apart
         self._named: dict[str, Any] = {}
         self._open: list[str] = []
+        self._fields = 0
 
     def of(self, tree: Any, where: str) -> ValueType:
         if isinstance(tree, list):
-            return self.of(self._branch(tree, where), where)
+            return self._union(tree, where)
         if isinstance(tree, str):
             return self._by_name(tree, where)
         kind, logical = tree["type"], tree.get("logicalType")
@@ -106,13 +162,24 @@ class _Types:
                 return ValueType(pa.binary())
         return ValueType(_LOGICAL[logical]) if logical in _LOGICAL else self._by_name(kind, where)
 
-    def _branch(self, union: list[Any], where: str) -> Any:
-        """Return the one type of a union beside null."""
+    def _union(self, union: list[Any], where: str) -> ValueType:
         others = [each for each in union if each != "null"]
-        if len(others) != 1:
-            names = ", ".join(each if isinstance(each, str) else str(each["type"]) for each in union)
-            raise NoSparkTypeError(f"{where}: a union of {names}; Spark has one type for a column, or null")
-        return others[0]
+        wide = others[0] if len(others) == 1 else _widened(others)
+        if wide is not None:
+            return self.of(wide, where)
+        if not others:
+            raise NoSparkTypeError(f"{where}: always null, which is no type of a column")
+        if not self._tells_apart:
+            raise NoSparkTypeError(
+                f"{where}: a union of {union_words(union)}; JSON does not say which of them a value has"
+            )
+        self._count(len(others), where)
+        return union_of(self.of(each, f"{where}.member{index}") for index, each in enumerate(others))
+
+    def _count(self, fields: int, where: str) -> None:
+        self._fields += fields
+        if self._fields > MOST_FIELDS:
+            raise NoSparkTypeError(f"{where}: a type of more than {MOST_FIELDS} fields")
 
     def _by_name(self, name: str, where: str) -> ValueType:
         if name in _PRIMITIVES:
@@ -120,12 +187,16 @@ class _Types:
         if name == "null":
             raise NoSparkTypeError(f"{where}: always null, which is no type of a column")
         if name in self._open:
-            raise NoSparkTypeError(f"{where}: recursive, {name} holds itself; Spark's types have an end")
+            raise NoSparkTypeError(
+                f"{where}: recursive, {name} holds itself, and Spark's types have an end. Read bytes, and "
+                "use from_avro with its option recursiveFieldMaxDepth"
+            )
         return self.of(self._named[name], where)
 
     def _record(self, tree: Any, where: str) -> ValueType:
         if not tree["fields"]:
             raise NoSparkTypeError(f"{where}: a record without fields")
+        self._count(len(tree["fields"]), where)
         self._open.append(_full_name(tree))
         fields = tuple(
             ValueField(
@@ -141,7 +212,11 @@ class _Types:
     def _default(self, tree: Any, default: Any) -> Any:
         """Return a default as a value that Arrow takes. A union's default is of its first type, or null."""
         if isinstance(tree, list):
-            return None if default is None else self._default(self._branch(tree, ""), default)
+            if default is None:
+                return None
+            others = [each for each in tree if each != "null"]
+            value = self._default(others[0], default)
+            return value if len(others) == 1 or _widened(others) else {"member0": value}
         if isinstance(tree, str):
             return self._default(self._named.get(tree, {"type": tree}), default)
         kind, logical = tree["type"], tree.get("logicalType")

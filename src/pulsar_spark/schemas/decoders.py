@@ -14,15 +14,17 @@ from pulsar_sansio import SchemaDecodingError
 from pulsar_sansio.schemas import (
     AvroSchema,
     JsonSchema,
-    KeyValueEncoding,
     SchemaInfo,
     SchemaType,
 )
-from pulsar_sansio.schemas.key_value import parts_of, split_inline
+from pulsar_sansio.schemas.key_value import split_inline
+from pulsar_sansio.schemas.protobuf_schema import decode_message
 
 from . import primitive_types
-from .avro_types import NoSparkTypeError, tree_of, type_of, without_logical_types
+from .avro_types import payload_definition, tree_of, type_of
+from .families import Family, family_of, pair_of
 from .primitive_types import PRIMITIVES, Payloads
+from .protobuf_types import MessageType, message_class
 from .value_types import UnfitError, ValueField, ValueType, struct_of
 
 REFUSALS = (SchemaDecodingError, UnfitError, pa.ArrowException, OverflowError, TypeError)
@@ -44,9 +46,9 @@ class Decoder(ABC):
 class PrimitiveDecoder(Decoder):
     """Payloads of a primitive type."""
 
-    def __init__(self, kind: SchemaType) -> None:
-        self._kind = kind
-        self.type = ValueType(PRIMITIVES[kind])
+    def __init__(self, info: SchemaInfo) -> None:
+        self._kind = info.type
+        self.type = ValueType(PRIMITIVES[info.type])
 
     def decode(self, payloads: Payloads, keys: Payloads) -> Any:
         return primitive_types.read(self._kind, payloads)
@@ -57,9 +59,9 @@ class StructureDecoder(Decoder):
 
     def __init__(self, info: SchemaInfo) -> None:
         tree = tree_of(info)
-        self.type = type_of(tree)
+        self.type = type_of(tree, info.type)
         schema = AvroSchema if info.type is SchemaType.AVRO else JsonSchema
-        self._decode = schema(definition=without_logical_types(tree)).decode
+        self._decode = schema(definition=payload_definition(tree, info.type)).decode
 
     def decode(self, payloads: Payloads, keys: Payloads) -> Any:
         decode = self._decode
@@ -67,13 +69,27 @@ class StructureDecoder(Decoder):
         return pa.array(values, self.type.arrow)
 
 
+class ProtobufDecoder(Decoder):
+    """Payloads of a PROTOBUF_NATIVE schema."""
+
+    def __init__(self, info: SchemaInfo) -> None:
+        self._schema_type = info.type
+        self._model = message_class(info)
+        self._messages = MessageType(self._model)
+        self.type = self._messages.type
+
+    def decode(self, payloads: Payloads, keys: Payloads) -> Any:
+        read, model, kind = self._messages.read, self._model, self._schema_type
+        values = [None if each is None else read(decode_message(model, kind, each)) for each in payloads]
+        return pa.array(values, self.type.arrow)
+
+
 class KeyValueDecoder(Decoder):
     """Pairs of a key and a value, each of which may be null."""
 
     def __init__(self, info: SchemaInfo) -> None:
-        key, value, encoding = parts_of(info)
+        key, value, self._separated = pair_of(info)
         self._key, self._value = decoder_of(key), decoder_of(value)
-        self._separated = encoding is KeyValueEncoding.SEPARATED
         self.type = struct_of(
             (ValueField("key", self._key.type, None), ValueField("value", self._value.type, None))
         )
@@ -88,18 +104,17 @@ class KeyValueDecoder(Decoder):
         return pa.StructArray.from_arrays(parts, fields=list(self.type.arrow), mask=nulls)
 
 
+_DECODERS: dict[Family, Callable[[SchemaInfo], Decoder]] = {
+    Family.PRIMITIVE: PrimitiveDecoder,
+    Family.STRUCTURE: StructureDecoder,
+    Family.PROTOBUF: ProtobufDecoder,
+    Family.PAIR: KeyValueDecoder,
+}
+
+
 def decoder_of(info: SchemaInfo) -> Decoder:
     """Return the decoder of a definition. Raises `NoSparkTypeError` where Spark has no type for it."""
-    if info.type in PRIMITIVES:
-        return PrimitiveDecoder(info.type)
-    if info.type in (SchemaType.AVRO, SchemaType.JSON):
-        return StructureDecoder(info)
-    if info.type is SchemaType.KEY_VALUE:
-        try:
-            return KeyValueDecoder(info)
-        except SchemaDecodingError as error:
-            raise NoSparkTypeError(str(error)) from None
-    raise NoSparkTypeError(f"values of the schema type {info.type.name} have no type in Spark")
+    return _DECODERS[family_of(info)](info)
 
 
 def decode_each(

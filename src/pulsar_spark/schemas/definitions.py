@@ -16,7 +16,7 @@ from pulsar_sansio.schemas import SchemaInfo
 from .avro_types import NoSparkTypeError
 from .decoders import Decoder, decoder_of
 from .primitive_types import Payloads
-from .value_types import UnfitError, ValueType, check_fit, conform
+from .value_types import UnfitError, ValueType, check_fit, check_members, conform
 
 Ask = Callable[[str, bytes | None], SchemaInfo | None]
 """Asks the broker for the definition of a topic or partition: of a version, or the latest. None: no such."""
@@ -68,6 +68,7 @@ class Definitions:
         try:
             decoder = decoder_of(info)
             check_fit(decoder.type.arrow, self._target, self._reader)
+            check_members(decoder.type, self._target)
         except (NoSparkTypeError, UnfitError) as error:
             return NoDecoderError(str(error))
         return partial(self._decoded, decoder)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from pulsar_sansio import InvalidMessage, SchemaDecodingError
+from pulsar_sansio import InvalidMessage
 from pulsar_sansio.schemas import (
     AvroSchema,
     JsonSchema,
@@ -18,11 +18,13 @@ from pulsar_sansio.schemas import (
     SchemaInfo,
     SchemaType,
 )
-from pulsar_sansio.schemas.key_value import join_inline, key_value_info, parts_of
+from pulsar_sansio.schemas.key_value import join_inline, key_value_info
 
 from . import primitive_types
-from .avro_types import NoSparkTypeError, definition_of, tree_of, type_of, without_logical_types
+from .avro_types import NoSparkTypeError, definition_of, payload_definition, tree_of, type_of
+from .families import Family, family_of, pair_of
 from .primitive_types import BY_ARROW, PRIMITIVES
+from .protobuf_types import MessageType, message_class
 from .spark_types import ddl_of
 from .value_types import UnfitError, ValueField, ValueType, check_fit, conform, physical, struct_of
 
@@ -62,9 +64,9 @@ class Encoder(ABC):
 class PrimitiveEncoder(Encoder):
     """Values of a primitive type."""
 
-    def __init__(self, kind: SchemaType) -> None:
-        self._kind = kind
-        self.type = ValueType(PRIMITIVES[kind])
+    def __init__(self, info: SchemaInfo) -> None:
+        self._kind = info.type
+        self.type = ValueType(PRIMITIVES[info.type])
 
     def encode(self, array: Any) -> Encoded:
         return Encoded(primitive_types.write(self._kind, conform(array, self.type.arrow)), None)
@@ -75,11 +77,11 @@ class StructureEncoder(Encoder):
 
     def __init__(self, info: SchemaInfo) -> None:
         tree = tree_of(info)
-        self.type = type_of(tree)
+        self.type = type_of(tree, info.type)
         self._physical = physical(self.type.arrow)
-        self._plain = _plain(self._physical)
+        self._plain = _plain(self.type)
         schema = AvroSchema if info.type is SchemaType.AVRO else JsonSchema
-        self._encode = schema(definition=without_logical_types(tree)).encode
+        self._encode = schema(definition=payload_definition(tree, info.type, writes=True)).encode
 
     def encode(self, array: Any) -> Encoded:
         values = conform(conform(array, self.type.arrow, self.type), self._physical).to_pylist()
@@ -88,7 +90,27 @@ class StructureEncoder(Encoder):
         try:
             for value in values:
                 payloads.append(None if value is None else encode(value if plain is None else plain(value)))
-        except InvalidMessage as error:
+        except (InvalidMessage, UnfitError) as error:
+            raise UnencodableError(len(payloads), str(error)) from error
+        return Encoded(payloads, None)
+
+
+class ProtobufEncoder(Encoder):
+    """Values of a PROTOBUF_NATIVE schema."""
+
+    def __init__(self, info: SchemaInfo) -> None:
+        self._messages = MessageType(message_class(info))
+        self.type = self._messages.type
+        self._physical = physical(self.type.arrow)
+
+    def encode(self, array: Any) -> Encoded:
+        values = conform(conform(array, self.type.arrow, self.type), self._physical).to_pylist()
+        write = self._messages.write
+        payloads: list[bytes | None] = []
+        try:
+            for value in values:
+                payloads.append(None if value is None else write(value))
+        except UnfitError as error:
             raise UnencodableError(len(payloads), str(error)) from error
         return Encoded(payloads, None)
 
@@ -97,9 +119,8 @@ class KeyValueEncoder(Encoder):
     """Pairs of a key and a value."""
 
     def __init__(self, info: SchemaInfo) -> None:
-        key, value, encoding = parts_of(info)
+        key, value, self._separated = pair_of(info)
         self._key, self._value = encoder_of(key), encoder_of(value)
-        self._separated = encoding is KeyValueEncoding.SEPARATED
         self.type = struct_of((ValueField("key", self._key.type), ValueField("value", self._value.type)))
 
     def encode(self, array: Any) -> Encoded:
@@ -112,18 +133,17 @@ class KeyValueEncoder(Encoder):
         return Encoded([join_inline(key, value) if each else None for key, value, each in pairs], None)
 
 
+_ENCODERS: dict[Family, Callable[[SchemaInfo], Encoder]] = {
+    Family.PRIMITIVE: PrimitiveEncoder,
+    Family.STRUCTURE: StructureEncoder,
+    Family.PROTOBUF: ProtobufEncoder,
+    Family.PAIR: KeyValueEncoder,
+}
+
+
 def encoder_of(info: SchemaInfo) -> Encoder:
     """Return the encoder of a definition. Raises `NoSparkTypeError` where Spark has no type for it."""
-    if info.type in PRIMITIVES:
-        return PrimitiveEncoder(info.type)
-    if info.type in (SchemaType.AVRO, SchemaType.JSON):
-        return StructureEncoder(info)
-    if info.type is SchemaType.KEY_VALUE:
-        try:
-            return KeyValueEncoder(info)
-        except SchemaDecodingError as error:
-            raise NoSparkTypeError(str(error)) from None
-    raise NoSparkTypeError(f"values of the schema type {info.type.name} have no type in Spark")
+    return _ENCODERS[family_of(info)](info)
 
 
 # --- the definition of a column ----------------------------------------------------------------------
@@ -179,26 +199,41 @@ def _check_no_more(source: Any, target: Any, where: str) -> None:
         _check_no_more(source.item_type, target.item_type, f"{where}[]")
 
 
-def _plain(arrow: Any) -> Callable[[Any], Any] | None:
-    """Return what makes dicts of Arrow's maps in a value; None where it has no map."""
-    if pa.types.is_map(arrow):
-        inner = _plain(arrow.item_type)
+def _plain(kind: ValueType) -> Callable[[Any], Any] | None:
+    """Return what makes values for the core of Arrow's: dicts of maps, and of a union its one member.
+
+    None where a value has none of them."""
+    if pa.types.is_map(kind.arrow):
+        assert kind.item is not None
+        inner = _plain(kind.item)
         if inner is None:
             return lambda pairs: None if pairs is None else dict(pairs)
         return lambda pairs: None if pairs is None else {key: inner(each) for key, each in pairs}
-    if pa.types.is_list(arrow):
-        item = _plain(arrow.value_type)
+    if pa.types.is_list(kind.arrow):
+        assert kind.item is not None
+        item = _plain(kind.item)
         if item is None:
             return None
         return lambda items: None if items is None else [item(each) for each in items]
-    if pa.types.is_struct(arrow):
-        found = {each.name: _plain(each.type) for each in arrow}
+    if pa.types.is_struct(kind.arrow):
+        found = {each.name: _plain(each.type) for each in kind.fields}
         converts = {name: convert for name, convert in found.items() if convert is not None}
-        if not converts:
+        if not converts and not kind.is_union:
             return None
-        return lambda record: (
-            None
-            if record is None
-            else {**record, **{name: convert(record[name]) for name, convert in converts.items()}}
-        )
+
+        def record(value: Any) -> Any:
+            if value is None:
+                return None
+            converted = {**value, **{name: convert(value[name]) for name, convert in converts.items()}}
+            return _member(converted) if kind.is_union else converted
+
+        return record
     return None
+
+
+def _member(union: dict[str, Any]) -> dict[str, Any]:
+    """Return the member of a union that is not null. Raises `UnfitError` unless it is one."""
+    there = {name: value for name, value in union.items() if value is not None}
+    if len(there) != 1:
+        raise UnfitError(f"a union has one of {', '.join(union)}, not {' and '.join(there) or 'none'}")
+    return there

@@ -4,7 +4,8 @@
 name, defaults for fields that the writer lacks, and Avro's promotions (int to long, float to double).
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -36,11 +37,14 @@ class ValueField:
 
 @dataclass(frozen=True, slots=True)
 class ValueType:
-    """`arrow`: the type. `fields`: those of a record. `item`: the type of list items or of a map's values."""
+    """`arrow`: the type. `fields`: those of a record. `item`: the type of list items or of a map's values.
+
+    `is_union`: the fields are the types of a union, and one of them is not null."""
 
     arrow: Any
     fields: tuple[ValueField, ...] = ()
     item: "ValueType | None" = None
+    is_union: bool = False
 
     def field(self, name: str) -> ValueField:
         return next(each for each in self.fields if each.name == name)
@@ -50,12 +54,19 @@ def struct_of(fields: tuple[ValueField, ...]) -> ValueType:
     return ValueType(pa.struct([pa.field(each.name, each.type.arrow) for each in fields]), fields)
 
 
+def union_of(types: Iterable[ValueType]) -> ValueType:
+    """Return the type of a union, as Spark's `from_avro` has it: a struct of member0, member1, …"""
+    fields = tuple(ValueField(f"member{index}", each, None) for index, each in enumerate(types))
+    return replace(struct_of(fields), is_union=True)
+
+
 def list_of(item: ValueType) -> ValueType:
     return ValueType(pa.list_(pa.field("element", item.arrow)), (), item)
 
 
-def map_of(item: ValueType) -> ValueType:
-    return ValueType(map_type(pa.string(), item.arrow), (), item)
+def map_of(item: ValueType, key: Any = None) -> ValueType:
+    """`key`: the Arrow type of keys; None is text."""
+    return ValueType(map_type(pa.string() if key is None else key, item.arrow), (), item)
 
 
 def map_type(key: Any, value: Any, nullable: bool = True) -> Any:
@@ -90,6 +101,19 @@ def conform(array: Any, target: Any, reader: ValueType | None = None, where: str
     if safe is None:
         raise UnfitError(f"{where}: {_words(source)} where {_words(target)} is wanted")
     return array.cast(target, safe=safe)
+
+
+def check_members(source: ValueType, target: Any, where: str = "value") -> None:
+    """Raise `UnfitError` where a union in the type `source` has a member that `target` lacks."""
+    if pa.types.is_struct(target):
+        for field in source.fields:
+            place = f"{where}.{field.name}"
+            if target.get_field_index(field.name) >= 0:
+                check_members(field.type, target.field(field.name).type, place)
+            elif source.is_union:
+                raise UnfitError(f"{place}: a type of a union that the reader lacks")
+    elif source.item is not None:
+        check_members(source.item, target.field(target.num_fields - 1).type, f"{where}[]")
 
 
 def check_fit(source: Any, target: Any, reader: ValueType | None = None, where: str = "value") -> None:

@@ -27,7 +27,7 @@ VERSION: Final = 1
 
 
 class Stage(Enum):
-    """How far the commit of a batch is."""
+    """The stages of the commit of a batch."""
 
     DECIDED = "decided"
     """Its transactions are to be committed, and some may be."""
@@ -37,7 +37,7 @@ class Stage(Enum):
 
 
 @dataclass(frozen=True)
-class Decision:
+class CommitDecision:
     """The decision to commit a batch. `expires`: ms since 1970; none of its transactions times out before."""
 
     batch: int
@@ -57,14 +57,14 @@ class Decision:
         ).encode()
 
 
-def decision_of(payload: bytes) -> Decision:
+def decision_of(payload: bytes) -> CommitDecision:
     """Read a decision. Raises `ValueError`."""
     try:
         found = json.loads(payload)
         if found["v"] != VERSION:
             raise ValueError(f"a decision of version {found['v']!r}, this is version {VERSION}")
         transactions = tuple(TransactionId(*map(int, each)) for each in found["transactions"])
-        return Decision(int(found["batch"]), Stage(found["stage"]), transactions, int(found["expires"]))
+        return CommitDecision(int(found["batch"]), Stage(found["stage"]), transactions, int(found["expires"]))
     except (KeyError, TypeError, UnicodeDecodeError) as error:
         raise ValueError(f"not a decision: {error!r}") from None
 
@@ -80,7 +80,7 @@ class CommitLog:
         self._timeout = timeout
         self._position: MessageId | None = None
         """The last decision's."""
-        self.last: Decision | None = None
+        self.last: CommitDecision | None = None
         self._producer = TaskProducer(link, Limits(operation_timeout=timeout), None)
         self._hold = link.hold(topic, SUBSCRIPTION, timeout=timeout)
         link.client.resume(time.monotonic_ns(), self._hold.handle)
@@ -100,7 +100,7 @@ class CommitLog:
         while self._position is None or self._position[:2] < end[:2]:
             self._receive()
 
-    def write(self, decision: Decision) -> None:
+    def write(self, decision: CommitDecision) -> None:
         """Store a decision. The decisions before it are acknowledged."""
         before = self._position
         self._producer.open([self._topic])

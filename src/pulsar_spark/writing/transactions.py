@@ -20,7 +20,7 @@ from pulsar_sansio import PulsarError, TransactionId, TransactionNotFound, Trans
 
 from ..errors import CommitTooLate, CommitUnknown, LinkTimeout
 from ..link import Link, wall_time
-from .commit_log import CommitLog, Decision, Stage, commit_log
+from .commit_log import CommitDecision, CommitLog, Stage, commit_log
 from .producing import WriteFailed
 
 log = logging.getLogger("pulsar_spark.transactions")
@@ -132,19 +132,19 @@ class BatchEnd:
                 f"batch {self._batch} took more than three quarters of the {self._timeout:g} s after which "
                 "its transactions are aborted (option transactionTimeoutMs); nothing of it is visible"
             )
-        commits.write(Decision(self._batch, Stage.DECIDED, self._ids, expires))
+        commits.write(CommitDecision(self._batch, Stage.DECIDED, self._ids, expires))
         refused, unknown = self._outcomes(self._ids)
         if refused:
-            commits.write(Decision(self._batch, Stage.TORN, self._ids, expires))
+            commits.write(CommitDecision(self._batch, Stage.TORN, self._ids, expires))
             raise torn(self._log_topic, self._batch, refused)
         if unknown:
             raise CommitUnknown(
                 f"batch {self._batch} is being committed, and the coordinator did not answer for "
                 f"{words(unknown)}; the query finishes the commit when it is started again"
             )
-        commits.write(Decision(self._batch, Stage.DONE))
+        commits.write(CommitDecision(self._batch, Stage.DONE))
 
-    def _finish(self, commits: CommitLog, last: Decision) -> None:
+    def _finish(self, commits: CommitLog, last: CommitDecision) -> None:
         """Finish the commit that an earlier driver began."""
         if last.stage is Stage.TORN:
             raise torn(self._log_topic, last.batch, {})
@@ -161,7 +161,7 @@ class BatchEnd:
                 f"batch are not in the topics, delete {self._log_topic} and start again; the batch is "
                 "written again then. Else begin with a new checkpoint behind this batch"
             )
-        commits.write(Decision(last.batch, Stage.DONE))
+        commits.write(CommitDecision(last.batch, Stage.DONE))
 
     def _outcomes(self, ids: Sequence[TransactionId]) -> tuple[Errors, Errors]:
         """Commit transactions: those that the coordinator refuses to commit, and those without an answer."""

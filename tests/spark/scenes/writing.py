@@ -1,4 +1,4 @@
-"""What tests write with a real Spark: DataFrames, streams of files, and plans of where tasks are to end."""
+"""DataFrames and streams of files that tests write with a real Spark, and plans of where tasks are to end."""
 
 import subprocess
 import sys
@@ -77,9 +77,10 @@ def ends(folder: Path) -> set[str]:
     return {each.name.removeprefix("done-") for each in (folder / "faults").glob("done-*")}
 
 
-def run_driver(brokers: Sequence[SparkBroker], topic: str, folder: Path, guarantee: str) -> int:
-    """Run a driver with a query to each broker; 0 where it came to its end."""
+def run_driver(brokers: Sequence[SparkBroker], topic: str, folder: Path, guarantee: str) -> str:
+    """Run a driver with a query to each broker. Empty where it came to its end, else what it said last."""
     command = [sys.executable, "-m", "tests.spark.scenes.driver", guarantee]
     for broker in brokers:
         command += [broker.url, topic, str(folder / broker.name)]
-    return subprocess.run(command, check=False, timeout=900, capture_output=True).returncode
+    done = subprocess.run(command, check=False, timeout=900, capture_output=True, text=True)
+    return done.stderr[-5000:] or "nothing" if done.returncode else ""

@@ -66,13 +66,17 @@ def test_those_used_longest_ago_are_asked_for_again(monkeypatch: pytest.MonkeyPa
         (b"gone", "the broker has no such version"),
         (None, "the topic has no schema"),
         (b"text", "value: string where struct<`a`:bigint> is wanted"),
-        (b"proto", "values of the schema type PROTOBUF_NATIVE have no type in Spark"),
+        (b"proto", "values of the schema type PROTOBUF have no type in Spark"),
+        (b"native", "schema PROTOBUF_NATIVE: the definition is wrong"),
         (b"pair", "schema KEY_VALUE: no length at byte 0 of 0"),
     ],
 )
 def test_a_version_without_values_of_the_type_says_why(version: bytes | None, says: str) -> None:
     registry = Registry(
-        text=STRING.info, proto=SchemaInfo(SchemaType.PROTOBUF_NATIVE), pair=SchemaInfo(SchemaType.KEY_VALUE)
+        text=STRING.info,
+        proto=SchemaInfo(SchemaType.PROTOBUF),
+        native=SchemaInfo(SchemaType.PROTOBUF_NATIVE),
+        pair=SchemaInfo(SchemaType.KEY_VALUE),
     )
     found = Definitions(registry, STRUCT, None)
     for _ in range(2):

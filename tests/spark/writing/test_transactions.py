@@ -15,7 +15,7 @@ from pulsar_sansio import OutgoingMessage, TransactionId
 from pulsar_spark.errors import CommitTooLate, CommitUnknown
 from pulsar_spark.link import Link, wall_time
 from pulsar_spark.writing import transactions
-from pulsar_spark.writing.commit_log import Decision, Stage, commit_log, decision_of
+from pulsar_spark.writing.commit_log import CommitDecision, Stage, commit_log, decision_of
 from pulsar_spark.writing.producing import Limits, TaskProducer, WriteFailed
 from pulsar_spark.writing.transactions import BatchEnd, TaskTransaction, begin, log_topic, release
 from tests.spark.scenes.brokers import OurBroker, SparkBroker
@@ -69,14 +69,14 @@ class Scene:
     def values(self) -> list[bytes]:
         return values_of(self.broker, self.topic)
 
-    def decide(self, *decisions: Decision) -> None:
-        """What an earlier driver wrote."""
+    def decide(self, *decisions: CommitDecision) -> None:
+        """Write the decisions of an earlier driver."""
         link = self.link()
         with commit_log(link, self.log_topic, 30.0) as log:
             for each in decisions:
                 log.write(each)
 
-    def last(self) -> Decision | None:
+    def last(self) -> CommitDecision | None:
         link = self.link()
         with commit_log(link, self.log_topic, 30.0) as log:
             return log.last
@@ -128,7 +128,7 @@ def test_rows_are_visible_when_the_driver_has_committed(scene: Scene) -> None:
     assert scene.driver(*tasks).commit()
     assert sorted(scene.values()) == [b"a", b"b", b"c", b"d", b"e", b"f"]
     assert sorted(entries_of(scene.broker, scene.topic)) == [1, 1, 4]
-    assert scene.last() == Decision(0, Stage.DONE)
+    assert scene.last() == CommitDecision(0, Stage.DONE)
 
 
 def test_nothing_of_an_aborted_batch_is_ever_visible(scene: Scene) -> None:
@@ -142,16 +142,16 @@ def test_batches_follow_each_other(scene: Scene) -> None:
     for batch in range(3):
         assert scene.driver(scene.attempt(str(batch), batch=batch)).commit()
     assert scene.values() == [b"0", b"1", b"2"]
-    assert scene.last() == Decision(2, Stage.DONE)
+    assert scene.last() == CommitDecision(2, Stage.DONE)
 
 
 def test_the_log_keeps_its_last_decision_only(ours: Scene) -> None:
-    ours.decide(*(Decision(batch, Stage.DONE) for batch in range(20)))
+    ours.decide(*(CommitDecision(batch, Stage.DONE) for batch in range(20)))
     link = ours.link()
     with commit_log(link, ours.log_topic, 30.0) as log:
         where = log._hold.where(30.0)
         assert where.mark_delete == (where.last[0], where.last[1] - 1)
-        assert log.last == Decision(19, Stage.DONE)
+        assert log.last == CommitDecision(19, Stage.DONE)
 
 
 # --- batches that are repeated ---------------------------------------------------------------------------
@@ -173,7 +173,7 @@ def test_a_driver_that_ends_in_a_commit_has_it_finished_by_the_next(
         scene.driver(scene.attempt("a"), scene.attempt("b"), kind=kind).commit()
     assert not scene.driver(scene.attempt("b"), scene.attempt("another a")).commit()
     assert sorted(scene.values()) == [b"a", b"b"]
-    assert scene.last() == Decision(0, Stage.DONE)
+    assert scene.last() == CommitDecision(0, Stage.DONE)
 
 
 def test_a_driver_that_ends_before_the_decision_has_decided_nothing(scene: Scene) -> None:
@@ -271,7 +271,7 @@ def test_another_message_in_the_log_is_an_error(ours: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    "payload", [b"hello", b"{}", b"[]", b"\xff", b'{"v": 2}', Decision(1, Stage.DONE).encode()[:-9]]
+    "payload", [b"hello", b"{}", b"[]", b"\xff", b'{"v": 2}', CommitDecision(1, Stage.DONE).encode()[:-9]]
 )
 def test_what_is_no_decision_is_refused(payload: bytes) -> None:
     with pytest.raises(ValueError, match=r"decision|Expecting|Unterminated"):
@@ -279,7 +279,7 @@ def test_what_is_no_decision_is_refused(payload: bytes) -> None:
 
 
 def test_a_decision_is_read_as_it_was_written() -> None:
-    decision = Decision(7, Stage.DECIDED, (TransactionId(0, 5), TransactionId(15, 2**40)), 123)
+    decision = CommitDecision(7, Stage.DECIDED, (TransactionId(0, 5), TransactionId(15, 2**40)), 123)
     assert decision_of(decision.encode()) == decision
 
 

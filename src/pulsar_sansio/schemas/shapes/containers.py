@@ -74,11 +74,16 @@ def union_shape(form: Form, branches: Sequence[Shape]) -> Shape:
     named = form is Form.AVRO and sum(branch.record is not None for branch in branches) > 1
 
     def encode(value: Any) -> Any:
+        problem: WrongValueError | None = None
         for branch in branches:
             if branch.fits(value):
-                plain = branch.encode(value)
-                return (branch.record, plain) if named and branch.record is not None else plain
-        raise wrong(words, value)
+                try:
+                    plain = branch.encode(value)
+                except WrongValueError as error:  # a dict may be another record, a number a longer one
+                    problem = problem or error
+                else:
+                    return (branch.record, plain) if named and branch.record is not None else plain
+        raise problem or wrong(words, value)
 
     decode: Convert | None = None
     if form is Form.JSON or any(branch.decode is not None for branch in branches):
