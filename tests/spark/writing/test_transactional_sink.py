@@ -178,7 +178,7 @@ def test_a_batch_of_a_stream_that_fails_leaves_nothing(
 
 
 DRIVER_ENDS = ("committing-0", "commit-1", "0-1-9")
-"""The driver ends when one of two transactions is committed; when all is written and nothing decided; inside a
+"""The driver ends when one of two transactions is committed; when all is written and nothing decided; in a
 task."""
 
 
