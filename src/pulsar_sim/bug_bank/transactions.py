@@ -163,7 +163,7 @@ def one_message_in_a_transaction_acknowledges_its_batch(patches: Patches) -> Non
 
 @bug("own", caught_by=("INV-T1",), needs=[needs.transactions])
 def acknowledgements_are_forgotten(patches: Patches) -> None:
-    """What is collected for a transaction is dropped at its end in place of being sent."""
+    """The client drops what is collected for a transaction at its end in place of sending it."""
 
     def flush(original: Any, self: Any, transaction: Any) -> None:
         if self._collected.pop(transaction, None) is not None:

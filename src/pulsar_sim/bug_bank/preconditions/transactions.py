@@ -17,7 +17,7 @@ def aborts(profile: Profile) -> bool:
 
 
 def batches(profile: Profile) -> bool:
-    """It sends batches."""
+    """The application sends batches."""
     return profile.transactions is not None and profile.transactions.batching is not None
 
 
@@ -50,7 +50,7 @@ def several_at_once(profile: Profile) -> bool:
 
 
 def plain_acks(profile: Profile) -> bool:
-    """It acknowledges outside of transactions, too."""
+    """The application acknowledges outside of transactions, too."""
     return profile.transactions is not None and bool(profile.transactions.plain_permille)
 
 
