@@ -174,6 +174,7 @@ class Client:
         self.join_transaction = transactions.join_transaction
         self.release_transaction = transactions.release_transaction
         self.end_released_transaction = transactions.end_released_transaction
+        self.flush_transaction = transactions.flush_transaction
         self.commit = transactions.commit
         self.abort = transactions.abort
 

@@ -30,10 +30,17 @@ SHARED, EXCLUSIVE = SubscriptionType.SHARED, SubscriptionType.EXCLUSIVE
 class Scene(ConsumerScript):
     """A consumer and an open transaction."""
 
-    def __init__(self, kind: SubscriptionType = SHARED, timeout: float = 60.0, **spec: Any) -> None:
+    def __init__(
+        self,
+        kind: SubscriptionType = SHARED,
+        timeout: float = 60.0,
+        *,
+        exactly_once: bool = False,
+        **spec: Any,
+    ) -> None:
         super().__init__(transactions=True, subscription_type=kind, **spec)
         self.accept()
-        request = self.client.begin_transaction(self.now, timeout)
+        request = self.client.begin_transaction(self.now, timeout, exactly_once=exactly_once)
         self.pump()
         [introduced] = [each for name, each in self.frames() if name == "TC_CLIENT_CONNECT_REQUEST"]
         self.say(
@@ -709,3 +716,109 @@ def test_interceptors_hear_of_refused_acknowledgements_in_transactions() -> None
         ("cumulative", 0, -1, LocalProtocolError),
         ("one", 1, -1, LocalProtocolError),
     ]
+
+
+def test_a_flush_sends_acknowledgements_and_waits_for_them() -> None:
+    s = Scene()
+    s.message(0)
+    s.ack(s.receive())
+    s.joined()
+    request = s.client.flush_transaction(s.now, s.id)
+    s.pump()
+    [ack] = s.expect("ACK")
+    assert request not in {output.request for output in s.outputs() if isinstance(output, RequestDone)}
+    s.confirm(ack)
+    assert s.outcome(request) is None
+    s.end()
+    s.ended()
+
+
+def test_a_flush_tells_of_a_conflict() -> None:
+    """The broker redelivers nothing of a refused ACK by itself, so the consumer asks for its entries."""
+    s = Scene()
+    for entry in range(3):
+        s.message(entry)
+    s.ack(s.take()[:2])
+    s.joined()
+    request = s.client.flush_transaction(s.now, s.id)
+    s.pump()
+    [ack] = s.expect("ACK")
+    s.confirm(ack, ServerError.TransactionConflict)
+    assert isinstance(s.outcome(request), TransactionConflict)
+    s.expect()
+    s.end("abort")
+    s.ended()
+    [asked] = s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES")
+    assert [each.entryId for each in asked.message_ids] == [0, 1]
+
+
+def test_an_inactive_consumer_drops_its_queue_after_an_abort() -> None:
+    """Messages that precede those of the queue go to the active consumer, so later ones must not be handled
+    here before them."""
+    s = Scene(SubscriptionType.FAILOVER)
+    for entry in range(3):
+        s.message(entry)
+    s.client.acknowledge_cumulative(s.now, s.consumer, s.receive(), s.id)
+    s.joined()
+    s.say("ACTIVE_CONSUMER_CHANGE", proto.CommandActiveConsumerChange(consumer_id=0, is_active=False))
+    s.end("abort")
+    [ack] = s.expect("ACK")
+    s.confirm(ack)
+    s.ended()
+    assert "REDELIVER_UNACKNOWLEDGED_MESSAGES" not in dict(s.frames())
+    assert s.receive() is None
+
+
+def test_a_copied_message_completes_its_batch_in_a_transaction() -> None:
+    """DLQ-01: a broker that keeps no part of a batch hears of all its messages together."""
+    s = Scene()
+    s.batch(0, 2)
+    first, second = s.take()
+    s.acknowledge(first)
+    s.flush()
+    s.expect()
+    s.ack(second)
+    s.joined()
+    s.end()
+    [ack] = s.expect("ACK")
+    assert ack.message_ids == [(1, 0, None)]
+
+
+def test_each_entry_has_an_acknowledgement_of_its_own() -> None:
+    """TXN-05"""
+    s = Scene(exactly_once=True)
+    s.message(0)
+    s.batch(1, 2)
+    s.ack(s.take())
+    s.joined()
+    request = s.client.flush_transaction(s.now, s.id)
+    s.pump()
+    first, second = s.expect("ACK", "ACK")
+    assert (first.message_ids, second.message_ids) == ([(1, 0, None)], [(1, 1, None)])
+    s.confirm(first, ServerError.TransactionConflict)
+    s.confirm(second)
+    assert isinstance(s.outcome(request), TransactionConflict)
+    s.end("abort")
+    s.ended()
+    [asked] = s.expect("REDELIVER_UNACKNOWLEDGED_MESSAGES")
+    assert [each.entryId for each in asked.message_ids] == [0], "the broker redelivers the other by itself"
+
+
+def test_copies_of_committed_messages_are_dropped() -> None:
+    """TXN-01: a lost connection may have brought them again."""
+    s = Scene()
+    s.message(0)
+    s.batch(1, 3)
+    messages = s.take()
+    s.ack(messages[:3])
+    s.joined()
+    request = s.end()
+    [ack] = s.expect("ACK")
+    s.message(0)
+    s.batch(1, 3)
+    s.message(2)
+    s.confirm(ack)
+    s.ended()
+    assert s.outcome(request) is None
+    assert [(each.message_id[1], each.batch_index) for each in s.take()] == [(1, 2), (2, -1)]
+    assert s.client.arrival_counters(s.consumer).duplicates == 3

@@ -36,10 +36,16 @@ class TransactionScript(Script):
         self.link = -1
 
     def begin(
-        self, number: int = 7, *, partitions: int = 1, version: int = 21, timeout: float = 60.0
+        self,
+        number: int = 7,
+        *,
+        partitions: int = 1,
+        version: int = 21,
+        timeout: float = 60.0,
+        exactly_once: bool = False,
     ) -> TransactionId:
         """Open the first transaction, and return its id."""
-        request = self.client.begin_transaction(self.now, timeout)
+        request = self.client.begin_transaction(self.now, timeout, exactly_once=exactly_once)
         if self.link < 0:
             self.link = self.ready_link(version=version)
         asked = self.sent(self.link, Command.PARTITIONED_METADATA)

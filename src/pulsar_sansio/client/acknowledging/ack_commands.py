@@ -189,7 +189,11 @@ class AckCommands:
             return
         record = self._tracker.open_batch(position)
         size = message_id.batch_size if record is None else record.size
-        self._transactional.acknowledge(transaction, position, 1 << index, size)
+        bits = 1 << index
+        if record is not None and not self._tracker.index_acknowledgement:
+            # The broker waits for the last message to hear of the others: they may be acknowledged outside.
+            bits |= ((1 << size) - 1) & ~record.unconfirmed_bits
+        self._transactional.acknowledge(transaction, position, bits, size)
 
     def acknowledge_cumulative_in(self, what: OneMessage, transaction: Transaction) -> None:
         """Acknowledge this message and all before it with the transaction. Raises like

@@ -248,6 +248,16 @@ class Redelivery:
         if self._connection is not None and self._wanted:
             self.not_copied(positions)
 
+    def aborted_in_order(self) -> None:
+        """Request everything whose acknowledgement an aborted transaction has not carried out, in order.
+
+        A Failover consumer that is not the active one drops its queue instead. Messages that precede those in
+        the queue go to the active consumer.
+        """
+        if self._connection is not None and not self._active:
+            self._queue.clear()
+        self.redeliver_all()
+
     def take_back(self, entry: Entry, index: int) -> None:
         """Remove a message from the queue that the application has acknowledged through an earlier
         delivery."""

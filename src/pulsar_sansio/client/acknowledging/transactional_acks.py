@@ -5,6 +5,10 @@ them. Every ACK in a transaction is answered; the transaction waits for the answ
 such as `TransactionConflict`. An ACK that is lost with its connection is not sent again, because the broker
 may have it: it would refuse the second one. The transaction fails then.
 
+With `exactly_once` each entry has an ACK of its own (TXN-05). A Pulsar broker that refuses an ACK in a
+transaction forgets that the consumer has its entries (seen with Pulsar 4.0.7). It delivers those that are not
+acknowledged only when all consumers have left.
+
 While the transaction is open, a broker without the ACK may deliver the messages again, which are duplicates.
 After a commit they count as acknowledged. After an abort the broker delivers those of Shared and Key_Shared
 subscriptions again by itself, as far as it has them, and the consumer asks for the others. On other
@@ -59,14 +63,15 @@ class CollectedAcks:
         if self.cumulative is None or reach(id_) > reach(self.cumulative):
             self.cumulative, self.size = id_, size
 
-    def frames(self) -> list[Frame]:
+    def frames(self, group_size: int) -> list[Frame]:
+        """Return the ACKs, with at most `group_size` entries each."""
         frames: list[Frame] = []
         if self.cumulative is not None:
             in_part = self.cumulative[2] is not None
             frames.append((CUMULATIVE, [self.cumulative], {0: _batch_size(self.size)} if in_part else {}, []))
         entries = sorted(self.entries.items())
-        for start in range(0, len(entries), GROUP_SIZE):
-            parts = entries[start : start + GROUP_SIZE]
+        for start in range(0, len(entries), group_size):
+            parts = entries[start : start + group_size]
             ids: list[AckId] = [
                 (*position, ((1 << size) - 1) & ~bits or None) for position, (bits, size) in parts
             ]
@@ -174,7 +179,7 @@ class TransactionalAcks:
         del self._collected[transaction]
         most, least = transaction.id
         requests = self._services.client.requests
-        for kind, ids, sizes, parts in collected.frames():
+        for kind, ids, sizes, parts in collected.frames(1 if transaction.exactly_once else GROUP_SIZE):
             transaction.began()
             request = requests.send(
                 connection,
@@ -223,7 +228,7 @@ class TransactionalAcks:
             if waits:
                 self._ack_grouping.something_waits()
         elif self._services.spec.subscription_type.cumulative:
-            self._redelivery.redeliver_all()
+            self._redelivery.aborted_in_order()
         elif messages.unconfirmed:
             self._redelivery.aborted(messages.unconfirmed)
 

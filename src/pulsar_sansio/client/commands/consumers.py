@@ -112,8 +112,11 @@ class ConsumerCommands:
         if wall_time is not None:
             self._services.record_wall_time(wall_time)
 
-    def take(self, now: int, consumer: int, limit: int) -> "Messages[Any]":
+    def take(self, now: int, consumer: int, limit: int, *, whole_batches: bool = False) -> "Messages[Any]":
         """Return up to `limit` messages from the receiver queue; each is made when it is looked at.
+
+        `whole_batches`: a batch is not divided, and may exceed the limit. A transaction should acknowledge
+        whole batches, because a broker may not keep acknowledgements of a part.
 
         `Deliverable` follows when some messages are returned and others are left: an application that takes
         once for each `Deliverable` misses none. Nothing follows after a `take` of 0: the application takes
@@ -122,7 +125,7 @@ class ConsumerCommands:
         if type(limit) is not int or limit < 0:
             raise LocalProtocolError(f"take: a whole number of messages, not {limit!r}")
         machine = self._consumer(now, consumer)
-        messages = machine.take(limit)
+        messages = machine.take(limit, whole_batches)
         if messages:
             self._announce_rest(consumer, machine)
         return messages

@@ -21,10 +21,14 @@ class TransactionCommands:
         self._enabled = services.config.transactions
         self._transactions = services.transactions
 
-    def begin_transaction(self, now: int, timeout: float = 60.0) -> int:
+    def begin_transaction(self, now: int, timeout: float = 60.0, *, exactly_once: bool = False) -> int:
         """Open a transaction: the `result` of `RequestDone` is its `TransactionId`.
 
-        The coordinator aborts it after `timeout` seconds, 0.001 to ten years. Raises `ClosedError`,
+        The coordinator aborts it after `timeout` seconds, 0.001 to ten years. `exactly_once`: `commit` and
+        `abort` are answered when the transaction is over at its coordinator, its topics and subscriptions.
+        The client asks without a limit, and after the timeout it asks for the abort by itself. A message
+        whose receipt was lost with a connection is not sent again: it fails with `ConnectionLost`, and the
+        transaction with it. Raises `ClosedError`,
         `InvalidConfiguration`, and `LocalProtocolError` for a client without `transactions`.
         """
         self._check()
@@ -36,7 +40,19 @@ class TransactionCommands:
             raise InvalidConfiguration(f"timeout: seconds from 0.001 to {LONGEST:g}, not {timeout!r}")
         self._context.now = now
         request = self._context.new_id()
-        self._transactions.begin(request, nanoseconds_of(timeout))
+        self._transactions.begin(request, nanoseconds_of(timeout), exactly_once)
+        return request
+
+    def flush_transaction(self, now: int, transaction: TransactionId) -> int:
+        """Send the messages and acknowledgements of the transaction that wait.
+
+        `RequestDone` follows when all of them are confirmed. When one has failed, `RequestFailed` has its
+        error, and the transaction can only abort. Raises `TransactionNotOpen`.
+        """
+        machine = self._transactions.get(transaction)
+        self._context.now = now
+        request = self._context.new_id()
+        machine.flush(request)
         return request
 
     def join_transaction(self, now: int, transaction: TransactionId, topic: str) -> int:
@@ -84,7 +100,7 @@ class TransactionCommands:
         came first, and `TransactionOutcomeUnknown` where the coordinator did not answer. Raises
         `TransactionNotOpen`.
         """
-        machine = self._transactions.get(transaction)
+        machine = self._transactions.get_to_end(transaction)
         self._context.now = now
         request = self._context.new_id()
         machine.commit(request)
@@ -96,7 +112,7 @@ class TransactionCommands:
         `RequestDone` follows. Where the coordinator did not answer, `RequestFailed` follows, and the
         coordinator aborts the transaction after its timeout. Raises `TransactionNotOpen`.
         """
-        machine = self._transactions.get(transaction)
+        machine = self._transactions.get_to_end(transaction)
         self._context.now = now
         request = self._context.new_id()
         machine.abort(request)

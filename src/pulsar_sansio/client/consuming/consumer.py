@@ -179,7 +179,7 @@ class Consumer:
         self._ack_commands = commands = self._acknowledgements.commands
         self._redelivery = redelivery = self._acknowledgements.redelivery
         self.receive: Callable[[], Message | None] = self._queue.receive
-        self.take: Callable[[int], Messages] = self._queue.take
+        self.take: Callable[..., Messages] = self._queue.take
         self.acknowledge: Callable[[Acknowledgeable], bool] = commands.acknowledge
         self.acknowledge_cumulative = commands.acknowledge_cumulative
         self.acknowledge_in = commands.acknowledge_in

@@ -9,6 +9,7 @@ All interceptors are called in the order in which they were given. An exception 
 """
 
 from collections.abc import Callable, Collection, Sequence
+from operator import length_hint
 from typing import Any
 
 from ...model.errors import LocalProtocolError, PulsarError
@@ -18,7 +19,7 @@ from ...model.message_id import EntryPosition, MessageId, TopicMessageId
 from ..acknowledging.ack_commands import AckCommands, Acknowledgeable, OneMessage
 from ..delivery.consumer_services import ConsumerServices
 from ..delivery.permits import Permits
-from ..delivery.received_entries import Messages
+from ..delivery.received_entries import Messages, ReceivedBatch
 from ..delivery.receiver_queue import ReceiverQueue
 from ..outputs import ConsumerInterceptorFailed
 from ..transactions.transaction import Transaction
@@ -109,14 +110,18 @@ class InterceptedQueue(ReceiverQueue):
         self._messages = map(self._interception.before_consume, self._messages)
         self._begin_run()
 
-    def take(self, limit: int) -> Messages:
+    def take(self, limit: int, whole_batches: bool = False) -> Messages:
         """Take the messages one by one; there is no fast path for messages that arrived together."""
         self._check_open()
         messages: list[Message] = []
-        for _ in range(min(limit, self.available)):
+        left = min(limit, self.available)
+        while left > 0:
             message = self.receive()
             assert message is not None
             messages.append(message)
+            left -= 1
+            if whole_batches and not left and isinstance(self._current, ReceivedBatch):
+                left = length_hint(self._left)
         return Messages([messages] if messages else [])
 
 

@@ -172,11 +172,11 @@ class BatchReceiveQueue(MeteredQueue):
         super().add_singles(singles)
         self._batch_receive.look()
 
-    def take(self, limit: int) -> Messages:
+    def take(self, limit: int, whole_batches: bool = False) -> Messages:
         batch_receive = self._batch_receive
         if batch_receive.max_bytes < self.bytes_waiting:
             limit = min(limit, self.fitting(limit, batch_receive.max_bytes))
-        messages = super().take(min(limit, batch_receive.max_messages))
+        messages = super().take(min(limit, batch_receive.max_messages), whole_batches)
         if self._is_all:
             batch_receive.taken()
         return messages
@@ -195,7 +195,7 @@ class MergedBatchReceive(MergedQueue):
         super().__init__()
         self._batch_receive = batch_receive
 
-    def take(self, limit: int) -> Messages:
+    def take(self, limit: int, whole_batches: bool = False) -> Messages:
         self._check_open()
         batch_receive = self._batch_receive
         limit = min(limit, batch_receive.max_messages)
@@ -210,7 +210,7 @@ class MergedBatchReceive(MergedQueue):
             size = queue.size_of_next(count)
             if taken and size > room:
                 break
-            messages = queue.take(count)
+            messages = queue.take(count, whole_batches)
             taken += messages.items
             limit -= len(messages)
             room -= size

@@ -87,16 +87,16 @@ class MergedQueue:
     def want(self) -> None:
         """See `ReceiverQueue`. Every queue here asks its broker ahead, so there is nothing to do."""
 
-    def take(self, limit: int) -> Messages:
+    def take(self, limit: int, whole_batches: bool = False) -> Messages:
         """Return the next messages, at most `limit`; each queue gives its share. Raises `ClosedError` after
-        `close`."""
+        `close`. `whole_batches`: see `ReceiverQueue.take`."""
         self._check_open()
         taken: list[Item] = []
         turns = self._turns
         share = max(LONGEST_RUN, -(-limit // max(1, len(turns))))
         while limit > 0 and turns:
             queue = turns[0]
-            messages = queue.take(min(limit, share))
+            messages = queue.take(min(limit, share), whole_batches)
             taken += messages.items
             limit -= len(messages)
             self._end_turn(queue)

@@ -132,9 +132,9 @@ class ReceiverQueue:
         self._end_run()
         return message
 
-    def take(self, limit: int) -> Messages:
+    def take(self, limit: int, whole_batches: bool = False) -> Messages:
         """Return the next messages, at most `limit`; this is the fastest path for many. Raises `ClosedError`
-        after `close`."""
+        after `close`. `whole_batches`: the last batch may exceed the limit, and is not divided."""
         self._check_open()
         taken: list[Item] = []
         while limit > 0:
@@ -143,12 +143,16 @@ class ReceiverQueue:
                     break
                 item = self._items[0]
                 size = size_of(item)
+                if whole_batches and isinstance(item, ReceivedBatch):
+                    limit = max(limit, size)
                 if size <= limit:
                     taken.append(item)
                     limit -= size
                     self._pass_over(size)
                     continue
                 self._begin()
+            if whole_batches and isinstance(self._current, ReceivedBatch):
+                limit = max(limit, length_hint(self._left))
             in_run = length_hint(self._left) - self._left_after
             count = min(in_run, limit)
             taken.append(list(islice(self.ready, count)))

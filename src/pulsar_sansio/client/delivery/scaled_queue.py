@@ -90,8 +90,8 @@ class ScaledQueue(MeteredQueue):
             self._found_empty()
         return message
 
-    def take(self, limit: int) -> Messages:
-        messages = super().take(limit)
+    def take(self, limit: int, whole_batches: bool = False) -> Messages:
+        messages = super().take(limit, whole_batches)
         if not messages:
             self._found_empty()
         return messages

@@ -83,8 +83,8 @@ class ZeroQueue(ReceiverQueue):
             self.want()
         return message
 
-    def take(self, limit: int) -> Messages:
-        messages = super().take(limit)
+    def take(self, limit: int, whole_batches: bool = False) -> Messages:
+        messages = super().take(limit, whole_batches)
         if not messages:
             self.want()
         return messages

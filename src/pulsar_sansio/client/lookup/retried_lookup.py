@@ -1,7 +1,8 @@
 """`RetriedLookup`: one lookup, repeated until its one outcome.
 
 The lookup is repeated until the operation timeout after failures that the refusal policy retries. Then `done`
-or `failed` is called. Producers and consumers use `attachment` for lookups of their own topics.
+or `failed` is called. With `answers` it is repeated without a limit until one of these errors is the answer.
+Producers and consumers use `attachment` for lookups of their own topics.
 """
 
 from collections.abc import Callable
@@ -23,6 +24,7 @@ class RetriedLookup:
     """
 
     __slots__ = (
+        "_answers",
         "_ask",
         "_backoff",
         "_context",
@@ -45,12 +47,14 @@ class RetriedLookup:
         ask: Callable[[Callable[..., None], Callable[[PulsarError], None]], Withdrawable],
         done: Callable[[Any], None],
         failed: Callable[[PulsarError], None],
+        answers: tuple[type[PulsarError], ...] | None = None,
     ) -> None:
         context = services.context
         durations = services.durations
         self._handle = handle
         self._what = what
         self._ask = ask
+        self._answers = answers
         self._done = done
         self._failed = failed
         self._services = services
@@ -60,7 +64,8 @@ class RetriedLookup:
         self._last_failure: PulsarError | None = None
         self._retry = context.deadlines.slot(self.ask)
         self._deadline = context.deadlines.slot(self._timed_out)
-        self._deadline.set(context.now + durations.operation_timeout)
+        if answers is None:
+            self._deadline.set(context.now + durations.operation_timeout)
 
     def ask(self) -> None:
         """Make one attempt."""
@@ -87,7 +92,7 @@ class RetriedLookup:
         self._done(result)
 
     def _not_known(self, error: PulsarError) -> None:
-        if decide(error, was_attached=False) is Decision.RETRY:
+        if self._is_repeated_after(error):
             self._last_failure = error
             now = self._context.now
             wait = self._backoff.next(now)
@@ -95,6 +100,11 @@ class RetriedLookup:
             self._context.emit(Retrying(self._handle, self._what, error, wait, False))
         else:
             self.fail(error)
+
+    def _is_repeated_after(self, error: PulsarError) -> bool:
+        if self._answers is None:
+            return decide(error, was_attached=False) is Decision.RETRY
+        return not isinstance(error, self._answers)
 
     def _timed_out(self) -> None:
         seconds = self._services.config.operation_timeout

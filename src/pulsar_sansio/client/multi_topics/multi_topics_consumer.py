@@ -122,7 +122,7 @@ class MultiTopicsConsumer:
             self._services, members, self._requests, acks, self._batch_receive, self.check_open
         )
         self.receive: Callable[[], Message | None] = self.queue.receive
-        self.take: Callable[[int], Messages] = self.queue.take
+        self.take: Callable[..., Messages] = self.queue.take
         self.acknowledge = acks.acknowledge
         self.acknowledge_cumulative = acks.acknowledge_cumulative
         self.acknowledge_in = acks.acknowledge_in

@@ -375,7 +375,10 @@ class Producer:
 
         An entry over the broker's limit fails instead; resending it would end every connection. An entry of
         a transaction that is over fails, too: a Pulsar broker would store it, and deliver nothing behind it.
+        An entry of a transaction with `exactly_once` fails because it may be stored already.
         """
+        for entry in self._window.entries_to_send_once():
+            self._window.fail_entry(entry, ConnectionLost("a message of a transaction may be stored or not"))
         encoder = self._entry_builder.encoder
         assert encoder is not None
         for entry in [entry for entry in self._window.entries if not encoder.fits(entry.frame)]:

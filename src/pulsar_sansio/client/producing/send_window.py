@@ -92,6 +92,10 @@ def _rest_of_round(entry: SealedEntry, following: deque[SealedEntry]) -> list[in
     return sorted(tickets)
 
 
+def _tickets_of(entry: SealedEntry) -> Sequence[int]:
+    return entry.tickets or range(entry.first_ticket, entry.first_ticket + entry.count)
+
+
 class Flush:
     """A flush that waits until every ticket below `end` is settled."""
 
@@ -212,6 +216,13 @@ class SendWindow:
             return []
         entries = [(entry, found.get(entry.first_ticket)) for entry in self.entries]
         return [(entry, each) for entry, each in entries if each is not None and each.has_ended]
+
+    def entries_to_send_once(self) -> list[SealedEntry]:
+        """Return the entries of transactions with `exactly_once`."""
+        if not self._transactions:
+            return []
+        once = {ticket for ticket, each in self._transactions.items() if each.exactly_once}
+        return [each for each in self.entries if not once.isdisjoint(_tickets_of(each))]
 
     def hand_over_transactions(self) -> dict[int, Transaction]:
         """Remove and return the tickets of messages in transactions, for another producer."""

@@ -4,6 +4,10 @@ It owns the state, which topics and subscriptions take part, and the operations 
 acknowledgements whose outcome is not known yet. A commit waits for all of them. When one has failed, the
 transaction is aborted, and the request for the commit fails with that error. An end is never asked for while
 an operation is open, so none outlives it.
+
+With `exactly_once`, the end is known before it is reported. The coordinator is asked until it has carried
+out the end, or has no such transaction any more. So nothing of the transaction is pending at a broker
+afterwards. And no message is sent again in it: stored twice, both copies would take effect.
 """
 
 from collections.abc import Callable
@@ -47,6 +51,7 @@ class Transaction:
         "_ended",
         "_expiry",
         "_failure",
+        "_flushes",
         "_handle",
         "_joined",
         "_joining",
@@ -56,6 +61,7 @@ class Transaction:
         "_request",
         "_services",
         "_timeout",
+        "exactly_once",
         "id",
         "state",
     )
@@ -68,6 +74,7 @@ class Transaction:
         id_: TransactionId,
         handle: int,
         timeout: int | None,
+        exactly_once: bool,
         ended: Callable[["Transaction"], None],
     ) -> None:
         """`timeout`: nanoseconds from now; None where another client opened it. `handle`: the request that
@@ -78,6 +85,7 @@ class Transaction:
         self.id = id_
         self._handle = handle
         self._timeout = timeout
+        self.exactly_once = exactly_once
         self._ended = ended
         self.state: TransactionState = states.Open()
         self._joined: dict[object, None] = {}
@@ -93,6 +101,8 @@ class Transaction:
         """END_TXN was written."""
         self._request: int | None = None
         """The request for the end that the application made."""
+        self._flushes: list[int] = []
+        """Requests that wait until no operation is under way."""
         self._before_end: list[Callable[[], None]] = []
         self._before_abort: list[Callable[[], None]] = []
         self._on_end: list[Callable[[bool], None]] = []
@@ -112,6 +122,12 @@ class Transaction:
         """Raise `TransactionNotOpen` unless messages and acknowledgements may join."""
         if not self.is_open:
             raise TransactionNotOpen(f"transaction {self.id} is {self.described}")
+
+    @property
+    def ends_unasked(self) -> bool:
+        """True while the client aborts it because its timeout is over; the application may ask for the
+        end."""
+        return isinstance(self.state, states.Aborting) and self._request is None
 
     @property
     def described(self) -> str:
@@ -191,8 +207,16 @@ class Transaction:
             self._failure = self._failure or error
         self._end_if_settled()
 
+    def flush(self, request: int) -> None:
+        """Answer `request` when all messages and acknowledgements so far are confirmed, or have failed."""
+        self._open_operations += 1
+        for callback in self._before_end:
+            callback()
+        self._flushes.append(request)
+        self.over(None)
+
     def before_end(self, callback: Callable[[], None]) -> None:
-        """Call `callback` when the application has asked for the end: it sends what waits."""
+        """Call `callback` at each `flush`, and when the end was asked for: it sends what waits."""
         self._before_end.append(callback)
 
     def before_abort(self, callback: Callable[[], None]) -> None:
@@ -207,6 +231,9 @@ class Transaction:
 
     def commit(self, request: int) -> None:
         """Commit once every operation is confirmed. Raises `TransactionNotOpen`."""
+        if self.ends_unasked:
+            self._request = request
+            return
         self.check_open()
         self._request = request
         self._move(TransactionInput.COMMIT, states.Committing())
@@ -214,6 +241,9 @@ class Transaction:
 
     def abort(self, request: int) -> None:
         """Abort once the outcome of every operation is known. Raises `TransactionNotOpen`."""
+        if self.ends_unasked:
+            self._request = request
+            return
         self.check_open()
         self._request = request
         self._failure = None  # An operation that failed takes no effect, as the application wants it.
@@ -244,12 +274,17 @@ class Transaction:
         self.over(None)
 
     def _end_if_settled(self) -> None:
-        if self._open_operations or self._joining or isinstance(self.state, states.Open):
+        if self._open_operations or self._joining:
+            return
+        self._answer_flushes()
+        if isinstance(self.state, states.Open):
             return
         if isinstance(self.state, states.Committing) and self._failure is not None:
             self._move(TransactionInput.ABORT, states.Aborting())
-        if not isinstance(self.state, states.Committing | states.Aborting) or self._questions:
-            return
+        if isinstance(self.state, states.Committing | states.Aborting) and not self._questions:
+            self._ask_for_end()
+
+    def _ask_for_end(self) -> None:
         commits = isinstance(self.state, states.Committing)
         if not commits:
             for callback in self._before_abort:
@@ -260,7 +295,17 @@ class Transaction:
             _Command.END_TXN_RESPONSE,
             lambda _: self._end(TransactionInput.ENDED),
             self._not_ended,
+            (TransactionNotFound,) if self.exactly_once else None,
         )
+
+    def _answer_flushes(self) -> None:
+        emit = self._services.context.emit
+        flushes, self._flushes = self._flushes, []
+        for request in flushes:
+            if self._failure is None:
+                emit(RequestDone(request, None))
+            else:
+                emit(RequestFailed(request, self._failure))
 
     def _not_ended(self, error: PulsarError) -> None:
         """The coordinator refused the end, or did not answer.
@@ -286,10 +331,14 @@ class Transaction:
         """The end was asked for, and its answer will not come. An abort takes effect at the timeout."""
         error = cause
         if isinstance(self.state, states.Committing):
-            error = TransactionOutcomeUnknown(f"transaction {self.id} may be committed or not: {cause}")
-            error.__cause__ = cause
+            error = self._unknown(cause)
         self._failure = self._failure or error
         self._end(TransactionInput.LOST)
+
+    def _unknown(self, cause: PulsarError) -> TransactionOutcomeUnknown:
+        error = TransactionOutcomeUnknown(f"transaction {self.id} may be committed or not: {cause}")
+        error.__cause__ = cause
+        return error
 
     def _timed_out(self, cause: PulsarError | None) -> TransactionTimedOut:
         assert self._timeout is not None
@@ -306,8 +355,16 @@ class Transaction:
 
         A commit may still wait for receipts then, for which a producer without a send timeout waits on.
         """
-        if not self._end_asked:
-            self._failure = self._failure or self._timed_out(None)
+        if self._end_asked:
+            return
+        self._failure = self._failure or self._timed_out(None)
+        if self.exactly_once:
+            if not isinstance(self.state, states.Aborting):
+                self._move(TransactionInput.ABORT, states.Aborting())
+            self._stop_joining()
+            if not self._questions:
+                self._ask_for_end()
+        else:
             self._end(TransactionInput.GONE)
 
     def fail(self, error: PulsarError) -> None:
@@ -318,16 +375,21 @@ class Transaction:
             self._failure = self._failure or error
             self._end(TransactionInput.GONE)
 
+    def _stop_joining(self) -> None:
+        """Ask nothing more; what waits to join fails."""
+        for question in self._questions:
+            question.cancel()
+        self._questions.clear()
+        joining, self._joining = self._joining, {}
+        for settled in [each for waiting in joining.values() for each in waiting]:
+            settled(self._failure)
+
     def _end(self, event: TransactionInput) -> None:
         following = TRANSITIONS.table[type(self.state), event]()
         self._move(event, following)
         self._expiry.clear()
-        for question in self._questions:
-            question.cancel()
-        self._questions.clear()
-        for settled in [each for waiting in self._joining.values() for each in waiting]:
-            settled(self._failure)
-        self._joining.clear()
+        self._stop_joining()
+        self._answer_flushes()
         self._ended(self)
         committed = isinstance(following, states.Committed)
         for callback in self._on_end:
@@ -351,6 +413,7 @@ class Transaction:
         reply: int,
         known: Callable[[Any], None],
         failed: Callable[[PulsarError], None],
+        answers: tuple[type[PulsarError], ...] | None = None,
     ) -> None:
         command.txnid_most_bits, command.txnid_least_bits = self.id
         attempts = 0
@@ -371,7 +434,9 @@ class Transaction:
             self._asked_twice = attempts > 1
             failed(error)
 
-        question = self._coordinators.question(self._coordinator, self._handle, encode, reply, done, refused)
+        question = self._coordinators.question(
+            self._coordinator, self._handle, encode, reply, done, refused, answers
+        )
         self._questions[question] = None
         question.ask()
 

@@ -86,10 +86,11 @@ class TransactionCoordinators:
         reply: int,
         known: Callable[[Any], None],
         failed: Callable[[PulsarError], None],
+        answers: tuple[type[PulsarError], ...] | None = None,
     ) -> RetriedLookup:
         """Return a question that is repeated until the coordinator answers or refuses; the caller asks it.
 
-        `handle`: the request or transaction that waits.
+        `handle`: the request or transaction that waits. `answers`: see `RetriedLookup`.
         """
         return RetriedLookup(
             self._services,
@@ -98,4 +99,5 @@ class TransactionCoordinators:
             partial(CoordinatorQuestion, coordinator, encode, reply),
             known,
             failed,
+            answers,
         )

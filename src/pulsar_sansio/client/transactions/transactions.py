@@ -35,7 +35,12 @@ class Transactions:
         transaction.check_open()
         return transaction
 
-    def begin(self, request: int, timeout: int) -> None:
+    def get_to_end(self, id_: TransactionId) -> Transaction:
+        """Return a transaction whose end the application may ask for. Raises `TransactionNotOpen`."""
+        transaction = self.open.get(id_)
+        return self.get(id_) if transaction is None or not transaction.ends_unasked else transaction
+
+    def begin(self, request: int, timeout: int, exactly_once: bool) -> None:
         """Open a transaction of `timeout` nanoseconds. The answer has its id."""
         emit = self._services.context.emit
 
@@ -54,7 +59,14 @@ class Transactions:
                         coordinator.connection.close(error)
                     return
                 self.open[id_] = Transaction(
-                    self._services, self._coordinators, coordinator, id_, request, timeout, self._ended
+                    self._services,
+                    self._coordinators,
+                    coordinator,
+                    id_,
+                    request,
+                    timeout,
+                    exactly_once,
+                    self._ended,
                 )
                 emit(RequestDone(request, id_))
 
@@ -99,7 +111,7 @@ class Transactions:
             raise LocalProtocolError(f"transaction {id_} was opened by this client, and not released")
         coordinator = self._coordinators.numbered(id_.coordinator)
         machine = Transaction(
-            self._services, self._coordinators, coordinator, id_, request, None, self._ended
+            self._services, self._coordinators, coordinator, id_, request, None, False, self._ended
         )
         self.open[id_] = machine
         if commits:

@@ -230,8 +230,8 @@ def message_lost_that_does_not_fit(patches: Patches) -> None:
     """The client takes a message off the queue to see whether it fits into the limit of the request, and
     loses it if not."""
 
-    def take(original: Any, self: Any, limit: int) -> Any:
-        taken = original(self, limit)
+    def take(original: Any, self: Any, limit: int, whole_batches: bool = False) -> Any:
+        taken = original(self, limit, whole_batches)
         return taken[:-1] if len(taken) == limit > 1 else taken
 
     patches.around(ReceiverQueue, "take", take)

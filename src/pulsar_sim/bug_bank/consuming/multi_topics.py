@@ -278,9 +278,9 @@ def _fan_in(patches: Patches) -> None:
     """Messages that were taken from the topics' queues ahead of time by each merged queue."""
     held: dict[Any, list[Any]] = {}
 
-    def take(original: Any, self: Any, limit: int) -> Any:
+    def take(original: Any, self: Any, limit: int, whole_batches: bool = False) -> Any:
         waiting = held.setdefault(self, [])
-        waiting += list(original(self, limit + 5))
+        waiting += list(original(self, limit + 5, whole_batches))
         given, held[self] = waiting[:limit], waiting[limit:]
         return Messages([given] if given else [])
 
