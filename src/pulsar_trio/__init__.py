@@ -136,6 +136,7 @@ from .client.client import Client, ClientStatistics, open_client
 from .client.options import Kind
 from .client.service_url_source import ServiceUrlProvider
 from .client.table_view import TableView
+from .client.transaction import Transaction
 from .consuming.consumer import Consumer, ConsumerStatistics
 from .consuming.consumer_kinds import (
     ExclusiveConsumer,
@@ -237,6 +238,7 @@ __all__ = [
     "KeySharedConsumer",
     "Reader",
     "TableView",
+    "Transaction",
     "EmbeddedBroker",
     "ClientStatistics",
     "ProducerStatistics",

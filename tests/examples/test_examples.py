@@ -27,6 +27,7 @@ def test_every_example_has_its_test() -> None:
         "core_with_threads",
         "core_with_trio",
         "produce_and_consume",
+        "transform",
         "worker",
     ]
 
@@ -40,6 +41,12 @@ async def test_produce_and_consume() -> None:
     example = load("produce_and_consume")
     with trio.fail_after(PATIENCE):
         assert await example["with_own_broker"]() == [f"hello {number}" for number in range(10)]
+
+
+async def test_transform() -> None:
+    example = load("transform")
+    with trio.fail_after(PATIENCE):
+        assert await example["with_own_broker"]() == [f"invoice of order {number}" for number in range(20)]
 
 
 async def test_core_with_trio() -> None:

@@ -61,11 +61,10 @@ from .options import (
     waits_when_full,
     word,
 )
-from .position import seconds
 from .service_url_source import ServiceUrlProvider
 from .statistics_log import log_statistics
 from .table_view import TableView
-from .transaction import Transaction
+from .transaction import Transaction, open_transaction
 
 KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
@@ -366,10 +365,7 @@ class Client:
         what `Transaction.commit` raises. After an exception the abort goes on in the background. Entering
         raises `NotSupported` for a cluster without transactions, `TimedOut`, and `InvalidConfiguration`.
         """
-        driver = self._driver
-        transaction = Transaction(
-            driver, await driver.request(driver.machine.begin_transaction, seconds(timeout))
-        )
+        transaction = await open_transaction(self._driver, timeout)
         try:
             yield transaction
         except BaseException as error:

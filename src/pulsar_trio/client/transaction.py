@@ -1,14 +1,35 @@
 """`Transaction`: messages and acknowledgements that take effect together, or not at all."""
 
+from datetime import timedelta
+from functools import partial
 from logging import getLogger
+from math import inf
 from typing import TYPE_CHECKING
 
-from pulsar_sansio import ClosedError, TransactionId, TransactionNotOpen
+from pulsar_sansio import ClosedError, InvalidConfiguration, TransactionId, TransactionNotOpen
+
+from .position import seconds
 
 if TYPE_CHECKING:
     from .driver import Driver
 
 _log = getLogger("pulsar_trio.transaction")
+
+
+def checked_timeout(timeout: float | timedelta) -> float:
+    """Return the timeout in seconds. Raises `InvalidConfiguration` for what is no time above 0."""
+    value = seconds(timeout)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < inf:
+        raise InvalidConfiguration(f"timeout: seconds above 0, not {timeout!r}")
+    return value
+
+
+async def open_transaction(
+    driver: "Driver", timeout: float | timedelta, *, exactly_once: bool = False
+) -> "Transaction":
+    """Open a transaction; `exactly_once`: see `begin_transaction` of the core."""
+    begin = partial(driver.machine.begin_transaction, exactly_once=exactly_once)
+    return Transaction(driver, await driver.request(begin, seconds(timeout)))
 
 
 class Transaction:
@@ -20,6 +41,15 @@ class Transaction:
         """The id, for an `OutgoingMessage` that is made by hand."""
         self.is_open = True
         """False once the application has asked for the end."""
+
+    async def flush(self) -> None:
+        """Send the messages and acknowledgements of the transaction that wait, and wait until all are
+        confirmed.
+
+        Raises the error of the first that failed, such as `TransactionConflict`; the transaction can then
+        only abort. Raises `TransactionNotOpen` after the end.
+        """
+        await self._driver.request(self._driver.machine.flush_transaction, self.id)
 
     async def commit(self) -> None:
         """Commit, and wait until all of it has taken effect. Leaving the block does it, too.

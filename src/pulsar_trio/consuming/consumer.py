@@ -37,13 +37,14 @@ from pulsar_sansio import client_outputs as outputs
 from .. import official_names, plain_calls
 from ..client.endpoint import TURN, Endpoint
 from ..client.position import Position, core_position, seconds
-from ..client.transaction import Transaction
+from ..client.transaction import Transaction, checked_timeout, open_transaction
 from ..values import T
 from .copies import copy_each
 from .failures import NEGATIVE_ACKNOWLEDGE, FailureActions, FailurePolicy
 from .processing import Processing
 from .running import Handler, Outcomes, Run, RunSource
-from .stopping import CurrentRun
+from .stopping import AnyRun, CurrentRun
+from .transaction_run import TransactionRun, TransactionSource
 
 if TYPE_CHECKING:
     from ..client.driver import Driver
@@ -171,8 +172,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
         Raises what `receive` raises.
         """
         self._check_not_listening()
-        if type(limit) is not int or limit < 1:
-            raise InvalidConfiguration(f"limit: a whole number, 1 and more, not {limit!r}")
+        _check_count("limit", limit)
         if self._turn <= 0:
             self._turn = TURN
             await trio.lowlevel.checkpoint()
@@ -295,15 +295,87 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
         `InvalidConfiguration`, also for an action that the consumer was not subscribed for. Raises what
         `receive`, `acknowledge` and `flush` raise, and what the function `on_failure` raises.
         """
-        if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
-            raise InvalidConfiguration(f"concurrency: a whole number, 1 and more, not {concurrency!r}")
+        _check_count("concurrency", concurrency)
         actions = FailureActions(self, self._spec, on_failure)
         outcomes = Outcomes(self.acknowledge, actions.failed, self.negative_acknowledge)
         await self._handle_all(handler, outcomes, concurrency, stop)
 
+    async def run_transactions(
+        self,
+        handler: Callable[[Sequence[Message[T]], Transaction], Awaitable[object]],
+        *,
+        max_messages: int = 100,
+        timeout: float | timedelta = 60.0,
+        stop: trio.Event | None = None,
+    ) -> None:
+        """Call `await handler(messages, transaction)` for batches of messages, each in a transaction that
+        acknowledges them; until the topic ends, or the consumer is drained.
+
+            async def handle(messages, transaction):
+                for message in messages:
+                    await producer.send(transformed(message.data), transaction=transaction)
+
+        When the handler returns the transaction is committed: the messages are acknowledged and what was sent
+        is delivered, both or neither. After an exception, a conflict, a lost acknowledgement or `timeout`, a
+        timedelta or seconds, it is aborted. The messages are then received again, at first one entry at a
+        time, after a pause of 0.1 s that doubles up to 10 s. The handler is cancelled at the timeout.
+
+        A batch has what has arrived, 1 to `max_messages`; a batch of a producer is not divided, so it may be
+        larger. With a `batch_receive` policy a run waits until there are as many as that calls enough.
+        `stop`: as in `run`; the transaction that is open is finished.
+
+        A cancelled run aborts its transaction in the background. Other receiving calls are refused meanwhile.
+        Raises `LocalProtocolError` for a client without `transactions`, `NotSupported` for a cluster without
+        transactions, and what `receive` and `flush` raise. Failed transactions are logged, and not raised.
+        """
+        _check_count("max_messages", max_messages)
+        duration = checked_timeout(timeout)
+        cumulative = getattr(self, "acknowledge_cumulative", None)
+        source = TransactionSource(
+            self._some_arrived,
+            self._take_whole_batches,
+            partial(open_transaction, self._driver, duration, exactly_once=True),
+            self.acknowledge,
+            cumulative,
+        )
+        run = TransactionRun(repr(self), source, handler, max_messages, duration, stop)
+        await self._run_to_its_end(run, handler, stop)
+
+    async def _some_arrived(self) -> None:
+        """Wait until messages have arrived, or those that the policy calls enough."""
+        if self._turn <= 0:
+            self._turn = TURN
+            await trio.lowlevel.checkpoint()
+        if self._has_batch_policy and not self._draining:
+            await self._batch_receive()
+        while True:
+            if self._ended is not None:
+                self._refuse()
+            if not self._draining and self._machine.available(self._handle):
+                return
+            self._queue.want()
+            if self._outputs:
+                self._driver.after_call()
+            await self._wait()
+
+    def _take_whole_batches(self, limit: int) -> Messages[T]:
+        """Take messages that have arrived; the last batch is not divided."""
+        if self._ended is not None:
+            self._refuse()
+        messages: Messages[T] = self._driver.command(
+            partial(self._machine.take, whole_batches=True), self._handle, limit
+        )
+        self._turn -= len(messages)
+        return messages
+
     async def _handle_all(
         self, handler: Handler, outcomes: Outcomes, concurrency: int, stop: trio.Event | None
     ) -> None:
+        source = RunSource(self._receive_waiting, self._rest_of_run)
+        run = Run(source, outcomes, handler, concurrency, self._by_key, stop)
+        await self._run_to_its_end(run, handler, stop)
+
+    async def _run_to_its_end(self, run: AnyRun, handler: object, stop: trio.Event | None) -> None:
         if not callable(handler):
             raise InvalidConfiguration(f"handler: an async function, not {handler!r}")
         if not isinstance(stop, trio.Event | None):
@@ -313,8 +385,6 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
         self._check_not_listening()
         if self._arrived or self._batch_receivers:
             raise InvalidConfiguration("run is not possible while a task waits in receive")
-        source = RunSource(self._receive_waiting, self._rest_of_run)
-        run = Run(source, outcomes, handler, concurrency, self._by_key, stop)
         self._listening = True
         self._at_hand = iter(())
         try:
@@ -586,7 +656,8 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
 
     def _waiting(self) -> list[str]:
         tasks = len(self._arrived) + self._batch_receivers
-        return [f"{tasks} tasks wait for a message"] if tasks else []
+        lines = [f"{tasks} tasks wait for a message"] if tasks else []
+        return lines + self._current_run.described
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.subscription!r} on {self.topic}, {self._state}>"
@@ -595,6 +666,11 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
     def _state(self) -> str:
         """The word for texts: closed, connected or not connected."""
         return "closed" if self._ended else "connected" if self.connected else "not connected"
+
+
+def _check_count(name: str, value: object) -> None:
+    if type(value) is not int or value < 1:
+        raise InvalidConfiguration(f"{name}: a whole number, 1 and more, not {value!r}")
 
 
 def _nothing(limit: int) -> Messages[Any]:

@@ -47,6 +47,27 @@ class Outcomes:
     """No handler has begun with these, and none will."""
 
 
+class HandlerTasks:
+    """Tells the tasks of a run's handlers from other tasks. The task that makes it calls the handlers, or
+    opens the nursery of their tasks."""
+
+    def __init__(self) -> None:
+        self._task = trio.lowlevel.current_task()
+        self._nurseries = set(self._task.child_nurseries)
+        """Nurseries that were open when the run began: their tasks are not the handlers'."""
+
+    def have_the_current(self) -> bool:
+        """True when the current task is a handler of the run, or was started by one."""
+        task = trio.lowlevel.current_task()
+        nursery = None
+        while task is not self._task:
+            nursery = task.parent_nursery
+            if nursery is None:
+                return False
+            task = nursery.parent_task
+        return nursery not in self._nurseries
+
+
 class Run:
     """One call of `Consumer.run`. `by_key`: keep the order of each key. `stop`: an event that stops it."""
 
@@ -75,9 +96,7 @@ class Run:
         self._waiting_count = 0
         """Messages that wait behind others of their key."""
         self._failure: BaseException | None = None
-        self._task = trio.lowlevel.current_task()
-        self._nurseries = set(self._task.child_nurseries)
-        """Nurseries that were open when the run began: their tasks are not the handlers'."""
+        self.handler_tasks = HandlerTasks()
 
     def stop(self) -> None:
         """Begin no more handlers. `run` returns when those that have begun have ended."""
@@ -88,18 +107,6 @@ class Run:
     def is_stopped(self) -> bool:
         """True when no more handlers begin. The event counts from the moment at which a handler sets it."""
         return self._stopped or (self._stop is not None and self._stop.is_set())
-
-    @property
-    def is_around(self) -> bool:
-        """True when the current task is a handler of this run, or was started by one."""
-        task = trio.lowlevel.current_task()
-        nursery = None
-        while task is not self._task:
-            nursery = task.parent_nursery
-            if nursery is None:
-                return False
-            task = nursery.parent_task
-        return nursery not in self._nurseries
 
     async def run(self) -> None:
         """Run until the topic ends, or `stop`. Raises what receiving, acknowledging and `failed` raise."""

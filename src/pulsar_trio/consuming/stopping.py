@@ -14,6 +14,9 @@ from pulsar_sansio import InvalidConfiguration
 
 from ..transport.pump import Pump
 from .running import Run
+from .transaction_run import TransactionRun
+
+AnyRun = Run | TransactionRun
 
 
 class CurrentRun:
@@ -21,11 +24,11 @@ class CurrentRun:
 
     def __init__(self, pump: Pump) -> None:
         self._pump = pump
-        self._run: Run | None = None
+        self._run: AnyRun | None = None
         self._over = trio.lowlevel.ParkingLot()
 
     @contextmanager
-    def going_on(self, run: Run, stop: trio.Event | None, drain: Callable[[], None]) -> Iterator[None]:
+    def going_on(self, run: AnyRun, stop: trio.Event | None, drain: Callable[[], None]) -> Iterator[None]:
         """While the block runs, this is the run; `drain` is called when `stop` is set."""
         self._run = run
         scope = trio.CancelScope()
@@ -42,7 +45,7 @@ class CurrentRun:
 
     def check_can_wait(self) -> None:
         """Raise `InvalidConfiguration` where waiting for the end of the run would never end."""
-        if self._run is not None and self._run.is_around:
+        if self._run is not None and self._run.handler_tasks.have_the_current():
             raise InvalidConfiguration(
                 "drain: a handler cannot wait for its own end; set the event that run was given as `stop`"
             )
@@ -51,6 +54,11 @@ class CurrentRun:
         """Let it begin no more handlers."""
         if self._run is not None:
             self._run.stop()
+
+    @property
+    def described(self) -> list[str]:
+        """Lines that say what the run waits for, where it can tell."""
+        return [self._run.described] if isinstance(self._run, TransactionRun) else []
 
     async def over(self) -> None:
         """Wait until there is none."""
