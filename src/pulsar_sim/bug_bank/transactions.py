@@ -153,9 +153,10 @@ def acknowledgements_leave_their_transaction(patches: Patches) -> None:
 def one_message_in_a_transaction_acknowledges_its_batch(patches: Patches) -> None:
     """An ACK in a transaction names whole entries."""
 
-    def frames(original: Any, self: Any) -> Any:
+    def frames(original: Any, self: Any, group_size: int) -> Any:
         return [
-            (kind, [(*each[:2], None) for each in ids], messages) for kind, ids, messages in original(self)
+            (kind, [(*each[:2], None) for each in ids], *rest)
+            for kind, ids, *rest in original(self, group_size)
         ]
 
     patches.around(CollectedAcks, "frames", frames)
