@@ -172,6 +172,20 @@ def test_all_chunks_of_a_message() -> None:
     assert ack.message_ids == [(1, 0, None), (1, 1, None)]
 
 
+def test_acknowledgements_outside_of_the_transaction_keep_their_order() -> None:
+    """TXN-01: the broker refuses the second acknowledgement of a message, whichever it is."""
+    s = Scene(acknowledgement_group_time=10.0)
+    s.message(0)
+    message = s.receive()
+    s.acknowledge(message)
+    s.ack(message)
+    s.joined()
+    s.end()
+    plain, ack = s.expect("ACK", "ACK")
+    assert (plain.txnid_least_bits, ack.txnid_least_bits) == (None, 7)
+    assert plain.message_ids == ack.message_ids == [(1, 0, None)]
+
+
 def test_a_conflict_aborts_the_commit() -> None:
     s = Scene()
     s.message(0)
@@ -354,10 +368,9 @@ def test_an_acknowledged_message_does_not_time_out() -> None:
     assert [each.entryId for each in asked.message_ids] == [1]
 
 
-@pytest.mark.parametrize("index", [False, True])
-def test_a_batch_that_a_commit_completes_is_acknowledged(index: bool) -> None:
+def test_a_batch_that_a_commit_completes_is_acknowledged() -> None:
     """ACK-04: the application acknowledged the other message outside of the transaction."""
-    s = Scene(batch_index_acknowledgement=index)
+    s = Scene()
     s.batch(0, 2)
     zero, one = s.take()
     s.ack(zero)
@@ -370,6 +383,29 @@ def test_a_batch_that_a_commit_completes_is_acknowledged(index: bool) -> None:
     s.ended()
     s.flush()
     assert [each.message_ids for each in s.expect("ACK")] == [[(1, 0, None)]]
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_batch_that_a_commit_completes_with_index_acknowledgement(before: bool) -> None:
+    """ACK-05: the other message is acknowledged by its index, once."""
+    s = Scene(batch_index_acknowledgement=True)
+    s.batch(0, 2)
+    zero, one = s.take()
+    s.ack(zero)
+    s.joined()
+    if before:
+        s.acknowledge(one)
+    s.end()
+    *plain, ack = [command for _, command in s.frames()]
+    assert [each.message_ids for each in plain] == [[(1, 0, 0b01)]] * before
+    assert ack.message_ids == [(1, 0, 0b10)]
+    if not before:
+        s.acknowledge(one)
+    s.confirm(ack)
+    s.ended()
+    s.pass_time(1_000_000_000)
+    left = [command.message_ids for name, command in s.frames() if name == "ACK"]
+    assert left == ([] if before else [[(1, 0, None)]])
 
 
 # --- deliveries again, while the transaction is open --------------------------------------------------

@@ -174,6 +174,49 @@ async def test_two_transactions_cannot_use_one_message_of_a_batch(client: Client
             consumer.acknowledge(messages[1:], transaction=third)
 
 
+@pytest.mark.breaks("INV-C9", "the application acknowledges a message twice")
+async def test_a_message_that_is_reconsumed_later_is_not_acknowledged_in_a_transaction(
+    client: Client, topic: str
+) -> None:
+    """TXN-01, RETRY-01: it is acknowledged outside of transactions when its copy is stored."""
+    async with (
+        client.create_producer(topic, batching=None) as producer,
+        client.subscribe(topic, "sub", kind="shared", retry=True) as consumer,
+    ):
+        await producer.send(b"x")
+        message = await consumer.receive()
+        await consumer.reconsume_later(message, 0.2)
+        with pytest.raises(TransactionConflict):
+            async with client.transaction() as transaction:
+                consumer.acknowledge(message, transaction=transaction)
+        copy = await consumer.receive()
+        assert (copy.data, copy.topic) == (b"x", f"{topic}-sub-RETRY")
+        async with client.transaction() as transaction:
+            consumer.acknowledge(copy, transaction=transaction)
+        assert await nothing_comes(consumer)
+
+
+@pytest.mark.breaks("INV-C9", "the application acknowledges a message twice")
+async def test_an_acknowledged_message_is_reconsumed_later_and_the_transaction_aborted(
+    client: Client, topic: str
+) -> None:
+    """TXN-01, RETRY-01: the copy comes, and not the original, which was acknowledged for the copy."""
+    async with (
+        client.create_producer(topic, batching=None) as producer,
+        client.subscribe(topic, "sub", kind="shared", retry=True) as consumer,
+    ):
+        await producer.send(b"x")
+        message = await consumer.receive()
+        with pytest.raises(ZeroDivisionError):
+            async with client.transaction() as transaction:
+                consumer.acknowledge(message, transaction=transaction)
+                await consumer.reconsume_later(message, 0.2)
+                raise ZeroDivisionError
+        copy = await consumer.receive()
+        assert (copy.data, copy.topic) == (b"x", f"{topic}-sub-RETRY")
+        assert await nothing_comes(consumer)
+
+
 async def test_a_timeout(client: Client, topic: str) -> None:
     async with client.create_producer(topic) as producer, client.subscribe(topic, "s") as consumer:
         # The broker refuses the late message where the client's clock is behind for a moment.

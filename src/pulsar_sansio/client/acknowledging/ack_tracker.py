@@ -264,8 +264,9 @@ class AckTracker:
                 record.acknowledge(index)
         if not record.complete:
             return False
+        waits = position in self._parts or not self.index_acknowledgement
         self._complete(record)
-        if bits == (1 << record.size) - 1:
+        if bits == (1 << record.size) - 1 or not waits:
             return False
         self._wait_for(record)
         return True

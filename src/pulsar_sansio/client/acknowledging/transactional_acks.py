@@ -177,6 +177,7 @@ class TransactionalAcks:
         if not transaction.has_subscription(topic, subscription):
             return
         del self._collected[transaction]
+        self._ack_grouping.flush()  # The application acknowledged these before, outside of the transaction.
         most, least = transaction.id
         requests = self._services.client.requests
         for kind, ids, sizes, parts in collected.frames(1 if transaction.exactly_once else GROUP_SIZE):
