@@ -150,3 +150,15 @@ def the_end_of_a_transaction_on_topics_of_another_broker(s: Script) -> None:
     s.connect()
     request_id = s.ask(c.END_TXN_ON_PARTITION, topic=TOPIC, txn_action=proto.COMMIT, **TRANSACTION)
     s.broker(c.END_TXN_ON_PARTITION_RESPONSE, request_id=request_id, **TRANSACTION)
+
+
+@allowed
+def redeliveries_after_the_abort_of_a_transaction_from_before(s: Script) -> None:
+    """A broker that was restarted keeps open transactions, with their acknowledgements."""
+    s.connect()
+    s.consumer()
+    s.message(0)
+    s.message(2)
+    s.introduce(0)
+    s.ask(c.END_TXN, txn_action=proto.ABORT, **TRANSACTION)
+    s.message(1)

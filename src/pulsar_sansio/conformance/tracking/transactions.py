@@ -65,7 +65,10 @@ def acknowledges(state: State, ack: Any, request: ObservedRequest | None) -> Non
 def _end(state: State, end: Any) -> None:
     ask(state, c.END_TXN, end)
     transaction = state.memory.transactions.get((end.txnid_most_bits, end.txnid_least_bits))
-    if transaction is not None and transaction.action is None:
+    if transaction is None:
+        # It was opened before the checker listened, so any subscription may have had acknowledgements in it.
+        state.memory.topics.transactional.overflowed = True
+    elif transaction.action is None:
         transaction.action = end.txn_action
         transaction.unconfirmed.clear()
 
