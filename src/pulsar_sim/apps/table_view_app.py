@@ -11,7 +11,7 @@ compacted away in favour of a later one, which the view reads later.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pulsar_sansio.client.outputs import (
     EndOfTopic,
@@ -22,6 +22,7 @@ from pulsar_sansio.client.outputs import (
     TopicJoined,
 )
 from pulsar_sansio.model.config import SubscriptionType, TableViewSpec
+from pulsar_sansio.model.schema import Schema
 
 from ..engine.failures import ViolationError
 from ..engine.profile import TableViewPlan
@@ -87,6 +88,8 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
             whole = world.model.partitioned[world.topics.partitioned[plan.partitioned]]
             self.parts, self.topic_name = whole.partitions, whole.name
         self.subscriptions = self._new_subscriptions()
+        self.schema: Schema[Any] | None = None
+        """The schema of the view; None is bytes."""
         self.table: dict[str, bytes] = {}
         """The table as the sum of all reported changes."""
         self._history = TableViewHistory({})
@@ -126,10 +129,19 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
             name=name,
             receiver_queue_size=self.plan.queue,
             partitions_update_interval=self.plan.update_interval,
+            schema=self._schema(name),
             **decrypting(self.world, name, several=self.plan.partitioned is not None),
         )
         self._register(name, spec)
         self._opened(self.host.node.client.open_table_view(self.world.clock.now, spec))
+
+    def _schema(self, name: str) -> Schema[Any] | None:
+        """Choose the schema of the next view; None is bytes."""
+        schemas = self.world.model.schemas
+        if schemas is None:
+            return None
+        self.schema = schemas.for_table_view(self.world.streams.stream(f"schema of {name}"))
+        return self.schema
 
     def _register(self, name: str, spec: TableViewSpec) -> None:
         """Register the record of the view before the client subscribes."""
@@ -306,7 +318,20 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
         return self.record.name
 
     def _in_client(self) -> Mapping[str, bytes]:
-        return self.host.node.client.table(self.handle)
+        """Return the table in payloads, as the changes are reported."""
+        table = self.host.node.client.table(self.handle)
+        schema, schemas = self.schema, self.world.model.schemas
+        if schema is None or schemas is None:
+            return table
+        messages = self._message_positions()
+        payloads = {
+            key: [payload for each in parts.values() for _, payload in each]
+            for key, parts in messages.items()
+        }
+        return {
+            key: schemas.payload_in_table(schema, value, payloads.get(key, ()), f"{self._name}: {key!r}")
+            for key, value in table.items()
+        }
 
     def _check_sum(self) -> None:
         """INV-C18: the sum of the changes is the table."""

@@ -1,15 +1,17 @@
 """Worlds with table views and compaction are drawn and pass, and the checks notice wrong tables."""
 
+from copy import deepcopy
 from dataclasses import replace
 from functools import cache
 from itertools import islice
 
 import pytest
 
+from pulsar_sansio.client.schemas.value_table import ValueTable
 from pulsar_sansio.client.table_view import TableView
 from pulsar_sansio.model.config import ProducerSpec
 from pulsar_sim.engine.failures import Outcome
-from pulsar_sim.engine.profile import CompactionPlan, Profile
+from pulsar_sim.engine.profile import CompactionPlan, Profile, SchemaPlan
 from pulsar_sim.engine.randomness import Streams
 from pulsar_sim.generate import draw
 from pulsar_sim.model.compaction import Compacted
@@ -37,6 +39,30 @@ def test_they_pass() -> None:
     for seed, profile in with_tables(20)[:4]:
         report = World(seed, profile).run()
         assert report.outcome is Outcome.PASSED, str(report)
+
+
+def typed_world(seed: int, kind: str) -> World:
+    """A world with a table view whose messages have values of that kind."""
+    profile = deepcopy(with_tables(1)[0][1])
+    profile.schemas, profile.encryption, profile.transactions = SchemaPlan(kind), None, None
+    profile.faults, profile.fault_gap = [], 0
+    return World(seed, profile)
+
+
+@pytest.mark.parametrize("kind", ["json", "text"])
+def test_tables_of_values_pass(kind: str) -> None:
+    """INV-C18, INV-S2"""
+    worlds = [typed_world(seed, kind) for seed in range(4)]
+    for world in worlds:
+        report = world.run()
+        assert report.outcome is Outcome.PASSED, str(report)
+    assert any(table.schema is not None for world in worlds for table in world.apps.tables)
+
+
+def test_a_table_of_other_values_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """INV-S2"""
+    monkeypatch.setattr(ValueTable, "__getitem__", lambda self, key: {"name": key, "number": -1})
+    assert "INV-S2" in [typed_world(seed, "json").run().rule for seed in range(4)]
 
 
 def test_a_case_with_tables_can_be_written_down() -> None:

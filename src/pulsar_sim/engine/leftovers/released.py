@@ -172,7 +172,8 @@ KEPT = {
     "PatternTopics": "_names",
     "Router": "_hashes",
     "PartitionSender": "partitions",
-    "TableView": "_answers _table",
+    "TableView": "_answers _messages _table",
+    "ValueTable": "_messages",  # it keeps its content
     "MultiTopicsConsumer": "_topics",
     "PartitionGrowth": "topics",
     "DeliveryCounts": "_entries",
