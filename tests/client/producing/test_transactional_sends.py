@@ -457,3 +457,21 @@ def test_messages_from_before_the_partitions_were_known() -> None:
 def test_the_transaction_of_a_message_is_an_id() -> None:
     with pytest.raises(InvalidMessage, match="a TransactionId or None, not tuple"):
         OutgoingMessage(b"x", transaction=(0, 1))  # type: ignore[arg-type]
+
+
+def test_the_tickets_of_a_batch_follow_one_another() -> None:
+    """BATCH-02: a message between two others has failed, so those are in two batches."""
+    scene = Scene(batching=BatchingPolicy(max_messages=10, max_delay=0.01))
+    other = scene.again(8)
+    payloads = ((b"b1", other), (b"a1", scene.id), (b"b2", other), (b"a2", scene.id))
+    scene.send(*(inside(payload, id_) for payload, id_ in payloads))
+    scene.joined(ServerError.TransactionNotFound)
+    scene.joined()
+    scene.advance(0.02)
+    assert scene.entries() == [(0, b"a1", 7), (1, b"a2", 7)]
+    scene.confirm(0, 1)
+    said = scene.said()
+    failed = [(each.first, each.count) for each in said if isinstance(each, SendFailed)]
+    confirmed = [(each.first, len(each.message_ids)) for each in said if isinstance(each, Receipts)]
+    assert failed == [(0, 1), (2, 1)]
+    assert confirmed == [(1, 1), (3, 1)]

@@ -170,8 +170,11 @@ class EntryBuilder:
         size, extra, member = payload_size(message), 0, b""
         if not isinstance(message, bytes):
             member, extra = self._encode_member(message, sequence_id)
+        # A message between this one and the batch may have failed: the tickets of a batch follow one another.
         if batch.count and not (
-            batch.has_room_for(size, extra, sequence_id) and shared_fields(message) == batch.shared
+            ticket == batch.first_ticket + batch.count
+            and batch.has_room_for(size, extra, sequence_id)
+            and shared_fields(message) == batch.shared
         ):
             self.close_batch()
         if not batch.count:
