@@ -449,7 +449,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
         With a `transaction` they take effect when that is committed, and a refusal fails the commit.
         """
         if transaction is not None:
-            self._command(self._machine.acknowledge, what, transaction.id)
+            self._acknowledge_in(what, transaction)
             return _ACKNOWLEDGED
         try:
             something_follows = self._acknowledge(what)
@@ -458,6 +458,19 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
         if something_follows:
             self._driver.after_call()
         return _ACKNOWLEDGED
+
+    def _acknowledge_in(self, what: MessageOrId | Sequence[MessageOrId], transaction: Transaction) -> None:
+        """Let the machine collect acknowledgements; most leave nothing to do for the driver."""
+        if self._ended is not None:
+            self._refuse()
+        driver = self._driver
+        driver.tick = driver.now()
+        try:
+            self._machine.acknowledge(driver.tick, self._handle, what, transaction.id)
+        except Exception as error:
+            raise driver.own_fault(error) from error.__cause__
+        if self._outputs:
+            driver.after_call()
 
     def negative_acknowledge(self, what: MessageOrId | Sequence[MessageOrId]) -> None:
         """Negatively acknowledge a message, an id, or a list of them.

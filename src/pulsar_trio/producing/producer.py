@@ -468,6 +468,8 @@ def outgoing(driver: "Driver", payload: Any, fields: MessageFields) -> OutgoingM
         raise InvalidMessage(
             "an OutgoingMessage has its own key, properties and times; give no keywords with it"
         )
+    if len(fields) == 1 and isinstance(only := fields.get("transaction"), Transaction):
+        return OutgoingMessage(payload, transaction=only.id)
     given = dict(fields)
     delay = given.pop("deliver_after", None)
     transaction = given.get("transaction")

@@ -475,3 +475,39 @@ def test_the_tickets_of_a_batch_follow_one_another() -> None:
     confirmed = [(each.first, len(each.message_ids)) for each in said if isinstance(each, Receipts)]
     assert failed == [(0, 1), (2, 1)]
     assert confirmed == [(1, 1), (3, 1)]
+
+
+def test_messages_join_the_open_batch_of_their_transaction_alone() -> None:
+    """TXN-01, BATCH-04: the fast path takes no message of another transaction, and none outside of one."""
+    scene = Scene(batching=BatchingPolicy(max_messages=100, max_delay=0.01))
+    scene.send(inside(b"a1", scene.id), inside(b"a2", scene.id))
+    scene.joined()
+    scene.send(inside(b"a3", scene.id, key="k"), inside(b"a4", scene.id))
+    other = scene.again(8)
+    scene.send(inside(b"b1", other))
+    first, joining = scene.sent(scene.link, Command.SEND, Command.ADD_PARTITION_TO_TXN)
+    assert (first.num_messages, first.txnid_least_bits) == (4, 7)
+    scene.reply(Command.ADD_PARTITION_TO_TXN, joining)
+    scene.send(inside(b"b2", other), b"outside", inside(b"b3", other))
+    scene.advance(0.02)
+    second = scene.sent(scene.link, Command.SEND)
+    assert (second.num_messages, second.txnid_least_bits) == (2, 8)
+    scene.feed(scene.link, frame_receipt(0, 1, 0, highest=3), frame_receipt(4, 1, 1, highest=5))
+    scene.advance(0.02)
+    assert scene.entries() == [(6, b"outside", None)]
+
+
+def test_a_message_that_joins_an_open_batch_is_waited_for() -> None:
+    """INV-T1"""
+    scene = Scene(batching=BatchingPolicy(max_messages=100, max_delay=0.01))
+    scene.send(inside(b"a", scene.id))
+    scene.joined()
+    scene.send(inside(b"b", scene.id), inside(b"c", scene.id))
+    request = scene.commit(scene.id)
+    with pytest.raises(TransactionNotOpen):
+        scene.send(inside(b"late", scene.id))
+    scene.advance(0.02)
+    assert scene.sent(scene.link, Command.SEND).num_messages == 3
+    scene.feed(scene.link, frame_receipt(0, highest=2))
+    scene.answer(Command.END_TXN)
+    assert scene.said()[-1] == RequestDone(request, None)

@@ -169,7 +169,11 @@ class AckCommands:
 
     def acknowledge_in(self, what: Acknowledgeable, transaction: Transaction) -> None:
         """Acknowledge these messages with the transaction. Raises like `acknowledge`."""
-        one = isinstance(what, Message | MessageId | TopicMessageId)
+        if type(what) is Message:
+            self._check_message(what)
+            self._acknowledge_message_in(what, transaction)
+            return
+        one = isinstance(what, MessageId | TopicMessageId)
         ids, messages = self._several([what] if one else what)
         for message_id in ids:
             record = self._tracker.open_batch(message_id[:2])
@@ -177,9 +181,12 @@ class AckCommands:
                 self._redelivery.take_back_id(message_id[:2], message_id.batch_index)
             self._acknowledge_in(transaction, message_id)
         for message in messages:
-            if not is_left(message.entry):
-                self._redelivery.take_back(message.entry, message.batch_index)
-                self._acknowledge_in(transaction, message.message_id)
+            self._acknowledge_message_in(message, transaction)
+
+    def _acknowledge_message_in(self, message: Message, transaction: Transaction) -> None:
+        if not is_left(message.entry):
+            self._redelivery.take_back(message.entry, message.batch_index)
+            self._acknowledge_in(transaction, message.message_id)
 
     def _acknowledge_in(self, transaction: Transaction, message_id: MessageId) -> None:
         position, index = message_id[:2], message_id.batch_index

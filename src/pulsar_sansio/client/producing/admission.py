@@ -116,16 +116,25 @@ class Admission:
             ticket = self._next_ticket
             self._next_ticket = ticket + 1
             return ticket
-        if (
-            type(message) is OutgoingMessage
-            and batch.room > 0
-            and not batch.run
-            and self._append_member(message)
-        ):
-            ticket = self._next_ticket
-            self._next_ticket = ticket + 1
-            return ticket
+        if type(message) is OutgoingMessage and not batch.run:
+            if batch.room > 0:
+                appended = self._append_member(message)
+            else:
+                appended = batch.transaction_room > 0 and self._append_member_in(message)
+            if appended:
+                ticket = self._next_ticket
+                self._next_ticket = ticket + 1
+                return ticket
         return -1
+
+    def _append_member_in(self, message: OutgoingMessage) -> bool:
+        """Add a message to the open batch of its transaction, which waits for the outcome."""
+        id_ = message.transaction
+        transaction = None if id_ is None else self._transactions.open.get(id_)
+        if transaction is None or not transaction.is_open or not self.entry_builder.append_member_in(message):
+            return False
+        self._window.join(self._next_ticket, transaction)
+        return True
 
     def send_many(self, messages: Sequence[bytes | OutgoingMessage], publish_time: int) -> range:
         """Accept messages in order, as many as the limits allow, and return their tickets.
@@ -202,7 +211,7 @@ class Admission:
             if not isinstance(message, bytes) and message.transaction is not None:
                 self._window.join(ticket, self._transactions.get(message.transaction))
             if self.entry_builder.encoder is None or self._unsealed or not self._can_seal(message):
-                if not isinstance(message, bytes):
+                if not isinstance(message, bytes) and (message.key is not None or message.properties):
                     # raises for text without a UTF-8 form, while the caller listens
                     encode_member(message, 0)
                 self.take_unsealed(message, publish_time)
@@ -453,6 +462,7 @@ class Admission:
         if self._sealing:
             return  # the loop of the outer call goes on
         self._sealing = True
+        batch = self._batch
         while self._unsealed:
             ticket, message, publish_time = self._unsealed[0]
             if not self._can_seal(message):
@@ -461,6 +471,14 @@ class Admission:
                     break
                 continue
             self._unsealed.popleft()
+            if (
+                batch.transaction_room > 0
+                and ticket == batch.first_ticket + batch.count
+                and not isinstance(message, bytes)
+                and self.entry_builder.append_member_in(message)
+            ):
+                self._memory.free += payload_size(message)  # The batch has memory of its own for it.
+                continue
             try:
                 self.check(message, publish_time)
                 self._seal(message, ticket, publish_time)

@@ -101,9 +101,22 @@ class EntryBuilder:
 
         Returns False, having changed nothing, for a message that needs `take`.
         """
+        if message.transaction is not None or not self._append(message):
+            return False
+        self.batch.room -= 1
+        return True
+
+    def append_member_in(self, message: OutgoingMessage) -> bool:
+        """Add a message of a transaction to the open batch of that transaction. See `append_member`."""
+        if message.transaction != self.batch.shared[2] or not self._append(message):
+            return False
+        self.batch.transaction_room -= 1
+        return True
+
+    def _append(self, message: OutgoingMessage) -> bool:
         if message.sequence_id is not None or message.deliver_at is not None:
             return False
-        if message.replicate_to or message.schema is not None or message.transaction is not None:
+        if message.replicate_to or message.schema is not None:
             return False
         sequence_id = self.next_sequence_id
         try:

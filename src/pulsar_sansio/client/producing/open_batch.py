@@ -55,6 +55,7 @@ class OpenBatch:
         "_size_then",
         "_space_then",
         "explicit_highest",
+        "transaction_room",
         "first",
         "first_ticket",
         "lowest",
@@ -96,6 +97,9 @@ class OpenBatch:
         self.run_first = 0
         """The sequence id of the first payload in `run`."""
         self.room = 0
+        """The number of messages that the fast path may add to a batch outside of transactions."""
+        self.transaction_room = 0
+        """The number of messages of its transaction that the fast path may add to a batch of one."""
         self.space = 0
         self.first: bytes | OutgoingMessage = b""
         self.first_ticket = 0
@@ -177,7 +181,7 @@ class OpenBatch:
         self.explicit_highest = sequence_id
 
     def append_member(self, member: bytes, size: int, extra: int, sequence_id: int) -> bool:
-        """Add an encoded member by the fast path, while `run` is empty.
+        """Add an encoded member by the fast path, while `run` is empty; the caller counts the room.
 
         Returns False, having changed nothing, if `space` is too small. `extra` counts as payload here, so a
         refused member may still pass `has_room_for`.
@@ -186,7 +190,6 @@ class OpenBatch:
         if space <= 0:
             return False
         self.space = self._space_then = space
-        self.room -= 1
         self._size += size
         self._extra += extra
         self._parts.append(member)
@@ -202,11 +205,16 @@ class OpenBatch:
         producer may still accept. A message that fills the batch or the window goes through `send`, which
         seals the batch.
         """
-        if next_sequence_id <= self.highest or self.shared is not NOTHING_SHARED:
+        clusters, schema, transaction = self.shared
+        if next_sequence_id <= self.highest or clusters or schema is not None:
             return 0
         if not self.run:
             self.run_first = next_sequence_id
-        self.room = min(self._max_messages - self.count, window) - 1
+        room = min(self._max_messages - self.count, window) - 1
+        if transaction is None:
+            self.room = room
+        else:
+            self.transaction_room = room
         return min(self._max_bytes, self._encoded_limit - self._extra) - self._size
 
     def lend(self, size: int) -> None:
@@ -223,7 +231,7 @@ class OpenBatch:
         """Close the fast path, and return the number of unused lent bytes."""
         unused = self.unused
         self._size = self.size
-        self.room = self.space = self._space_then = self._lent = 0
+        self.room = self.transaction_room = self.space = self._space_then = self._lent = 0
         return unused
 
     def members(self) -> list[bytes]:

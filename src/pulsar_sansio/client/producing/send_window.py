@@ -230,10 +230,13 @@ class SendWindow:
         return transactions
 
     def _settle(self, tickets: Sequence[int], error: PulsarError | None) -> None:
+        counts: dict[Transaction, int] = {}
         for ticket in tickets:
             transaction = self._transactions.pop(ticket, None)
             if transaction is not None:
-                transaction.over(error)
+                counts[transaction] = counts.get(transaction, 0) + 1
+        for transaction, count in counts.items():
+            transaction.over(error, count)
 
     # --- receipts ---
 

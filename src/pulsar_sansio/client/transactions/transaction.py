@@ -200,9 +200,9 @@ class Transaction:
         """A message or acknowledgement is under way."""
         self._open_operations += 1
 
-    def over(self, error: PulsarError | None) -> None:
-        """A message or acknowledgement is confirmed, or has failed with `error`."""
-        self._open_operations -= 1
+    def over(self, error: PulsarError | None, count: int = 1) -> None:
+        """Messages or acknowledgements are confirmed, or have failed with `error`."""
+        self._open_operations -= count
         if not isinstance(self.state, states.Aborting):
             self._failure = self._failure or error
         self._end_if_settled()
