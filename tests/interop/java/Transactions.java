@@ -116,23 +116,59 @@ public class Transactions {
         }
     }
 
+    private interface Steps {
+        void run(Producer<byte[]> producer, Consumer<byte[]> consumer) throws Exception;
+    }
+
+    private interface StepsWithOutput {
+        void run(Producer<byte[]> producer, Consumer<byte[]> consumer, Producer<byte[]> out, Consumer<byte[]> result)
+                throws Exception;
+    }
+
+    private interface StepsOfMessages {
+        void run(Consumer<byte[]> consumer, List<Message<byte[]>> messages) throws Exception;
+    }
+
+    /** Runs steps with a producer and a consumer of the topic. */
+    private static void open(SubscriptionType kind, Steps steps) throws Exception {
+        try (Producer<byte[]> producer = producer(topic); Consumer<byte[]> consumer = consumer(kind).subscribe()) {
+            steps.run(producer, consumer);
+        }
+    }
+
+    /** Runs steps with a producer and a consumer of the topic, and with those of its output. */
+    private static void openWithOutput(StepsWithOutput steps) throws Exception {
+        open(SubscriptionType.Shared, (producer, consumer) -> {
+            try (Producer<byte[]> out = producer(topic + "-out");
+                    Consumer<byte[]> result = client.newConsumer().topic(topic + "-out").subscriptionName("sub")
+                            .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest).subscribe()) {
+                steps.run(producer, consumer, out, result);
+            }
+        });
+    }
+
+    /** Sends "0", "1" and so on, and runs steps with an exclusive consumer that has received them. */
+    private static void receiveNumbers(int count, StepsOfMessages steps) throws Exception {
+        open(SubscriptionType.Exclusive, (producer, consumer) -> {
+            for (int number = 0; number < count; number++) {
+                producer.send(Integer.toString(number).getBytes());
+            }
+            steps.run(consumer, receive(consumer, count));
+        });
+    }
+
     private static void commit() throws Exception {
-        try (Producer<byte[]> producer = producer(topic);
-                Consumer<byte[]> consumer = consumer(SubscriptionType.Shared).subscribe()) {
+        open(SubscriptionType.Shared, (producer, consumer) -> {
             Transaction transaction = begin(60);
             producer.newMessage(transaction).value("inside".getBytes()).send();
             see("before", receive(consumer, 1));
             see("commit", transaction.commit());
             see("after", receive(consumer, 2));
-        }
+        });
     }
 
     private static void abort() throws Exception {
-        try (Producer<byte[]> producer = producer(topic);
-                Producer<byte[]> out = producer(topic + "-out");
-                Consumer<byte[]> consumer = consumer(SubscriptionType.Shared).subscribe();
-                Consumer<byte[]> result = client.newConsumer().topic(topic + "-out").subscriptionName("sub")
-                        .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest).subscribe()) {
+        openWithOutput((producer, consumer, out, result) -> {
             producer.send("input".getBytes());
             Message<byte[]> message = receive(consumer, 1).get(0);
             Transaction transaction = begin(60);
@@ -144,12 +180,11 @@ public class Transactions {
             seen.add("count=" + again.get(0).getRedeliveryCount());
             out.send("plain".getBytes());
             see("output", receive(result, 2));
-        }
+        });
     }
 
     private static void order() throws Exception {
-        try (Producer<byte[]> producer = producer(topic);
-                Consumer<byte[]> consumer = consumer(SubscriptionType.Exclusive).subscribe()) {
+        open(SubscriptionType.Exclusive, (producer, consumer) -> {
             Transaction first = begin(60);
             Transaction second = begin(60);
             Transaction third = begin(60);
@@ -162,12 +197,11 @@ public class Transactions {
             see("before", receive(consumer, 1));
             see("first", first.commit());
             see("after", receive(consumer, 4));
-        }
+        });
     }
 
     private static void timeout() throws Exception {
-        try (Producer<byte[]> producer = producer(topic);
-                Consumer<byte[]> consumer = consumer(SubscriptionType.Shared).subscribe()) {
+        open(SubscriptionType.Shared, (producer, consumer) -> {
             producer.send("input".getBytes());
             Message<byte[]> message = receive(consumer, 1).get(0);
             Transaction transaction = begin(2);
@@ -185,12 +219,11 @@ public class Transactions {
             } catch (ExecutionException error) {
                 seen.add("commit=refused");
             }
-        }
+        });
     }
 
     private static void conflict() throws Exception {
-        try (Producer<byte[]> producer = producer(topic);
-                Consumer<byte[]> consumer = consumer(SubscriptionType.Shared).subscribe()) {
+        open(SubscriptionType.Shared, (producer, consumer) -> {
             producer.send("input".getBytes());
             Message<byte[]> message = receive(consumer, 1).get(0);
             Transaction first = begin(60);
@@ -204,60 +237,42 @@ public class Transactions {
             see("abort", third.abort());
             consumer.redeliverUnacknowledgedMessages();
             see("left", receive(consumer, 1));
-        }
+        });
     }
 
     private static void cumulative() throws Exception {
-        try (Producer<byte[]> producer = producer(topic)) {
-            for (int number = 0; number < 5; number++) {
-                producer.send(Integer.toString(number).getBytes());
-            }
-            try (Consumer<byte[]> consumer = consumer(SubscriptionType.Exclusive).subscribe()) {
-                List<Message<byte[]>> messages = receive(consumer, 5);
-                Transaction first = begin(60);
-                Transaction second = begin(60);
-                MessageId early = messages.get(1).getMessageId();
-                MessageId late = messages.get(3).getMessageId();
-                see("first", consumer.acknowledgeCumulativeAsync(early, first));
-                see("second", consumer.acknowledgeCumulativeAsync(late, second));
-                see("abort", second.abort());
-                see("late", consumer.acknowledgeCumulativeAsync(late, first));
-                see("commit", first.commit());
-            }
-            try (Consumer<byte[]> consumer = consumer(SubscriptionType.Exclusive).subscribe()) {
-                see("left", receive(consumer, 5));
-            }
+        receiveNumbers(5, (consumer, messages) -> {
+            Transaction first = begin(60);
+            Transaction second = begin(60);
+            MessageId early = messages.get(1).getMessageId();
+            MessageId late = messages.get(3).getMessageId();
+            see("first", consumer.acknowledgeCumulativeAsync(early, first));
+            see("second", consumer.acknowledgeCumulativeAsync(late, second));
+            see("abort", second.abort());
+            see("late", consumer.acknowledgeCumulativeAsync(late, first));
+            see("commit", first.commit());
+        });
+        try (Consumer<byte[]> consumer = consumer(SubscriptionType.Exclusive).subscribe()) {
+            see("left", receive(consumer, 5));
         }
     }
 
     private static void cumulativeAbort() throws Exception {
-        try (Producer<byte[]> producer = producer(topic)) {
-            for (int number = 0; number < 3; number++) {
-                producer.send(Integer.toString(number).getBytes());
-            }
-            try (Consumer<byte[]> consumer = consumer(SubscriptionType.Exclusive).subscribe()) {
-                List<Message<byte[]>> messages = receive(consumer, 3);
-                Transaction transaction = begin(60);
-                see("ack", consumer.acknowledgeCumulativeAsync(messages.get(1).getMessageId(), transaction));
-                see("abort", transaction.abort());
-                see("again", receive(consumer, 3));
-            }
-        }
+        receiveNumbers(3, (consumer, messages) -> {
+            Transaction transaction = begin(60);
+            see("ack", consumer.acknowledgeCumulativeAsync(messages.get(1).getMessageId(), transaction));
+            see("abort", transaction.abort());
+            see("again", receive(consumer, 3));
+        });
     }
 
     private static void exclusiveAbort() throws Exception {
-        try (Producer<byte[]> producer = producer(topic)) {
-            for (int number = 0; number < 3; number++) {
-                producer.send(Integer.toString(number).getBytes());
-            }
-            try (Consumer<byte[]> consumer = consumer(SubscriptionType.Exclusive).subscribe()) {
-                List<Message<byte[]>> messages = receive(consumer, 3);
-                Transaction transaction = begin(60);
-                see("ack", consumer.acknowledgeAsync(messages.get(1).getMessageId(), transaction));
-                see("abort", transaction.abort());
-                see("again", receive(consumer, 3));
-            }
-        }
+        receiveNumbers(3, (consumer, messages) -> {
+            Transaction transaction = begin(60);
+            see("ack", consumer.acknowledgeAsync(messages.get(1).getMessageId(), transaction));
+            see("abort", transaction.abort());
+            see("again", receive(consumer, 3));
+        });
     }
 
     private static ProducerBuilder<byte[]> batching(int size) {
@@ -346,11 +361,7 @@ public class Transactions {
 
     /** Consume, transform, produce: 20 transactions of 10 messages. */
     private static void pipeline() throws Exception {
-        try (Producer<byte[]> producer = producer(topic);
-                Producer<byte[]> out = producer(topic + "-out");
-                Consumer<byte[]> consumer = consumer(SubscriptionType.Shared).subscribe();
-                Consumer<byte[]> result = client.newConsumer().topic(topic + "-out").subscriptionName("sub")
-                        .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest).subscribe()) {
+        openWithOutput((producer, consumer, out, result) -> {
             for (int number = 0; number < 200; number++) {
                 producer.sendAsync(Integer.toString(number).getBytes());
             }
@@ -371,7 +382,7 @@ public class Transactions {
             }
             seen.add("transformed=" + receive(result, 300).size());
             seen.add("left=" + receive(consumer, 300).size());
-        }
+        });
     }
 
     private static void ended() throws Exception {
