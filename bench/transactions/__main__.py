@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from bench.jobs import Measurement
 from bench.processes import Failed
 from bench.transactions.jobs import Job
-from bench.transactions.process import Process, java_client, our_client
+from bench.transactions.process import java_client, our_client
 from tests.real_pulsar import RealPulsar, Unavailable
 
 WARM_UP = 2
@@ -37,12 +37,18 @@ class Row(NamedTuple):
 ROWS = [Row(workload, messages) for workload in WORKLOADS for messages in MESSAGES]
 
 
+class Client(Protocol):
+    """A client's process."""
+
+    def run(self, job: Job) -> Measurement: ...
+
+
 class Bench:
     """One run: both clients' processes, and what was measured so far."""
 
-    def __init__(self, url: str, ours: Process, java: Process) -> None:
+    def __init__(self, url: str, ours: Client, java: Client) -> None:
         self._url = url
-        self._clients = {"ours": ours, "Java": java}
+        self._clients: dict[str, Client] = {"ours": ours, "Java": java}
         self._run = uuid.uuid4().hex[:8]
         self.measured: dict[Row, dict[str, list[Measurement]]] = {
             row: {name: [] for name in self._clients} for row in ROWS
