@@ -74,6 +74,16 @@ def an_abort_after_a_consumer_has_come_back(s: Script) -> None:
 
 
 @allowed
+def a_transaction_that_is_not_in_the_metadata(s: Script) -> None:
+    """The Go client names it in SEND alone."""
+    s.connect()
+    s.producer()
+    s.begin_transaction()
+    s.add_partition()
+    s.send(0, **TRANSACTION)
+
+
+@allowed
 def an_abort_of_what_was_not_confirmed(s: Script) -> None:
     s.connect()
     s.producer()

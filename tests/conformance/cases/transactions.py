@@ -130,9 +130,15 @@ def half_a_transaction(s: Script) -> None:
 
 
 @breaks("CHECK-74")
-def a_transaction_in_send_alone(s: Script) -> None:
+def another_transaction_in_the_metadata(s: Script) -> None:
     _producing(s)
-    s.send(0, **TRANSACTION)
+    s.send(0, stored(0, txnid_least_bits=6, txnid_most_bits=0), **TRANSACTION)
+
+
+@breaks("CHECK-74")
+def a_transaction_in_the_metadata_alone(s: Script) -> None:
+    _producing(s)
+    s.send(0, stored(0, **TRANSACTION))
 
 
 @breaks("CHECK-75")

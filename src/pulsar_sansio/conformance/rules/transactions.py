@@ -84,17 +84,19 @@ def ids_are_given_once(state: State, answer: Any) -> Finding:
 
 @rule("CHECK-74", c.SEND, c.ACK, traits=TRANSACTION)
 def transaction_ids_are_whole(state: State, command: Any) -> Finding:
-    """A transaction's id has both halves, in SEND and metadata alike."""
+    """A transaction's id has both halves, and the metadata of a SEND have no other id."""
     most, least = command.txnid_most_bits, command.txnid_least_bits
     if (most is None) != (least is None):
         return "one half of a transaction's id"
     if state.kind == c.ACK:
         return None
     metadata = state.entry.metadata
-    if metadata is None or (most, least) == (metadata.txnid_most_bits, metadata.txnid_least_bits):
+    if metadata is None:
         return None
-    inner = f"{metadata.txnid_most_bits}:{metadata.txnid_least_bits}"
-    return f"SEND has transaction {most}:{least}, the metadata {inner}"
+    inner = (metadata.txnid_most_bits, metadata.txnid_least_bits)
+    if inner in ((most, least), (None, None)):
+        return None
+    return f"SEND has transaction {most}:{least}, the metadata {inner[0]}:{inner[1]}"
 
 
 @rule(
