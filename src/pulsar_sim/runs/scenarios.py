@@ -28,6 +28,7 @@ from ..engine.profile import (
     TransientSubscriberPlan,
 )
 from ..engine.randomness import Streams
+from ..engine.transactions_plan import TransactionsPlan
 from ..generate import draw
 from ..world.world import SeedReport, World
 
@@ -489,3 +490,39 @@ def move_without_an_address() -> Profile:
 def stale_owner() -> Profile:
     """A broker goes on with a topic that another one serves, until the store refuses its records."""
     return _two_brokers(consumers=1, messages=5)
+
+
+def _in_transactions(**plan: Any) -> Profile:
+    """A world with a message of another application, and one topic with transactions."""
+    profile = quiet_profile(messages=1)
+    profile.lingers = False
+    profile.transactions = TransactionsPlan(topics=1, transactions=1, pause=4 * MILLISECOND, **plan)
+    return profile
+
+
+@scenario()
+def commit_a_transaction() -> Profile:
+    """A message is received, and others are sent, in one transaction."""
+    return _in_transactions(messages=1)
+
+
+@scenario()
+def abort_a_transaction() -> Profile:
+    """An exclusive consumer receives again what it acknowledged up to a message, in batches."""
+    return _in_transactions(
+        messages=2,
+        kinds=[SubscriptionType.EXCLUSIVE],
+        abort_permille=1000,
+        cumulative_permille=1000,
+        batching=BatchingPolicy(max_messages=2, max_delay=0.002),
+    )
+
+
+@scenario()
+def two_transactions_at_once() -> Profile:
+    """Two transactions of two coordinators acknowledge on one subscription, of two consumers."""
+    profile = _in_transactions(messages=2, at_once=2, consumers=2)
+    assert profile.transactions is not None
+    profile.transactions.transactions = 2
+    profile.broker = replace(profile.broker, transaction_coordinators=2)
+    return profile

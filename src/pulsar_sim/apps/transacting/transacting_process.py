@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pulsar_sansio.client.outputs import Disconnect
+
 from ...engine.network import Wire
 from ...engine.nodes.client_node import ClientNode
 from ...engine.transactions_plan import TransactionsPlan
@@ -17,6 +19,20 @@ def is_transacting(wire: Wire) -> bool:
     return bool(wire.client.config.transactions)  # type: ignore[attr-defined]
 
 
+class TransactingNode(ClientNode):
+    """The client machine. `has_lost`: it has lost a link, or ended one."""
+
+    has_lost = False
+
+    def link_lost(self, link: int, reason: str) -> None:
+        self.has_lost = True
+        super().link_lost(link, reason)
+
+    def _disconnect(self, output: Disconnect) -> None:
+        self.has_lost = True
+        super()._disconnect(output)
+
+
 class TransactingProcess(ClientProcess):
     """The process of the application with transactions."""
 
@@ -24,5 +40,13 @@ class TransactingProcess(ClientProcess):
         self.plan = plan
         super().__init__(world, index)
 
+    @property
+    def is_calm(self) -> bool:
+        """True when nothing disturbs the client."""
+        node = self.node
+        assert isinstance(node, TransactingNode)
+        lost = any(wire.to_broker.lost or wire.to_client.lost for wire in node.wires.values())
+        return not (self.world.profile.faults or self.plan.close_permille or node.has_lost or lost)
+
     def _make_node(self, name: str) -> ClientNode:
-        return ClientNode(self.world, name, replace(self.world.client_config, transactions=True), self)
+        return TransactingNode(self.world, name, replace(self.world.client_config, transactions=True), self)

@@ -276,8 +276,7 @@ class Transactor:
 
     @property
     def _calm(self) -> bool:
-        """True when nothing disturbs the world."""
-        return not self.world.profile.faults and not self.plan.close_permille and not self.world.closing
+        return self.host.is_calm and not self.world.closing
 
     # --- inside a transaction -------------------------------------------------------------------------------
 

@@ -10,8 +10,8 @@ from ...engine.randomness import Stream
 from ...engine.transactions_plan import TransactionsPlan
 from ...faults.catalogue import TRANSACTION_FAULTS
 
-TRANSACTIONS_PERMILLE = 115
-"""Worlds with transactions, per thousand of those that may have them: six in a hundred of all."""
+TRANSACTIONS_PERMILLE = 122
+"""Worlds with transactions, per thousand of those that may have them: some five in a hundred of all."""
 
 LEAST_VERSION = 17
 """The protocol version from which a broker answers acknowledgements."""
@@ -21,9 +21,11 @@ def draw_transactions(draw: Stream, profile: Profile, faults: bool) -> None:
     """Give some worlds an application with transactions.
 
     A broker of ours has transactions where it is the only one of its cluster. A client that changes between
-    clusters, or asks over HTTP, has none.
+    clusters, or asks over HTTP, has none. Worlds in which topics appear or migrate are about rare moments,
+    which another application would make rarer.
     """
     may = len(profile.brokers) < 2 and profile.failover is None and profile.web is None
+    may = may and not profile.migrations and not profile.appearances
     if not draw.chance(TRANSACTIONS_PERMILLE) or not may:
         return
     plan = profile.transactions = TransactionsPlan()
