@@ -71,6 +71,9 @@ def tests() -> GoTests:
     return GoTests()
 
 
+@pytest.mark.breaks(
+    "CHECK-26", "CHECK-75", why="the checker at the broker takes each connection for a client of its own"
+)
 async def test_the_go_clients_tests_pass(tests: GoTests, addresses: dict[str, str]) -> None:
     """TXN-01"""
     names = tests.names("TestTxn_")
