@@ -511,3 +511,22 @@ def test_a_message_that_joins_an_open_batch_is_waited_for() -> None:
     scene.feed(scene.link, frame_receipt(0, highest=2))
     scene.answer(Command.END_TXN)
     assert scene.said()[-1] == RequestDone(request, None)
+
+
+@pytest.mark.parametrize("end", ["commit", "abort"])
+@pytest.mark.parametrize("joins_first", [True, False])
+def test_the_end_waits_for_no_batch_to_fill(end: str, joins_first: bool) -> None:
+    """INV-T1: it waits for receipts, so the open batch is sent at once."""
+    scene = Scene(batching=BatchingPolicy(max_messages=100, max_delay=50.0))
+    scene.send(inside(b"a", scene.id), inside(b"b", scene.id))
+    if joins_first:
+        scene.joined()
+        assert scene.entries() == []
+    request = getattr(scene.client, end)(scene.now, scene.id)
+    scene.drain()
+    if not joins_first:
+        scene.joined()
+    assert scene.sent(scene.link, Command.SEND).num_messages == 2
+    scene.feed(scene.link, frame_receipt(0, highest=1))
+    scene.answer(Command.END_TXN)
+    assert scene.said()[-1] == RequestDone(request, None)

@@ -487,6 +487,10 @@ class Admission:
                 self._window.fail(ticket, 1, error)
                 self.settled()
         self._sealing = False
+        if (id_ := self.entry_builder.transaction) is not None:
+            transaction = self._transactions.open.get(id_)
+            if transaction is not None and transaction.is_ending:
+                self.entry_builder.close_batch()
         if not self._unsealed:
             self._open_fast_path()
         if self._settled_meanwhile:
@@ -500,11 +504,18 @@ class Admission:
         inside = id_ is not None
         if id_ is not None and id_ not in self._in_batches and self._spec.batching is not None:
             self._in_batches.add(id_)
-            self._transactions.open[id_].at_end(partial(self._transaction_ended, id_))
+            transaction = self._transactions.open[id_]
+            transaction.before_end(partial(self._close_batch_of, id_))
+            transaction.at_end(partial(self._transaction_ended, id_))
         if inside != self._in_transactions:
             self._in_transactions = inside
             self._single_encoder = None
             self._open_fast_path()
+
+    def _close_batch_of(self, id_: TransactionId) -> None:
+        """Send the transaction's messages in open batches, for which its end waits."""
+        if self.entry_builder.transaction == id_:
+            self.entry_builder.close_batch()
 
     def _transaction_ended(self, id_: TransactionId, _committed: bool) -> None:
         """Fail messages of the transaction that an open batch still has: its timeout ended it before."""

@@ -115,6 +115,11 @@ class Transaction:
         return isinstance(self.state, states.Open)
 
     @property
+    def is_ending(self) -> bool:
+        """True when the end was asked for, and its operations may be under way."""
+        return isinstance(self.state, states.Committing | states.Aborting)
+
+    @property
     def has_ended(self) -> bool:
         return isinstance(self.state, states.Committed | states.Aborted | states.InDoubt)
 
