@@ -136,6 +136,21 @@ def test_a_full_group_is_sent_before_the_end() -> None:
     s.ended()
 
 
+def test_a_transaction_with_acknowledgements_is_not_released() -> None:
+    """INV-T1: not while one is collected, nor when it is confirmed. Its consumer waits for the outcome."""
+    s = Scene(receiver_queue_size=10_000)
+    for entry in range(GROUP_SIZE):
+        s.message(entry)
+    s.ack(s.take())
+    s.joined()
+    [ack] = s.expect("ACK")
+    with pytest.raises(LocalProtocolError, match="not confirmed"):
+        s.client.release_transaction(s.now, s.id)
+    s.confirm(ack)
+    with pytest.raises(LocalProtocolError, match="has acknowledgements, which end in this client"):
+        s.client.release_transaction(s.now, s.id)
+
+
 def test_messages_of_a_batch_are_named_by_bits() -> None:
     """INV-T2: the bits are those that this ACK leaves."""
     s = Scene()

@@ -99,9 +99,10 @@ def test_a_message_that_failed_aborts_the_commit() -> None:
     assert isinstance(scene.failed(request), NotAllowed)
 
 
-def test_a_transaction_is_released_when_every_message_is_confirmed() -> None:
+@pytest.mark.parametrize("batching", [None, BatchingPolicy(max_messages=1)])
+def test_a_transaction_is_released_when_every_message_is_confirmed(batching: BatchingPolicy | None) -> None:
     """INV-T1"""
-    scene = Scene()
+    scene = Scene(batching=batching)
     scene.send(inside(b"a", scene.id))
     scene.joined()
     scene.entries()

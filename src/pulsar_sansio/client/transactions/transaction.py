@@ -266,7 +266,7 @@ class Transaction:
             raise self._failure
         if self._open_operations or self._joining:
             raise LocalProtocolError(f"transaction {self.id} has messages that are not confirmed")
-        if self._on_end:
+        if self._before_abort:
             raise LocalProtocolError(f"transaction {self.id} has acknowledgements, which end in this client")
         self._end(TransactionInput.RELEASE)
 
