@@ -164,6 +164,15 @@ def test_a_batch_that_is_repeated_changes_nothing(scene: Scene) -> None:
     assert scene.values() == [b"a", b"c"]
 
 
+def test_the_log_outlasts_its_topic_s_broker(scene: Scene) -> None:
+    """The topic is unloaded, and a real Pulsar begins another ledger."""
+    for batch in range(2):
+        assert scene.driver(scene.attempt(str(batch), batch=batch)).commit()
+        scene.broker.admin.unload(scene.log_topic)
+    assert not scene.driver(scene.attempt("1", batch=1)).commit()
+    assert scene.values() == [b"0", b"1"]
+
+
 @pytest.mark.parametrize("kind", [EndsAfterDeciding, EndsAfterOne, EndsAfterAll])
 def test_a_driver_that_ends_in_a_commit_has_it_finished_by_the_next(
     scene: Scene, kind: type[BatchEnd]
