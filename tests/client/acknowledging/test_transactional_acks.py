@@ -331,6 +331,25 @@ def test_closing_the_consumer_fails_what_was_not_sent() -> None:
     assert isinstance(s.outcome(request), ClosedError)
 
 
+@pytest.mark.parametrize("command", ["commit", "abort"])
+def test_a_transaction_ends_after_its_consumer_was_closed(command: str) -> None:
+    """TXN-01: the broker has the acknowledgement, and nothing of it is left in the client."""
+    s = Scene(EXCLUSIVE)
+    machine = s.machine
+    s.message(0)
+    s.client.acknowledge_cumulative(s.now, s.consumer, s.receive(), s.id)
+    s.joined()
+    request = s.end(command)
+    [ack] = s.expect("ACK")
+    s.close()
+    s.frames()
+    s.confirm(ack)
+    s.ended()
+    assert s.outcome(request) is None
+    assert not machine._acknowledgements.tracker.taken
+    s.expect()
+
+
 def test_a_subscription_that_joins_after_the_consumer_was_closed() -> None:
     s = Scene()
     s.message(0)

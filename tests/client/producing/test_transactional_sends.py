@@ -114,6 +114,17 @@ def test_a_transaction_is_released_when_every_message_is_confirmed(batching: Bat
         scene.send(inside(b"b", scene.id))
 
 
+def test_a_transaction_with_a_confirmed_batch_is_released() -> None:
+    """INV-T1"""
+    scene = Scene(batching=BatchingPolicy(max_delay=1.0))
+    scene.send(inside(b"a", scene.id), inside(b"b", scene.id))
+    scene.joined()
+    scene.advance(1)
+    scene.entries()
+    scene.feed(scene.link, frame_receipt(0, highest=1))
+    scene.client.release_transaction(scene.now, scene.id)
+
+
 def test_a_transaction_with_a_failed_message_is_not_released() -> None:
     """INV-T1"""
     scene = Scene()

@@ -7,7 +7,7 @@ seek, a move to another cluster, the end.
 
 from collections.abc import Iterable
 
-from ...model.errors import ClosedError, LocalProtocolError, PulsarError
+from ...model.errors import LocalProtocolError, PulsarError
 from ...model.message_id import EntryPosition
 from ..connecting.connection import Connection
 from ..delivery.consumer_services import ConsumerServices
@@ -85,6 +85,6 @@ class Acknowledgements:
 
     def close(self) -> None:
         """Refuse all commands of the application from now on, and request nothing more."""
-        self.transactional.fail(ClosedError("the consumer was closed"))
+        self.transactional.close()
         self.commands.close()
         self.redelivery.detach()

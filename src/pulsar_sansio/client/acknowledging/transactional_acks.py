@@ -17,7 +17,7 @@ subscriptions the consumer asks for everything that is not acknowledged, so that
 
 from functools import partial
 
-from ...model.errors import ConnectionLost, PulsarError, broker_error
+from ...model.errors import ClosedError, ConnectionLost, PulsarError, broker_error
 from ...model.message_id import EntryPosition
 from ...wire import CUMULATIVE, INDIVIDUAL, encode_ack, encode_varint, proto
 from ..connecting.connection import Connection
@@ -218,7 +218,9 @@ class TransactionalAcks:
 
     def _ended(self, transaction: Transaction, committed: bool) -> None:
         self._collected.pop(transaction, None)
-        messages = self._acknowledged.pop(transaction)
+        messages = self._acknowledged.pop(transaction, None)
+        if messages is None:
+            return  # The consumer was closed before.
         self._tracker.taken.remove(messages)
         if committed:
             waits = False
@@ -252,8 +254,13 @@ class TransactionalAcks:
                 self._not_answered(transaction, cause)
 
     def fail(self, error: PulsarError) -> None:
-        """Fail what is collected: the subscription was moved, or the consumer has ended."""
+        """Fail what is collected: the subscription was moved, for example."""
         self._tracker.taken.clear()
         collected, self._collected = self._collected, {}
         for transaction in collected:
             transaction.over(error)
+
+    def close(self) -> None:
+        """Fail what is collected, and forget the transactions: the consumer has ended."""
+        self._acknowledged.clear()
+        self.fail(ClosedError("the consumer was closed"))

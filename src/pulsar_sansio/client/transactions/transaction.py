@@ -225,7 +225,8 @@ class Transaction:
         self._before_end.append(callback)
 
     def before_abort(self, callback: Callable[[], None]) -> None:
-        """Call `callback` when the coordinator is about to be asked for the abort."""
+        """Call `callback` when the coordinator is about to be asked for the abort. A transaction with such
+        callbacks cannot be released."""
         self._before_abort.append(callback)
 
     def at_end(self, callback: Callable[[bool], None]) -> None:

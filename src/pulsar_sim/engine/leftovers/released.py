@@ -178,7 +178,6 @@ KEPT = {
     "PartitionGrowth": "topics",
     "DeliveryCounts": "_entries",
     "SendWindow": "latencies",
-    "TransactionalAcks": "_settled _taken",  # until their transactions end
     "Admission": "_in_batches",
     "ClosedHandles": "_causes _statistics",
     "Connection": "_handlers",
