@@ -892,3 +892,29 @@ def test_copies_of_committed_messages_are_dropped() -> None:
     assert s.outcome(request) is None
     assert [(each.message_id[1], each.batch_index) for each in s.take()] == [(1, 2), (2, -1)]
     assert s.client.arrival_counters(s.consumer).duplicates == 3
+
+
+def test_a_batch_that_several_transactions_acknowledge() -> None:
+    """TXN-01: the second one does not name what the first has committed, which the broker would refuse."""
+    s = Scene()
+    s.batch(0, 3)
+    zero, one, two = s.take()
+    s.acknowledge(zero)
+    s.ack(one)
+    s.joined()
+    s.end()
+    [ack] = s.expect("ACK")
+    assert ack.message_ids == [(1, 0, 0b100)]
+    s.confirm(ack)
+    s.ended()
+    request = s.client.begin_transaction(s.now)
+    s.pump()
+    [asked] = s.expect("NEW_TXN")
+    answer = proto.CommandNewTxnResponse(request_id=asked.request_id, txnid_least_bits=7, txnid_most_bits=0)
+    s.say("NEW_TXN_RESPONSE", answer)
+    assert RequestDone(request, TransactionId(0, 7)) in s.outputs()
+    s.ack(two)
+    s.joined()
+    s.end()
+    [ack] = s.expect("ACK")
+    assert ack.message_ids == [(1, 0, 0b011)]

@@ -199,7 +199,7 @@ class AckCommands:
         bits = 1 << index
         if record is not None and not self._tracker.index_acknowledgement:
             # The broker waits for the last message to hear of the others: they may be acknowledged outside.
-            bits |= ((1 << size) - 1) & ~record.unconfirmed_bits
+            bits |= record.unsent_bits
         self._transactional.acknowledge(transaction, position, bits, size)
 
     def acknowledge_cumulative_in(self, what: OneMessage, transaction: Transaction) -> None:

@@ -263,6 +263,7 @@ class AckTracker:
             if bits >> index & 1:
                 record.acknowledge(index)
         if not record.complete:
+            record.past().committed |= bits
             return False
         waits = position in self._parts or not self.index_acknowledgement
         self._complete(record)

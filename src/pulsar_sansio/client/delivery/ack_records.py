@@ -35,11 +35,14 @@ class Deliveries:
 
 
 class PastDeliveries:
-    """Facts about a batch's redeliveries that its acknowledgements do not tell. Most batches have none."""
+    """Facts about a batch that its acknowledgements do not tell: of its redeliveries, and of transactions. Most
+    batches have none."""
 
-    __slots__ = ("asked", "count", "refused")
+    __slots__ = ("asked", "committed", "count", "refused")
 
     def __init__(self) -> None:
+        self.committed = 0
+        """Bit i is set when a committed transaction acknowledged message i: the broker knows of it."""
         self.refused = 0
         """Bit i is set while message i is negatively acknowledged and not redelivered since."""
         self.count = 0
@@ -104,6 +107,13 @@ class BatchAcknowledgement:
     def unsettled(self) -> int:
         """Bit i is set while message i is neither acknowledged nor negatively acknowledged."""
         return self.open_bits & ~self.refused
+
+    @property
+    def unsent_bits(self) -> int:
+        """Bit i is set while the application has acknowledged message i and no transaction has."""
+        past = self.past_deliveries
+        known = self.unconfirmed_bits | (0 if past is None else past.committed)
+        return ((1 << self.size) - 1) & ~known
 
     @property
     def refused(self) -> int:
