@@ -177,6 +177,13 @@ def test_an_ack_in_a_transaction_has_its_messages() -> None:
     s.ack((0, 0, 0b10))
 
 
+def test_an_ack_in_a_transaction_may_name_what_was_acknowledged_of_the_batch_before() -> None:
+    s = Scene()
+    s.subscription.plain.add(SECOND)
+    s.acknowledge(FIRST)
+    s.ack((0, 0, None))
+
+
 def test_an_ack_outside_of_transactions_has_no_message_of_one() -> None:
     s = Scene()
     s.subscription.plain.add(FIRST)

@@ -53,9 +53,12 @@ class SubscriptionAccount:
 
     def is_contended(self, transaction: TransactionRecord) -> bool:
         """True when the broker may refuse acknowledgements of the transaction because of others."""
-        for position in transaction.acks.get(self.name, set()):
-            if position in self.plain or len(self.acked_in[position]) > 1:
-                return True
+        acked = transaction.acks.get(self.name, set())
+        if any(len(self.acked_in[position]) > 1 for position in acked):
+            return True
+        entries = {position[:2] for position in acked}  # a batch is acknowledged with what was before
+        if any(position[:2] in entries for position in self.plain):
+            return True
         if self.name not in transaction.cumulative:
             return False
         others = {id(each) for acked_in in self.acked_in.values() for each in acked_in if each.cumulative}

@@ -103,6 +103,13 @@ def test_acknowledgements_of_one_message_contend() -> None:
     assert subscription.is_contended(third)
 
 
+def test_messages_of_a_batch_contend_with_those_acknowledged_before() -> None:
+    subscription, first = account(), transaction(1)
+    subscription.acknowledges(FIRST, first)
+    subscription.plain.add((0, 0, 1))
+    assert subscription.is_contended(first)
+
+
 def test_cumulative_acknowledgements_contend() -> None:
     subscription, first, second = account(), transaction(1), transaction(2)
     for each, position in ((first, FIRST), (second, SECOND)):
