@@ -85,7 +85,7 @@ def the_first_version_is_stamped(patches: Patches) -> None:
 # --- questions --------------------------------------------------------------------------------------------
 
 
-@bug("BUG-115", caught_by=("INV-S5",), needs=[needs.bytes_among_values])
+@bug("BUG-115", caught_by=("INV-S5", "CHECK-80"), needs=[needs.bytes_among_values])
 def no_version_is_taken_for_one(patches: Patches) -> None:
     """A consumer asks for the definition of messages whose producer has no schema."""
 
@@ -357,7 +357,7 @@ def consumers_are_not_checked(patches: Patches) -> None:
     patches.replace(Schemas, "check_consumer", nothing)
 
 
-@bug("own", caught_by=("INV-S6",), needs=[needs.questions])
+@bug("own", caught_by=("INV-S6", "CHECK-82"), needs=[needs.questions])
 def a_broker_answers_with_the_latest_version(patches: Patches) -> None:
     """A broker ignores the version in a question."""
 

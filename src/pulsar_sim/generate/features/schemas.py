@@ -63,15 +63,14 @@ def draw_schemas(draw: Stream, profile: Profile, faults: bool) -> None:
 
 
 def draw_schemas_of_messages(draw: Stream, profile: Profile) -> None:
-    """Let producers of some worlds send messages with definitions of their own, which no strategy refuses."""
+    """Let producers of some worlds send messages with definitions of their own, which no strategy refuses and
+    every broker registers."""
     plan = profile.schemas
     if plan is None or plan.kind == "text" or plan.strange_permille or plan.deleted_after:
         return
-    if not draw.chance(MIXED_PERMILLE):
-        return
-    plan.mixed_every = draw.choice([2, 5, 20])
-    for broker in profile.brokers:
-        broker.protocol_version = max(broker.protocol_version, REGISTRATION_VERSION)
+    old = any(broker.protocol_version < REGISTRATION_VERSION for broker in profile.brokers)
+    if not old and draw.chance(MIXED_PERMILLE):
+        plan.mixed_every = draw.choice([2, 5, 20])
 
 
 def may_have_schemas(profile: Profile) -> bool:
