@@ -18,6 +18,7 @@ import trio
 
 from pulsar_sansio import Message, OutgoingMessage, client_outputs
 from pulsar_trio import Consumer
+from pulsar_trio.consuming.receiving import Receiving
 from pulsar_trio.producing.producer import Producer
 from pulsar_trio.transport.link import Link
 from tests.triosim.world import run_seed
@@ -53,17 +54,18 @@ def test_the_same_seed_is_the_same_run_in_another_process() -> None:
 
 async def _receive_and_then_wait(self: Consumer) -> Message:
     """Take the message before the last checkpoint: a task cancelled there loses the message."""
-    while (message := self._next()) is None:
-        await self._wait()
-    self._pass_on()
+    receiving = self._receiving
+    while (message := receiving._next()) is None:
+        await receiving._wait()
+    receiving._pass_on()
     await trio.lowlevel.checkpoint()
     return message
 
 
-async def _wake_up_and_then_wait(self: Consumer) -> None:
+async def _wake_up_and_then_wait(self: Receiving[Any]) -> None:
     """Wait after waking: a task cancelled there has taken nothing, and no other task is woken in its
     place."""
-    if self._draining:
+    if self.is_drained:
         raise trio.EndOfChannel
     await self._arrived.park()
     await trio.lowlevel.checkpoint()
@@ -115,9 +117,9 @@ BUGS = {
         Consumer, "receive", _receive_and_then_wait, ("LIVENESS", "INV-C1", "INV-C3")
     ),
     "a wake-up is lost with the task that was woken": Bug(
-        Consumer, "_wait", _wake_up_and_then_wait, ("WAKE", "LIVENESS")
+        Receiving, "_wait", _wake_up_and_then_wait, ("WAKE", "LIVENESS")
     ),
-    "a woken task does not pass on what it leaves": Bug(Consumer, "_pass_on", lambda self: None, ("WAKE",)),
+    "a woken task does not pass on what it leaves": Bug(Receiving, "_pass_on", lambda self: None, ("WAKE",)),
     "a receipt is settled twice": Bug(
         Producer, "_on_output", _hear_twice(Producer._on_output), ("INV-P1", "INV-P7", "INV-P8", "WAKE")
     ),

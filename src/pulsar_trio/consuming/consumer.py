@@ -1,14 +1,13 @@
 """Consumers: a trio receive channel of messages, and their acknowledgement.
 
 `receive` and `async for` take one message after the other from what has arrived, without suspending while
-there is any; they yield every `TURN` messages. A message is taken after the last point of cancellation, so
-a cancelled `receive` loses nothing. Acknowledging is a plain call: it is grouped and sent in the background,
-and always before the consumer closes.
+there is any; they yield every `TURN` messages: see `receiving`. Acknowledging is a plain call: it is grouped
+and sent in the background, and always before the consumer closes.
 
 What all kinds of subscriptions have is here; the kinds themselves are in `consumer_kinds`.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -35,13 +34,14 @@ from pulsar_sansio import ConsumerStatistics as Counted
 from pulsar_sansio import client_outputs as outputs
 
 from .. import official_names, plain_calls
-from ..client.endpoint import TURN, Endpoint
+from ..client.endpoint import Endpoint
 from ..client.position import Position, core_position, seconds
 from ..client.transaction import Transaction, checked_timeout, open_transaction
 from ..values import T
 from .copies import copy_each
 from .failures import NEGATIVE_ACKNOWLEDGE, FailureActions, FailurePolicy
 from .processing import Processing
+from .receiving import Receiving
 from .running import Handler, Outcomes, Run, RunSource
 from .stopping import AnyRun, CurrentRun
 from .transaction_run import TransactionRun, TransactionSource
@@ -84,23 +84,9 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
 
     def __init__(self, driver: "Driver", handle: int, spec: ConsumerSpec) -> None:
         super().__init__(driver, handle)
-        self._at_hand: Iterator[Message[T]] = iter(())
-        """Messages that need only be taken; see `pulsar_sansio.Client.receiver`."""
+        self._receiving: Receiving[T] = Receiving(driver, handle, spec, self._request)
         self._bind_machine()
-        self._arrived = trio.lowlevel.ParkingLot()
-        self._has_batch_policy = spec.batch_receive is not None
-        self._batch_receivers = 0
-        """The number of tasks that wait for a batch to satisfy the batch receive policy."""
-        self._listening = False
-        """True while `run` receives all messages."""
         self._current_run = CurrentRun(driver)
-        self._draining = False
-        """True after `drain` was called; the consumer then receives nothing more."""
-        self._batch_receive_scopes: set[trio.CancelScope] = set()
-        """The cancel scopes of the tasks in `_batch_receivers`."""
-        self._end_of_topic = False
-        self._one_by_one = spec.acknowledgement_timeout > 0
-        """True when each message is delivered singly, because its acknowledgement timeout runs from then."""
         self._spec = spec
         self.subscription = spec.subscription
         self.active: bool | None = None
@@ -111,8 +97,6 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
 
     def _bind_machine(self) -> None:
         """Bind the machine's calls that are made once per message."""
-        self._queue: Any = self._machine.receiver(self._handle)
-        self._take: Callable[[int], Messages[Any]] = self._queue.take
         self._acknowledge: Callable[..., bool] = self._machine.acknowledger(self._handle)
         self._arrivals = self._machine.arrival_counters(self._handle)
         self._machine.set_processing(self._handle, partial(Processing, self))
@@ -135,19 +119,17 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
         """
         if timeout_millis is not None:
             raise official_names.no_timeout(timeout_millis)
-        message = next(self._at_hand, None)
+        message = next(self._receiving.at_hand, None)
         if message is None:
-            self._check_not_listening()
-            return await self._receive_waiting()
+            return await self._receiving.receive()
         return message
 
     @enable_ki_protection
     async def __anext__(self) -> Message[T]:
-        message = next(self._at_hand, None)
+        message = next(self._receiving.at_hand, None)
         if message is None:
-            self._check_not_listening()
             try:
-                return await self._receive_waiting()
+                return await self._receiving.receive()
             except trio.EndOfChannel:
                 raise StopAsyncIteration from None
         return message
@@ -155,13 +137,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
     @enable_ki_protection
     def receive_nowait(self) -> Message[T]:
         """The next message; raises `trio.WouldBlock` where none has arrived, and what `receive` raises."""
-        self._check_not_listening()
-        message = self._next()
-        if message is None:
-            if self._end_of_topic or self._draining:
-                raise trio.EndOfChannel
-            raise trio.WouldBlock
-        return message
+        return self._receiving.receive_nowait()
 
     @enable_ki_protection
     async def receive_many(self, limit: int = 1000) -> Messages[T]:
@@ -171,102 +147,8 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
 
         Raises what `receive` raises.
         """
-        self._check_not_listening()
         _check_count("limit", limit)
-        if self._turn <= 0:
-            self._turn = TURN
-            await trio.lowlevel.checkpoint()
-        if self._has_batch_policy and not self._draining:
-            await self._batch_receive()
-        self._driver.tick = self._now()
-        while True:
-            self._machine.set_time(self._driver.tick)
-            try:
-                messages = self._take(limit)
-            except Exception as error:
-                raise self._driver.own_fault(error) from error.__cause__
-            if self._outputs:
-                self._driver.after_take()
-            elif self._has_batch_policy:  # the time of the next task that collects may end before all else
-                self._driver.after_quiet_call()
-            if messages:
-                self._turn -= len(messages)
-                self._pass_on()
-                return messages
-            if self._has_batch_policy and not (self._end_of_topic or self._draining):
-                await self._batch_receive()  # what was there is gone: taken back, or by another task
-            else:
-                await self._wait()
-
-    async def _batch_receive(self) -> None:
-        """Wait until the policy calls it enough, or `drain`. It has taken nothing, so cancelling it loses
-        nothing."""
-        self._batch_receivers += 1
-        try:
-            with trio.CancelScope() as scope:
-                self._batch_receive_scopes.add(scope)
-                await self._request(self._machine.batch_receive)
-        except PulsarError:
-            if self._ended is not None:
-                self._refuse()
-            raise
-        finally:
-            self._batch_receive_scopes.discard(scope)
-            self._batch_receivers -= 1
-
-    def _next(self) -> Message[T] | None:
-        """The next message where a run of them may have ended; see `pulsar_sansio`'s `Client.receiver`."""
-        if self._ended is not None:
-            self._refuse()
-        if self._draining:
-            return None
-        queue = self._queue
-        if self._one_by_one:
-            self._driver.refresh_time()
-        try:
-            message: Message[T] | None = queue.receive()
-        except Exception as error:
-            raise self._driver.own_fault(error) from error.__cause__
-        if not (self._one_by_one or self._listening):
-            self._at_hand = queue.ready
-        if self._outputs:
-            self._driver.after_call()
-        return message
-
-    async def _receive_waiting(self) -> Message[T]:
-        self._turn -= 1 if self._one_by_one or self._listening else self._queue.run_length or 1
-        if self._turn <= 0:
-            self._turn = TURN
-            await trio.lowlevel.checkpoint()
-            self._driver.refresh_time()
-        message = self._next()
-        while message is None:
-            await self._wait()
-            message = self._next()
-            self._pass_on()
-        return message
-
-    async def _wait(self) -> None:
-        """Wait until messages may have arrived. It has taken nothing, so cancelling it loses nothing."""
-        if self._end_of_topic or self._draining:
-            await trio.lowlevel.checkpoint()
-            raise trio.EndOfChannel
-        self._turn = TURN
-        await self._arrived.park()
-
-    def _pass_on(self) -> None:
-        """One task is woken for what has arrived; it wakes another one if it leaves something."""
-        if self._arrived and self._ended is None:
-            if self._machine.available(self._handle):
-                self._arrived.unpark()
-            else:
-                self._queue.want()
-                if self._outputs:
-                    self._driver.after_call()
-
-    def _check_not_listening(self) -> None:
-        if self._listening:
-            raise InvalidConfiguration("receive is not possible while run gets the messages of this consumer")
+        return await self._receiving.receive_many(limit)
 
     async def run(
         self,
@@ -331,9 +213,10 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
         _check_count("max_messages", max_messages)
         duration = checked_timeout(timeout)
         cumulative = getattr(self, "acknowledge_cumulative", None)
+        receiving = self._receiving
         source = TransactionSource(
-            self._some_arrived,
-            self._take_whole_batches,
+            receiving.some_arrived,
+            receiving.take_whole_batches,
             partial(open_transaction, self._driver, duration, exactly_once=True),
             self.acknowledge,
             cumulative,
@@ -341,37 +224,10 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
         run = TransactionRun(repr(self), source, handler, max_messages, duration, stop)
         await self._run_to_its_end(run, handler, stop)
 
-    async def _some_arrived(self) -> None:
-        """Wait until messages have arrived, or those that the policy calls enough."""
-        if self._turn <= 0:
-            self._turn = TURN
-            await trio.lowlevel.checkpoint()
-        if self._has_batch_policy and not self._draining:
-            await self._batch_receive()
-        while True:
-            if self._ended is not None:
-                self._refuse()
-            if not self._draining and self._machine.available(self._handle):
-                return
-            self._queue.want()
-            if self._outputs:
-                self._driver.after_call()
-            await self._wait()
-
-    def _take_whole_batches(self, limit: int) -> Messages[T]:
-        """Take messages that have arrived; the last batch is not divided."""
-        if self._ended is not None:
-            self._refuse()
-        messages: Messages[T] = self._driver.command(
-            partial(self._machine.take, whole_batches=True), self._handle, limit
-        )
-        self._turn -= len(messages)
-        return messages
-
     async def _handle_all(
         self, handler: Handler, outcomes: Outcomes, concurrency: int, stop: trio.Event | None
     ) -> None:
-        source = RunSource(self._receive_waiting, self._rest_of_run)
+        source = RunSource(self._receiving.next_message, self._receiving.rest_of_run)
         run = Run(source, outcomes, handler, concurrency, self._by_key, stop)
         await self._run_to_its_end(run, handler, stop)
 
@@ -380,18 +236,8 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
             raise InvalidConfiguration(f"handler: an async function, not {handler!r}")
         if not isinstance(stop, trio.Event | None):
             raise InvalidConfiguration(f"stop: a trio.Event or None, not {stop!r}")
-        if self._ended is not None:
-            self._refuse()
-        self._check_not_listening()
-        if self._arrived or self._batch_receivers:
-            raise InvalidConfiguration("run is not possible while a task waits in receive")
-        self._listening = True
-        self._at_hand = iter(())
-        try:
-            with self._current_run.going_on(run, stop, self._begin_drain):
-                await run.run()
-        finally:
-            self._listening = False
+        with self._receiving.by_run(), self._current_run.going_on(run, stop, self._begin_drain):
+            await run.run()
         if stop is not None and run.is_stopped:
             self._begin_drain()
             await self.flush()
@@ -415,26 +261,12 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
         await self.flush()
 
     def _begin_drain(self) -> None:
-        if self._draining:
+        if self._receiving.is_drained:
             return
         with suppress(PulsarError):  # it has ended, or is closing: its calls say so
             self._command(self._machine.pause)
-        self._draining = True
-        self._at_hand = iter(())
-        if self._ended is None:
-            self._take = _nothing
-        self._arrived.unpark_all()
-        for scope in self._batch_receive_scopes:
-            scope.cancel()
+        self._receiving.drain()
         self._current_run.stop()
-
-    def _rest_of_run(self) -> Iterator[Message[T]]:
-        """Return the messages at hand, for a task that alone receives from this consumer."""
-        if self._one_by_one or self._draining:
-            return iter(())
-        self._turn -= self._queue.run_length
-        ready: Iterator[Message[T]] = self._queue.ready
-        return ready
 
     # --- acknowledging ----------------------------------------------------------------------------------
 
@@ -487,7 +319,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
 
     def resume(self) -> None:
         """Ask for messages again. Raises `InvalidConfiguration` after `drain`."""
-        if self._draining:
+        if self._receiving.is_drained:
             raise InvalidConfiguration("resume: this consumer was drained, and takes nothing new any more")
         self._command(self._machine.resume)
         return plain_calls.RESUME
@@ -604,7 +436,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
     def _on_output(self, output: Any) -> None:
         match output:
             case outputs.Deliverable():
-                self._arrived.unpark()
+                self._receiving.messages_arrived()
             case outputs.ActiveChanged(_, active, topic):
                 self._active_on = self._active_on - {topic} if not active else self._active_on | {topic}
                 self.active = bool(self._active_on)
@@ -616,8 +448,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
             case outputs.TopicLeft(_, topic, error):
                 _log.warning("%r: not subscribed to %s any more: %s", self, topic, error)
             case outputs.EndOfTopic():
-                self._end_of_topic = True
-                self._arrived.unpark_all()
+                self._receiving.topic_ended()
             case outputs.Undecryptable(_, message_id, error, discarded):
                 _log.warning(
                     "%r: message %s cannot be decrypted: %s; such messages are not delivered here, and %s "
@@ -630,22 +461,22 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
             case outputs.LetterFailed(_, message_id, topic, error):
                 _log.warning("%r: message %s could not be copied to %s: %s", self, message_id, topic, error)
             case outputs.ConsumerReady(_, topic):
-                self._bind_machine()  # with partitions they are others than those of one topic
+                self._receiving.bind()
+                self._bind_machine()
                 self.topic = topic
                 self.connected = True
                 self._ready.set(None)
             case outputs.ConsumerFailed(_, error):
                 self._ready.set(None, error)
             case outputs.Detached():
-                self._end_of_topic = False  # said again where it still is
+                self._receiving.more_may_come()
                 super()._on_output(output)
             case _:
                 super()._on_output(output)
 
     def _on_end(self, error: PulsarError) -> None:
-        self._at_hand = iter(())
-        self._take = self._acknowledge = self._refuse
-        self._arrived.unpark_all()
+        self._receiving.end(error)
+        self._acknowledge = self._refuse
         self._active_changed.unpark_all()
 
     # --- facts about it ---------------------------------------------------------------------------------
@@ -658,7 +489,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
             counted = Counted()
         return ConsumerStatistics(
             0 if self._ended else counted.available,
-            len(self._arrived) + self._batch_receivers,
+            self._receiving.waiting,
             replace(self._arrivals),
             counted.messages_received,
             counted.bytes_received,
@@ -668,7 +499,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
         )
 
     def _waiting(self) -> list[str]:
-        tasks = len(self._arrived) + self._batch_receivers
+        tasks = self._receiving.waiting
         lines = [f"{tasks} tasks wait for a message"] if tasks else []
         return lines + self._current_run.described
 
@@ -684,8 +515,3 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
 def _check_count(name: str, value: object) -> None:
     if type(value) is not int or value < 1:
         raise InvalidConfiguration(f"{name}: a whole number, 1 and more, not {value!r}")
-
-
-def _nothing(limit: int) -> Messages[Any]:
-    """Stands in for the queue's `take` while a consumer is being drained."""
-    return Messages([])

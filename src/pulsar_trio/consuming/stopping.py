@@ -1,7 +1,7 @@
 """`CurrentRun`: the run of a consumer, if there is one, and how it is stopped.
 
 A consumer that is drained stops its run and waits for it; the run's `stop` event drains the consumer. What
-draining means for receiving is in `consumer`.
+draining means for receiving is in `receiving`.
 """
 
 from collections.abc import Callable, Iterator

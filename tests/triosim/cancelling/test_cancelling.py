@@ -39,9 +39,10 @@ _abandon = Driver.abandon
 
 
 async def _receive_and_then_wait(self: Consumer) -> Message:
-    while (message := self._next()) is None:
-        await self._wait()
-    self._pass_on()
+    receiving = self._receiving
+    while (message := receiving._next()) is None:
+        await receiving._wait()
+    receiving._pass_on()
     await trio.lowlevel.checkpoint()
     return message
 
