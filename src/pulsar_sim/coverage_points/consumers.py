@@ -7,6 +7,7 @@ from pulsar_sansio.client.acknowledging.ack_tracker import AckTracker
 from pulsar_sansio.client.acknowledging.redelivery import Redelivery
 from pulsar_sansio.client.arrival.arrival import Arrival
 from pulsar_sansio.client.arrival.chunk_assembly import ChunkAssembly
+from pulsar_sansio.client.arrival.delivery_start import DeliveryStart
 from pulsar_sansio.client.consuming.consumer import Consumer
 from pulsar_sansio.client.delivery.permits import Permits
 from pulsar_sansio.client.delivery.scaled_queue import ScaledPermits
@@ -109,7 +110,7 @@ def turn_lost(consumer: Any, active: bool) -> object:
     return bool(consumer.is_active and not active)
 
 
-@coverage_point(Arrival, "resume_after")
+@coverage_point(DeliveryStart, "resume_after")
 def reader_resumed(*_: Any) -> object:
     """A subscription without memory went on behind what had been delivered."""
     return True

@@ -27,7 +27,7 @@ from ...model.message import (
     RedeliveredEntry,
     UndecryptedEntry,
 )
-from ...model.message_id import EARLIEST, LATEST, EntryPosition, MessageId
+from ...model.message_id import EntryPosition, MessageId
 from ...wire import (
     Batch,
     Compressed,
@@ -50,6 +50,7 @@ from ..delivery.received_entries import CompressedSingle, ReceivedBatch, Receive
 from ..encryption.decryption import Decryption
 from ..outputs import Undecryptable
 from .chunk_assembly import ChunkAssembly
+from .delivery_start import DeliveryStart
 
 MAX_GUESS = 100_000
 """The maximum number of messages that an entry with a wrong checksum is believed to hold: the maximum of a
@@ -83,7 +84,6 @@ class Arrival:
         "_chunks",
         "_decryption",
         "_durable",
-        "_filtering",
         "_permits",
         "_queue",
         "_redelivery",
@@ -93,11 +93,8 @@ class Arrival:
         "_keeps_raw_batches",
         "bytes_arrived",
         "counters",
-        "inclusive",
         "on_withheld",
         "passed",
-        "resumed",
-        "since",
         "start",
     )
 
@@ -118,21 +115,10 @@ class Arrival:
         self.counters = services.counters
         self.bytes_arrived = 0
         """The stored payloads of readable entries, in bytes: compressed, with the headers of batches."""
-        self.start: MessageId | None = None
-        """The first id wanted, for a subscription that is not durable, or for any after a seek. The broker
-        begins with that whole entry."""
-        self.inclusive = False
-        """True when the message at `start` is wanted too."""
-        self.resumed = False
-        """True when `start` is the end of the delivered messages: an id without an index then stands for its
-        whole entry."""
-        self.since: int | None = None
-        """Milliseconds since 1970; messages published before are dropped at the beginning."""
+        self.start = DeliveryStart(chunks)
+        """The first message that is wanted."""
         self.passed: EntryPosition | None = None
         """The last entry that has no more messages for the application, though they were not delivered."""
-        self._filtering = False
-        """True while messages before `start` or `since` may still arrive; the first entry behind both ends
-        that."""
         self.on_withheld: Callable[[EntryPosition, int, Sequence[int]], None] | None = None
         """Called with the redelivery count and the messages of an entry that arrived and is not delivered: it
         cannot be decrypted, or no longer waits for a key."""
@@ -147,47 +133,9 @@ class Arrival:
         self._decryption = decryption
         self._chunks = chunks
 
-    def start_at(self, start: MessageId | None, inclusive: bool) -> None:
-        """Begin at the position that the application chose: drop messages before `start` in its entry, and
-        that message itself unless `inclusive`.
-
-        An id without an index is before all messages of a batch (MSG-02).
-        """
-        self.start = start
-        self.inclusive = inclusive
-        self.resumed = False
-        self.since = None
-        self.begin_again()
-
-    def is_returning_past(self, last: MessageId) -> bool:
-        """True when arriving messages are still before `start` because arrived messages were lost, and
-        `last`, the message delivered last, is not behind `start`."""
-        start = self.start
-        if start is None or not (self.resumed and self._filtering):
-            return False
-        whole = start.batch_index < 0 and start[:2] == last[:2]
-        return whole or (*last[:2], last.batch_index) <= (*start[:2], start.batch_index)
-
-    def begin_again(self) -> None:
-        """Begin at `start` once more, as the broker does, when the arrived chunks made no message."""
-        start = self.start
-        self._filtering = start is not None and start not in (EARLIEST, LATEST)
-        if start is not None:
-            self._chunks.clear_behind(start.first_chunk or start[:2])
-
-    def resume_after(self, last: MessageId, since: int | None = None) -> None:
-        """Begin after `last`, up to which everything was delivered (CONS-16); an id without an index is its
-        whole entry. The first wanted message after it is the first one published at `since` or later."""
-        self.start = last
-        self.inclusive = False
-        self.resumed = True
-        self.since = since
-        self._filtering = True
-        self._chunks.clear_behind(last.first_chunk or last[:2])
-
     def forget(self) -> None:
         """Forget the position of the subscription: it was moved."""
-        self.start_at(None, False)
+        self.start.start_at(None, False)
         self.passed = self.counters.last_chunk = None
 
     @property
@@ -251,7 +199,7 @@ class Arrival:
             return
         payload: bytes | Compressed = stored
         # A raw batch with unwanted messages has to be split.
-        raw_batches = self._keeps_raw_batches and bits is None and not self._filtering
+        raw_batches = self._keeps_raw_batches and bits is None and not self.start.filters
         if metadata.compression:
             inflates = metadata.uncompressed_size > INFLATION * len(stored)
             unpack = Compressed if raw_batches and inflates else decompress
@@ -294,7 +242,7 @@ class Arrival:
         if outdated:
             counters.outdated += cost
             return False
-        tracker = self._tracker
+        tracker, start = self._tracker, self.start
         taken, size = tracker.taken, metadata.num_messages_in_batch
         if position in tracker.entries or tracker.covers(position):
             counters.duplicates += cost
@@ -304,7 +252,7 @@ class Arrival:
         elif metadata.marker_type is not None:
             counters.markers += cost
             self._finished(position)
-        elif self._filtering and self.since is not None and metadata.publish_time < self.since:
+        elif start.filters and start.since is not None and metadata.publish_time < start.since:
             counters.before_start += cost
         else:
             return True
@@ -333,7 +281,7 @@ class Arrival:
         action, counters = self._services.spec.crypto_failure_action, self.counters
         if action is ConsumerCryptoFailureAction.CONSUME:
             self._permits.give_back(cost - 1)  # a batch is one message here
-            if self._filtering and self._is_before_start(position):
+            if self.start.filters and self.start.is_behind(position):
                 self._skip(position)
                 return
             entry = UndecryptedEntry(self._source, position, metadata, redelivery_count, self._tracker.single)
@@ -395,7 +343,7 @@ class Arrival:
         payload: bytes | Compressed,
         redelivery_count: int,
     ) -> None:
-        if self._filtering and self._is_before_start(position):
+        if self.start.filters and self.start.is_behind(position):
             self._skip(position)
             return
         make = Entry if stamp is None else partial(_stamped_entry, stamp)
@@ -423,7 +371,11 @@ class Arrival:
             self._keep_back(position, None, redelivery_count, 1)
             return
         start = self.start
-        if start is not None and start.first_chunk is None and self._is_before_start(position):
+        if (
+            start.message_id is not None
+            and start.message_id.first_chunk is None
+            and start.is_behind(position)
+        ):
             # The last chunk of a delivered message arrives without the chunks before it.
             self._skip(position)
             return
@@ -447,7 +399,7 @@ class Arrival:
                 return
         tracker = self._tracker
         tracker.message_in_chunks(complete.positions)
-        if self._is_before_start(position):
+        if start.is_behind(position):
             self._skip(position)
             return
         entry = ChunkedEntry(self._source, position, metadata, redelivery_count, tracker.chunked)
@@ -468,7 +420,7 @@ class Arrival:
         positions = list(zip(repeat(ledger_id), entry_ids))
         if (
             permits.at_broker < count
-            or self._filtering
+            or self.start.filters
             or (sent_in_epoch is not None and sent_in_epoch < epoch)
             or not tracker.entries.keys().isdisjoint(positions)
             or tracker.covers((ledger_id, min(entry_ids)))
@@ -483,23 +435,6 @@ class Arrival:
             )
         )
         return True
-
-    def _is_before_start(self, position: EntryPosition) -> bool:
-        """True when delivery begins after that entry of one message, or that last chunk.
-
-        For a message in chunks the broker may begin further back (`MessageId.first_chunk`). An entry before
-        even that position shows that the subscription was moved since, by an unanswered seek or by another
-        client: then everything is wanted.
-        """
-        start = self.start if self._filtering else None
-        if start is None:
-            return False
-        if start[:2] == position:
-            return start.batch_index < 0 and not self.inclusive
-        if start[:2] > position and start.first_chunk is not None and start.first_chunk <= position:
-            return True
-        self._filtering = False
-        return False
 
     def _batch(
         self,
@@ -547,15 +482,7 @@ class Arrival:
 
     def _without_skipped(self, batch: Batch | RawBatch, position: EntryPosition, size: int, bits: int) -> int:
         """Return `bits` without the messages that are not for the application (CONS-33)."""
-        start = self.start if self._filtering else None
-        if start is None:
-            skipped = 0
-        elif start[:2] != position:
-            skipped = size if self._is_before_start(position) else 0
-        elif start.batch_index < 0:
-            skipped = size if self.resumed else 0
-        else:
-            skipped = start.batch_index + (not self.inclusive)
+        skipped = self.start.skipped(position, size)
         if skipped:
             kept = bits >> skipped << skipped
             self.counters.before_start += (bits ^ kept).bit_count()

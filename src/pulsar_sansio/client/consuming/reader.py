@@ -39,7 +39,7 @@ class Reader(Consumer):
             spec = replace(spec, start_message_id=LATEST)
         super().__init__(client, handle, wire_id, spec, listener)
         if start not in (EARLIEST, LATEST) and self.topic.persistent:
-            self._arrival.resume_after(start)
+            self._arrival.start.resume_after(start)
         self._say = self._emit
         self._emit = self._on_output
         self._read = client.context.deadlines.slot(self._acknowledge_what_was_read)

@@ -74,6 +74,7 @@ class Positions:
         "_seeking",
         "_services",
         "_sought_time",
+        "_start",
         "_to_last",
         "_unknown",
         "_where",
@@ -86,6 +87,7 @@ class Positions:
         self._context = services.context
         self._services = services
         self._arrival = arrival
+        self._start = arrival.start
         self._queue = queue
         self._owner = owner
         self._requests = PositionRequests(services)
@@ -118,7 +120,7 @@ class Positions:
         if not self._durable:
             start = spec.start_message_id
             self._rollback = nanoseconds_of(spec.start_message_rollback)
-            arrival.start_at(EARLIEST if self._rollback else start, spec.start_message_id_inclusive)
+            self._start.start_at(EARLIEST if self._rollback else start, spec.start_message_id_inclusive)
             self._unknown = start is None or start == LATEST
             self._to_last = start == LATEST and spec.start_message_id_inclusive
 
@@ -180,10 +182,10 @@ class Positions:
         if last is not None:
             entry, index = last
             return message_id_of(entry, index)
-        start = self._arrival.start
-        if start is None or self._arrival.resumed or start in (EARLIEST, LATEST):
+        start = self._start.message_id
+        if start is None or self._start.resumed or start in (EARLIEST, LATEST):
             return LATEST if start is None else start
-        return before(start) if self._arrival.inclusive else start
+        return before(start) if self._start.inclusive else start
 
     def forget_request(self, request: int) -> None:
         """Cancel the answer to a request."""
@@ -207,12 +209,12 @@ class Positions:
         self._seeking.prepare()
         resume_after = self._queue.resume_after()
         # After an incomplete message in chunks the consumer has to begin at its first chunk again.
-        if resume_after is None or self._arrival.is_returning_past(resume_after):
-            self._arrival.begin_again()
+        if resume_after is None or self._start.is_returning_past(resume_after):
+            self._start.begin_again()
         else:
-            self._arrival.resume_after(resume_after)
+            self._start.resume_after(resume_after)
             self._known()
-        start = self._arrival.start
+        start = self._start.message_id
         if start is not None:
             ledger_id, entry_id = start.first_chunk or start[:2]
             command.start_message_id.ledgerId = ledger_id & _UINT64
@@ -231,7 +233,7 @@ class Positions:
         self._known()
         self._known_last = EARLIEST[:2]
         if not self._durable:
-            self._arrival.start_at(EARLIEST, True)
+            self._start.start_at(EARLIEST, True)
 
     def attach(self, connection: Connection) -> None:
         """Record the new attachment. `on_positioned` of the owner follows, at once or when every seek is
@@ -279,10 +281,10 @@ class Positions:
         self._known()
         self._known_last = EARLIEST[:2]
         if isinstance(target, MessageId):
-            self._arrival.start_at(target, inclusive)
+            self._start.start_at(target, inclusive)
             self._unknown = target == LATEST and not self._durable
         elif not self._durable:
-            self._arrival.start_at(EARLIEST, True)
+            self._start.start_at(EARLIEST, True)
             self._unknown = True
             self._sought_time = target
 
@@ -358,7 +360,7 @@ class Positions:
         if to_last:
             self.require(answer.last, True)
         else:
-            self._arrival.resume_after(MessageId(*mark_delete, self._services.source.partition), since)
+            self._start.resume_after(MessageId(*mark_delete, self._services.source.partition), since)
             self._release()
 
     def _not_found_out(self, error: PulsarError) -> None:
@@ -395,13 +397,13 @@ class Positions:
         reached = self._reached()
         if reached is not None:
             return last[:2] > reached
-        start = self._arrival.start
+        start = self._start.message_id
         if start is None or start == LATEST or self._unknown or self._rollback:
             if answer.mark_delete is None:  # the broker does not tell
                 return start != LATEST
             return answer.mark_delete < last[:2]
-        if self._arrival.resumed and start.batch_index < 0:
+        if self._start.resumed and start.batch_index < 0:
             return last[:2] > start[:2]
         # An id without an index is before all messages of its batch.
         begin, end = (*start[:2], start.batch_index), (*last[:2], last.batch_index)
-        return end >= begin if self._arrival.inclusive else end > begin
+        return end >= begin if self._start.inclusive else end > begin

@@ -4,6 +4,7 @@ from typing import Any
 
 from pulsar_sansio.client.acknowledging.ack_grouping import AckGrouping
 from pulsar_sansio.client.arrival.arrival import Arrival
+from pulsar_sansio.client.arrival.delivery_start import DeliveryStart
 from pulsar_sansio.client.consuming.consumer import Consumer
 from pulsar_sansio.client.consuming.reader import Reader
 from pulsar_sansio.client.delivery.receiver_queue import ReceiverQueue
@@ -124,7 +125,7 @@ def a_seek_into_a_batch_goes_to_its_beginning(patches: Patches) -> None:
             inclusive = True
         original(self, start, inclusive)
 
-    patches.around(Arrival, "start_at", start_at)
+    patches.around(DeliveryStart, "start_at", start_at)
 
 
 @bug("BUG-065", caught_by=("INV-C7", "INV-C3", "INV-N5", "INV-C11"), needs=[reading_needs.roams_among_chunks])
@@ -188,7 +189,7 @@ def an_inclusive_reader_reads_the_last_one_again(patches: Patches) -> None:
         if inclusive:
             self.start_at(last, True)
 
-    patches.around(Arrival, "resume_after", resume_after)
+    patches.around(DeliveryStart, "resume_after", resume_after)
 
 
 @bug("BUG-008", caught_by=("INV-N5",), needs=[reading_needs.whispers_to_readers, needs.detaches])
@@ -211,30 +212,37 @@ def a_reader_resumes_by_positions_that_are_not_stored(patches: Patches) -> None:
 def the_start_is_forgotten_with_a_chunk(patches: Patches) -> None:
     """A reader to which only a chunk had come is attached again where it began, and delivers the message
     before its start."""
-    patches.replace(Arrival, "begin_again", nothing)
+    patches.replace(DeliveryStart, "begin_again", nothing)
 
     def start_at(original: Any, self: Any, start: Any, inclusive: bool) -> None:
         original(self, start, inclusive)
-        self._filtering = start is not None and start not in (EARLIEST, LATEST)
+        self.filters = start is not None and start not in (EARLIEST, LATEST)
 
-    patches.around(Arrival, "start_at", start_at)
+    patches.around(DeliveryStart, "start_at", start_at)
 
 
 @bug("own", caught_by=("INV-C3", "INV-C7", "INV-C18"), needs=[reading_needs.reads, needs.detaches])
 def a_reader_begins_anew(patches: Patches) -> None:
     """After a reconnect a reader begins where it began at first."""
-    patches.replace(Arrival, "resume_after", nothing)
+    patches.replace(DeliveryStart, "resume_after", nothing)
 
 
 @bug("own", caught_by=("INV-C3", "INV-C7", "INV-C18"), needs=[reading_needs.reads_partitions, needs.detaches])
 def only_the_first_partition_goes_on(patches: Patches) -> None:
     """After a reconnect of a reader of several partitions, all partitions but the first begin anew."""
+    others: list[Any] = []
+
+    def init(original: Any, self: Any, services: Any, *parts: Any) -> None:
+        original(self, services, *parts)
+        if services.source.partition > 0:
+            others.append(self.start)
 
     def resume_after(original: Any, self: Any, last: Any, *since: Any) -> None:
-        if self._source.partition <= 0:
+        if not any(self is other for other in others):
             original(self, last, *since)
 
-    patches.around(Arrival, "resume_after", resume_after)
+    patches.around(Arrival, "__init__", init)
+    patches.around(DeliveryStart, "resume_after", resume_after)
 
 
 @bug("own", caught_by=("INV-C3", "INV-C7"), needs=[reading_needs.reads, needs.detaches])
@@ -242,10 +250,10 @@ def a_reader_forgets_the_target_of_its_seek(patches: Patches) -> None:
     """After a seek and a reconnect a reader goes on where it was before the seek."""
 
     def moved(original: Any, self: Any, target: Any, inclusive: bool) -> None:
-        start, was = self._arrival.start, self._arrival.inclusive
+        start, was = self._start.message_id, self._start.inclusive
         original(self, target, inclusive)
         if not self._durable and start is not None and isinstance(target, MessageId):
-            self._arrival.start_at(start, was)
+            self._start.start_at(start, was)
 
     patches.around(Positions, "on_moved", moved)
 

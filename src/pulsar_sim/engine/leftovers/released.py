@@ -73,7 +73,7 @@ _Timeouts: _done=0
 """A client is closed."""
 
 RESTING = """
-Arrival: since=None
+DeliveryStart: since=None
 Client: _close_requests=empty _client_close_requests=empty
 OpenHandles: closing=False
 TopicQueries: _queries=empty
