@@ -616,6 +616,23 @@ def test_a_transaction_that_times_out_before_its_acknowledgements_were_sent() ->
     assert asked_again(s) == [(1, 0)]
 
 
+def test_acknowledgements_that_wait_are_not_sent_after_the_abort_is_asked_for() -> None:
+    """TXN-06: a Pulsar broker would keep them for a transaction that never ends, and deliver the message to
+    no consumer."""
+    s = Scene(timeout=2.0, exactly_once=True)
+    s.message(0)
+    s.ack(s.receive())
+    s.joined()
+    s.close_by_broker()
+    s.client.flush_transaction(s.now, s.id)
+    s.pass_time(2_000_000_000)
+    frames = s.frames()
+    assert "END_TXN" in [name for name, _ in frames]
+    [(_, subscribe)] = [each for each in frames if each[0] == "SUBSCRIBE"]
+    s.reply("SUCCESS", proto.CommandSuccess(request_id=subscribe.request_id))
+    assert [name for name, _ in s.frames() if name == "ACK"] == []
+
+
 # --- batches of which open transactions acknowledge some messages -------------------------------------
 
 

@@ -408,6 +408,46 @@ def test_an_open_batch_of_a_transaction_that_is_over_fails(by_key: bool) -> None
     assert (number, command.txnid_least_bits) == (Command.SEND, None)
 
 
+@pytest.mark.parametrize("by_key", [False, True])
+def test_an_open_batch_fails_before_the_abort_after_the_timeout_is_asked_for(by_key: bool) -> None:
+    """TXN-06: a Pulsar broker would store it after the abort, and deliver nothing behind it."""
+    script = TransactionScript()
+    handle = script.producer(batching=BatchingPolicy(max_delay=5.0, by_key=by_key))
+    id_ = script.begin(timeout=2.0, exactly_once=True)
+    for payload in (b"a", b"b"):
+        script.client.send(script.now, handle, inside(payload, id_), WALL)
+    script.answer(Command.ADD_PARTITION_TO_TXN)
+    script.advance(2.5)
+    script.sent(script.link, Command.END_TXN)
+    failed = script.expect_one(SendFailed)
+    assert (failed.first, failed.count) == (0, 2)
+    assert isinstance(failed.error, TransactionNotOpen)
+    script.advance(5)
+    assert script.commands(script.link) == []
+
+
+def test_held_messages_fail_when_the_abort_after_the_timeout_is_asked_for() -> None:
+    """TXN-06: they wait for the receipt of a message outside of the transaction."""
+    script = TransactionScript()
+    handle = script.producer(send_timeout=0)
+    id_ = script.begin(timeout=2.0, exactly_once=True)
+    script.client.send(script.now, handle, inside(b"a", id_), WALL)
+    script.answer(Command.ADD_PARTITION_TO_TXN)
+    script.sent(script.link, Command.SEND)
+    script.feed(script.link, frame_receipt(0))
+    script.client.send(script.now, handle, b"b", WALL)
+    script.client.send(script.now, handle, inside(b"c", id_), WALL)
+    script.sent(script.link, Command.SEND)
+    script.said()
+    script.advance(2.5)
+    script.sent(script.link, Command.END_TXN)
+    script.feed(script.link, frame_receipt(1))
+    [failed] = [each for each in script.said() if isinstance(each, SendFailed)]
+    assert (failed.first, failed.count) == (2, 1)
+    assert isinstance(failed.error, TransactionNotOpen)
+    assert script.commands(script.link) == []
+
+
 def test_a_batch_that_was_held_before_the_commit() -> None:
     scene = Scene(batching=BatchingPolicy(max_delay=1.0))
     scene.send(inside(b"a", scene.id), inside(b"b", scene.id))

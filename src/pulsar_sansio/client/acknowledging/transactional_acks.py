@@ -153,8 +153,7 @@ class TransactionalAcks:
         collected = self._collected[transaction] = CollectedAcks()
         if transaction not in self._acknowledged:
             messages = self._acknowledged[transaction] = AcknowledgedMessages()
-            # The broker may deliver the messages again before the answer to the abort comes.
-            transaction.before_abort(partial(self._tracker.taken.remove, messages))
+            transaction.before_abort(partial(self._abort_asked, transaction, messages))
             transaction.before_end(partial(self.flush, transaction))
             transaction.at_end(partial(self._ended, transaction))
         topic, subscription = str(self._services.topic), self._services.spec.subscription
@@ -215,6 +214,13 @@ class TransactionalAcks:
         transaction.over(error)
 
     # --- the end of a transaction ---------------------------------------------------------------------
+
+    def _abort_asked(self, transaction: Transaction, messages: AcknowledgedMessages) -> None:
+        """Send nothing more. The broker may deliver the messages again before the answer to the abort
+        comes."""
+        self._tracker.taken.remove(messages)
+        if self._collected.pop(transaction, None) is not None:
+            transaction.over(None)
 
     def _ended(self, transaction: Transaction, committed: bool) -> None:
         self._collected.pop(transaction, None)

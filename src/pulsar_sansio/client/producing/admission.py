@@ -386,8 +386,7 @@ class Admission:
         if id_ is None:
             return True
         transaction = self._transactions.open.get(id_)
-        # A message of a transaction that has ended meanwhile must not be sent.
-        return transaction is not None and transaction.has_topic(self._topic)
+        return transaction is not None and not transaction.is_over and transaction.has_topic(self._topic)
 
     def _hold(self, message: bytes | OutgoingMessage) -> None:
         """Hold this message, the first that cannot be sealed, and all behind it; send those before it."""
@@ -403,7 +402,7 @@ class Admission:
         id_ = message.transaction
         assert id_ is not None
         transaction = self._transactions.open.get(id_)
-        if transaction is None:
+        if transaction is None or transaction.is_over:
             self._transaction_settled(id_, TransactionNotOpen(f"transaction {id_} has ended"))
         elif self._joining is not transaction:
             self._joining = transaction
@@ -506,6 +505,7 @@ class Admission:
             self._in_batches.add(id_)
             transaction = self._transactions.open[id_]
             transaction.before_end(partial(self._close_batch_of, id_))
+            transaction.before_abort(partial(self._fail_batch_of, id_))
             transaction.at_end(partial(self._transaction_ended, id_))
         if inside != self._in_transactions:
             self._in_transactions = inside
@@ -518,8 +518,11 @@ class Admission:
             self.entry_builder.close_batch()
 
     def _transaction_ended(self, id_: TransactionId, _committed: bool) -> None:
-        """Fail messages of the transaction that an open batch still has: its timeout ended it before."""
         self._in_batches.remove(id_)
+        self._fail_batch_of(id_)
+
+    def _fail_batch_of(self, id_: TransactionId) -> None:
+        """Fail messages of the transaction that an open batch still has: its timeout ended it before."""
         if self.entry_builder.transaction == id_:
             self.entry_builder.fail(TransactionNotOpen(f"transaction {id_} has ended"))
             self.settled()

@@ -385,7 +385,7 @@ class Producer:
             limit = connection.max_message_size
             error = MessageTooLarge(f"the broker that serves the topic now accepts only {limit} bytes")
             self._window.fail_entry(entry, error)
-        for entry, transaction in self._window.of_ended_transactions():
+        for entry, transaction in self._window.of_transactions_that_are_over():
             self._window.fail_entry(entry, TransactionNotOpen(f"transaction {transaction.id} has ended"))
         self._entry_builder.send_again(connection)
 

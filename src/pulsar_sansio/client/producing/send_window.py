@@ -209,13 +209,13 @@ class SendWindow:
         if transaction is not None:
             transaction.over(None)
 
-    def of_ended_transactions(self) -> list[tuple[SealedEntry, Transaction]]:
-        """Return the entries of transactions that have ended without their receipts, by their timeout."""
+    def of_transactions_that_are_over(self) -> list[tuple[SealedEntry, Transaction]]:
+        """Return the entries of transactions that are over without their receipts, by their timeout."""
         found = self._transactions
         if not found:
             return []
         entries = [(entry, found.get(entry.first_ticket)) for entry in self.entries]
-        return [(entry, each) for entry, each in entries if each is not None and each.has_ended]
+        return [(entry, each) for entry, each in entries if each is not None and each.is_over]
 
     def entries_to_send_once(self) -> list[SealedEntry]:
         """Return the entries of transactions with `exactly_once`."""

@@ -63,6 +63,7 @@ class Transaction:
         "_timeout",
         "exactly_once",
         "id",
+        "is_over",
         "state",
     )
 
@@ -103,6 +104,9 @@ class Transaction:
         """The request for the end that the application made."""
         self._flushes: list[int] = []
         """Requests that wait until no operation is under way."""
+        self.is_over = False
+        """Nothing more of the transaction may be sent, as its end is asked for, or was reported (TXN-06).
+        A Pulsar broker would store a later message, and deliver nothing behind it."""
         self._before_end: list[Callable[[], None]] = []
         self._before_abort: list[Callable[[], None]] = []
         self._on_end: list[Callable[[bool], None]] = []
@@ -118,10 +122,6 @@ class Transaction:
     def is_ending(self) -> bool:
         """True when the end was asked for, and its operations may be under way."""
         return isinstance(self.state, states.Committing | states.Aborting)
-
-    @property
-    def has_ended(self) -> bool:
-        return isinstance(self.state, states.Committed | states.Aborted | states.InDoubt)
 
     def check_open(self) -> None:
         """Raise `TransactionNotOpen` unless messages and acknowledgements may join."""
@@ -225,8 +225,8 @@ class Transaction:
         self._before_end.append(callback)
 
     def before_abort(self, callback: Callable[[], None]) -> None:
-        """Call `callback` when the coordinator is about to be asked for the abort. A transaction with such
-        callbacks cannot be released."""
+        """Call `callback` when the coordinator is about to be asked for the abort: it drops what was not sent
+        before the timeout."""
         self._before_abort.append(callback)
 
     def at_end(self, callback: Callable[[bool], None]) -> None:
@@ -267,7 +267,7 @@ class Transaction:
             raise self._failure
         if self._open_operations or self._joining:
             raise LocalProtocolError(f"transaction {self.id} has messages that are not confirmed")
-        if self._before_abort:
+        if any(isinstance(participant, tuple) for participant in self._joined):
             raise LocalProtocolError(f"transaction {self.id} has acknowledgements, which end in this client")
         self._end(TransactionInput.RELEASE)
 
@@ -292,9 +292,12 @@ class Transaction:
 
     def _ask_for_end(self) -> None:
         commits = isinstance(self.state, states.Committing)
+        self.is_over = True
         if not commits:
+            self._open_operations += 1
             for callback in self._before_abort:
                 callback()
+            self._open_operations -= 1
         self._ask(
             _Command.END_TXN,
             proto.CommandEndTxn(txn_action=proto.COMMIT if commits else proto.ABORT),
@@ -393,6 +396,7 @@ class Transaction:
     def _end(self, event: TransactionInput) -> None:
         following = TRANSITIONS.table[type(self.state), event]()
         self._move(event, following)
+        self.is_over = True
         self._expiry.clear()
         self._stop_joining()
         self._answer_flushes()
