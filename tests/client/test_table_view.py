@@ -217,7 +217,11 @@ def test_a_table_that_grows_too_large() -> None:
     (closed,) = s.outputs()
     assert isinstance(closed, Closed)
     assert isinstance(closed.error, TableViewTooLarge)
-    assert "CLOSE_CONSUMER" in [name for name, _ in s.frames()]
+    close = dict(s.frames())["CLOSE_CONSUMER"]
+    s.say("SUCCESS", proto.CommandSuccess(request_id=close.request_id))
+    with pytest.raises(ClosedError, match="allowed are 10 bytes") as raised:
+        s.client.table(s.view)
+    assert raised.value.__cause__ is closed.error
 
 
 def test_too_large_from_the_beginning() -> None:

@@ -88,6 +88,8 @@ class TableView:
         self._topic = ""
         self._loading = True
         self._over = False
+        self._failure: PulsarError | None = None
+        """The error with which the view ended by itself."""
         self._catching_up: list[CatchingUp] = []
         self._look_again = context.deadlines.slot(self._look_at_all)
         self._answers: dict[int, Callable[[Any], None]] = {}
@@ -143,7 +145,7 @@ class TableView:
         """Report the end of the view before the root answers the requests that wait for the end."""
         self._inner.close()
         self._end(error)
-        self._root_ended(handle, error)
+        self._root_ended(handle, error or self._failure)
 
     def _end(self, error: PulsarError | None) -> None:
         if self._over:
@@ -162,6 +164,7 @@ class TableView:
 
     def _fail(self, error: PulsarError) -> None:
         """End the view with an error."""
+        self._failure = error
         self._end(error)
         self._reader.close()
 

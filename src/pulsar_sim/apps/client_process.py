@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pulsar_sansio.client.outputs import (
     ActiveChanged,
+    Closed,
     ConsumerFailed,
     ConsumerReady,
     Deliverable,
@@ -38,9 +39,15 @@ from ..engine.failures import ViolationError
 from ..engine.leftovers.audit import CLOSED as NOTHING_LEFT
 from ..engine.nodes.client_node import Application, ClientNode
 from ..faults.catalogue import MISLEADING_FAULTS
+from .refused_calls.closed_clients import check_closed_client
+from .refused_calls.ended_handles import FastPaths, check_closing_handle, check_ended_handle
 
 if TYPE_CHECKING:
     from ..engine.surroundings import Surroundings
+
+READY = frozenset({ProducerReady, ConsumerReady, TableViewReady})
+
+ENDS = frozenset({Closed, ProducerFailed, ConsumerFailed, TableViewFailed})
 
 REOPEN_DELAY = 50 * MILLISECOND
 
@@ -92,6 +99,7 @@ class ClientProcess:
         self.routes.clear()
         self.closing = None
         self.abandoned_bytes = 0
+        self._fast_paths: dict[int, FastPaths] = {}
         self.node = self._make_node(f"client-{self.index}.{self.incarnation}")
 
     def _make_node(self, name: str) -> ClientNode:
@@ -114,12 +122,25 @@ class ClientProcess:
             key = _subject(output)
             receiver = self.routes.get(key)
         self.world.trace.add(self.world.clock.now, self.node.name, f"{kind.__name__} {key}")
-        if self.world.issuer is not None and getattr(output, "error", None) is not None:
-            self.node.check_secrets(output)
+        error = getattr(output, "error", None)
+        if error is not None:
+            self._check_error(output, error)
         if kind is Detached:
             self.node.check_detached(key)
+        elif kind in READY:
+            self._fast_paths[key] = FastPaths(self.node.client, key)
+        elif kind in ENDS:
+            paths = self._fast_paths.pop(key, None)
+            check_ended_handle(self.node, key, paths, output.error)  # type: ignore[union-attr, arg-type]
         if receiver is not None:
             receiver.on_output(output)
+
+    def _check_error(self, output: Output, error: Exception) -> None:
+        """INV-N18, INV-X1: an error has a text, which shows no credentials."""
+        if isinstance(error, PulsarError) and not str(error):
+            raise ViolationError("INV-N18", f"{self.node.name}: the error of {output} has no text")
+        if self.world.issuer is not None:
+            self.node.check_secrets(output)
 
     # --- closing, crashing and restarting ---
 
@@ -129,6 +150,7 @@ class ClientProcess:
         request = self.node.client.close(self.world.clock.now, app.handle)
         self.routes[request] = app
         self.world.trace.add(self.world.clock.now, self.node.name, f"close {app.handle}")
+        check_closing_handle(self.node, app.handle)
         limit = round(self.world.profile.operation_timeout * SECOND) + CLOSING_SLACK
         self.world.clock.after(limit, self._check_ended, app, app.handle, self.incarnation)
 
@@ -203,6 +225,7 @@ def check_quiet(node: ClientNode) -> None:
     if node.client.next_output() is not None or node.client.next_deadline() is not None:
         raise ViolationError("INV-N11", f"{node.name} is closed and not quiet")
     NOTHING_LEFT.check(node.name, node.client)
+    check_closed_client(node)
 
 
 def _subject(output: Any) -> int:

@@ -42,6 +42,10 @@ Key: TypeAlias = tuple[bool, str, str]
 """A subscription: whether it is of the cluster that topics migrate to, topic, name."""
 
 
+REFUSALS = frozenset((T.ERROR, T.SEND_ERROR))
+"""Commands that are an error, with a text for people."""
+
+
 class BrokerWatch:
     """All brokers' ends of the wires."""
 
@@ -106,6 +110,8 @@ class BrokerWatch:
                 consumer.loose = True
 
     def wrote(self, wire: Wire, kind: int, command: Any) -> None:
+        if kind in REFUSALS and not command.message:
+            raise ViolationError("INV-N18", f"{wire.broker.name}: an error without a text: {command}")
         handler = self._written.get(kind)
         if handler is not None:
             handler(wire, self.ends[wire.number], command)

@@ -27,6 +27,7 @@ from pulsar_sansio.model.message_id import MessageId
 
 from ..engine.failures import ViolationError
 from ..engine.profile import AUDIT, FAR_LEDGERS
+from .delivered_fields import check_fields
 from .multi_topics_subscriptions import GroupRecord
 from .partitioned_topics import PartitionedTopic, hash_of
 from .records.consumer_record import ConsumerRecord
@@ -283,10 +284,7 @@ class ReferenceModel:
             self.schemas.check_value(consumer, message, sent, message_position[:2])
         if entry.chunk is not None and (first_chunk, 0) not in sent.chunks:
             raise ViolationError("INV-C11", f"{consumer.name}: {message_id} has no such first chunk")
-        if sent.key is not None or sent.properties or sent.event_time:
-            self._compare_fields(consumer, message, sent)
-        elif message.header.partition_key is not None or message.header.properties:
-            raise ViolationError("INV-C2", f"{consumer.name}: {sent} was given a key or properties")
+        check_fields(consumer.name, topic.name, message, entry, sent)
         deliveries, count = consumer.deliveries, message.redelivery_count
         if deliveries.is_dead(message_position, count):
             raise ViolationError(
@@ -360,17 +358,6 @@ class ReferenceModel:
         if found:
             consumer.floor = max(consumer.floor, found[-1])
         return found
-
-    @staticmethod
-    def _compare_fields(consumer: ConsumerRecord, message: Message, sent: Sent) -> None:
-        if message.key != sent.key:
-            raise ViolationError(
-                "INV-C2", f"{consumer.name}: {sent} has the key {message.key!r}, not {sent.key!r}"
-            )
-        if dict(message.properties) != dict(sent.properties):
-            raise ViolationError("INV-C2", f"{consumer.name}: {sent} has other properties")
-        if (message.event_time or 0) != sent.event_time:
-            raise ViolationError("INV-C2", f"{consumer.name}: {sent} has another event time")
 
     def acknowledge(self, consumer: ConsumerRecord, message_position: MessagePosition, now: int) -> None:
         if consumer.refused:

@@ -15,6 +15,7 @@ from pulsar_sansio.model.message_id import EARLIEST, MessageId
 from pulsar_sansio.model.topic_name import TopicName
 
 from ..engine.failures import ViolationError
+from ..engine.leftovers.inputs import check_recorded
 from ..engine.profile import AUDIT
 
 if TYPE_CHECKING:
@@ -338,6 +339,7 @@ class _Round:
             if isinstance(output, Persist):
                 self._node.cluster.write(self._node, output.records)
                 self._broker.persisted(now, output.write)
+        check_recorded(self._node.name, self._broker, writing=False)
 
     def _agree(self, what: str, found: object, expected: object) -> None:
         if found == expected:

@@ -23,6 +23,7 @@ from pulsar_sansio.broker.serving.connection import Connection
 
 from ..clock import MILLISECOND
 from ..leftovers.audit import BROKER_LINK_ENDED
+from ..leftovers.inputs import check_moment, check_recorded
 from ..network import GARBAGE, Wire
 from .client_node import Timer
 
@@ -193,9 +194,11 @@ class BrokerNode:
         broker = self.broker
         assert broker is not None
         assert self._timer is not None
+        check_moment(self.name, broker.context, self.world.clock.now)
         while outputs := self._outputs(broker):
             for output in outputs:
                 self._obey(output)
+        check_recorded(self.name, broker, self._writing is not None)
         self._timer.arm()
 
     def _outputs(self, broker: Broker) -> list[BrokerOutput]:

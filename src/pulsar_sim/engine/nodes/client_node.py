@@ -27,6 +27,7 @@ from pulsar_sansio.model.errors import CertificateExpired, PulsarError
 from ..clock import MILLISECOND, SECOND
 from ..failures import ViolationError
 from ..leftovers.audit import DETACHED, ENDED, LINK_ENDED
+from ..leftovers.inputs import check_moment
 from ..network import GARBAGE, Attempt, Wire
 from ..security.credential_source import CredentialSource
 from ..security.issuer import MARK
@@ -200,6 +201,7 @@ class ClientNode:
             return
         self._pumping = True
         client = self.client
+        check_moment(self.name, client._context, self.world.clock.now)
         while (output := client.next_output()) is not None:
             kind = type(output)
             if kind is Transmit:

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from pulsar_sansio.wire import MessageMetadata
+
 from .message_position import Position
 from .sealed import Sealed
 from .sent import Sent
@@ -19,12 +21,25 @@ class StoredChunk(NamedTuple):
 class StoredEntry:
     """One SEND as a broker stores it: the bytes, and the messages they hold."""
 
-    __slots__ = ("chunk", "epochs", "key", "messages", "payload", "positions", "sealed", "size", "source")
+    __slots__ = (
+        "chunk",
+        "epochs",
+        "key",
+        "messages",
+        "metadata",
+        "payload",
+        "positions",
+        "sealed",
+        "size",
+        "source",
+    )
 
     def __init__(self, payload: bytes, messages: tuple[Sent, ...], chunk: StoredChunk | None = None) -> None:
         self.key = messages[0].dispatch_key
         """The key of the entry: a batch has the key of its first message (BATCH-11)."""
         self.payload = payload
+        self.metadata: MessageMetadata | None = None
+        """The producer's metadata of the payload; None until a message of the entry is delivered."""
         self.messages = messages
         """The messages of the entry. A chunk in a log has the message when it completes it, otherwise
         none."""

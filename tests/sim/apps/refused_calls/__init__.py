@@ -1,0 +1,1 @@
+"""Tests of the calls that a client has to refuse."""
