@@ -15,6 +15,7 @@ from ..engine.clock import SECOND
 from ..engine.failures import ViolationError
 from ..engine.profile import FAR_LEDGERS
 from ..model.records.consumer_record import ConsumerRecord
+from ..model.records.entry import StoredEntry
 from ..model.records.message_position import Position
 from ..model.records.subscription_record import SubscriptionRecord
 
@@ -92,6 +93,7 @@ def wrote_ack(consumer: ConsumerEnd, command: Ack, now: int) -> None:
     """INV-C4: the client acknowledges only what the application acknowledged."""
     subscription = consumer.record.subscription
     name = consumer.record.name
+    consumer.record.ids_acknowledged += len(command.message_ids)
     if not subscription.topic.persistent:
         raise ViolationError("INV-C4", f"{name}: acknowledges where nothing is kept")
     if command.validation_error == proto.CommandAck.DecryptionError:
@@ -294,9 +296,14 @@ def got_message(consumer: ConsumerEnd, command: MessageCommand, now: int) -> Non
             dead = record.deliveries.came(position, size, masked, count, entry.chunk is None, now)
             if dead:
                 record.too_often[position] = record.too_often.get(position, 0) | dead
-        consumer.arrived += size if masked is None else (masked & ((1 << size) - 1)).bit_count()
+        consumer.arrived += size_of(entry, masked)
     elif not consumer.record.subscription.topic.persistent:
         consumer.arrived += unpack_payload(command.payload).metadata.num_messages_in_batch or 1
+
+
+def size_of(entry: StoredEntry, masked: int | None) -> int:
+    """Return the messages of an entry, without those that its ack set masks."""
+    return entry.size if masked is None else (masked & ((1 << entry.size) - 1)).bit_count()
 
 
 def held_back(consumer: ConsumerEnd, waiting: int) -> int:

@@ -20,7 +20,7 @@ from ..model.schemas.definition import COMPATIBLE, Definition
 from ..model.schemas.questions import whole
 from ..model.schemas.topic_schemas import ADOPTING, DETECTING, TopicSchemas
 from .copy_frames import CopyProducerEnd, WrittenCopy
-from .receive_frames import ConsumerEnd
+from .receive_frames import ConsumerEnd, size_of
 from .send_frames import ProducerEnd
 
 if TYPE_CHECKING:
@@ -166,8 +166,11 @@ class SchemaWatch:
         first = schemas.questions.arrived(record.name, topic.name, position)
         entry = topic.log.get(position)
         leaves = record.spec.letters is not None or not record.spec.durable
-        if entry is None or entry.chunk is not None or entry.sealed is not None or leaves or not first:
+        if entry is None or entry.chunk is not None or entry.sealed is not None or leaves:
             consumer.held_from = None  # such a message may leave the client without being delivered
+        elif not first:
+            if consumer.held_from is not None:  # the client may know the entry, and keep none of it
+                consumer.held_from += size_of(entry, command.ack_set)
         elif consumer.held_from is None and self.may_wait(record):
             version = unpack_payload(entry.payload).metadata.schema_version
             if version and schemas.questions.is_unsettled(record.name, topic.name, version):

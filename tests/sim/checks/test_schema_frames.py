@@ -9,12 +9,14 @@ from pulsar_sansio.model.config import ConsumerSpec, ProducerSpec, SubscriptionT
 from pulsar_sansio.model.schema import Schema
 from pulsar_sansio.wire import Send, proto
 from pulsar_sim.checks.copy_frames import CopyProducerEnd, CopySource, WrittenCopy
+from pulsar_sim.checks.receive_frames import ConsumerEnd
 from pulsar_sim.checks.schema_frames import SchemaWatch
 from pulsar_sim.checks.send_frames import ProducerEnd
 from pulsar_sim.engine.clock import SECOND, Clock
 from pulsar_sim.engine.failures import ViolationError
 from pulsar_sim.engine.profile import SchemaPlan
 from pulsar_sim.model.records.consumer_record import ConsumerRecord
+from pulsar_sim.model.records.message_position import Position
 from pulsar_sim.model.records.producer_record import ProducerRecord
 from pulsar_sim.model.records.topic_record import TopicRecord
 from pulsar_sim.model.reference_model import ReferenceModel
@@ -215,3 +217,28 @@ def test_a_registration_is_of_a_messages_schema() -> None:
     for bench, definition in ((Bench(), COLOURED), (Bench(mixed_every=2), FOREIGN)):
         with pytest.raises(ViolationError, match="INV-S1"):
             bench.watch.wrote_registration(bench.wire, registration(bench, definition))
+
+
+def test_a_repeated_entry_leaves_the_others_in_the_count_of_the_queue() -> None:
+    """INV-C6: messages that wait for their definition are in the queue, also when an entry arrives that had
+    arrived before: it alone may not be."""
+    bench = Bench()
+    record = bench.consumer(bench.schemas.schemas[COLOURED])
+    consumer = ConsumerEnd(record, 1, False)
+    stamped = entry_bytes(b"x", schema_version=ONE)
+    positions = [(1, number) for number in range(4)]
+    for position in positions:
+        entry = bench.scene.store(position, "a")
+        entry.payload = stamped
+
+    def arrives(position: Position) -> int:
+        command: Any = SimpleNamespace(ledger_id=position[0], entry_id=position[1], ack_set=None)
+        bench.watch.gets_message(consumer, command)
+        consumer.arrived += 1
+        return bench.watch.held(consumer)
+
+    assert arrives(positions[0]) == 0  # no question was asked yet
+    bench.watch.asked(bench.wire, proto.CommandGetSchema(request_id=1, topic=NAME, schema_version=ONE))
+    assert [arrives(each) for each in positions[1:3]] == [2, 3]
+    assert arrives(positions[1]) == 3
+    assert arrives(positions[3]) == 4

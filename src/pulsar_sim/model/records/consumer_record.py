@@ -39,6 +39,8 @@ class ConsumerRecord:
     """A broker has told the consumer that its topic migrated to another cluster."""
     close_answered: bool = False
     """The broker answered the client's close, so it has all acknowledgements of that connection."""
+    ids_acknowledged: int = 0
+    """The ids in all acknowledgements that the client has written."""
     closed: bool = False
     removed: bool = False
     """The application asked to remove the subscription."""
