@@ -7,6 +7,7 @@ Owns the comparison. It reads public statistics of both, and the records of the 
 from typing import TYPE_CHECKING, Any
 
 from ..engine.failures import ViolationError
+from ..model.records.consumer_record import ConsumerRecord
 
 if TYPE_CHECKING:
     from ..engine.surroundings import Surroundings
@@ -20,6 +21,8 @@ def check_tallies(world: "Surroundings") -> None:
             last = client.last_sequence_id(producer.handle)()
             found = client.producer_statistics(producer.handle)
             _check_producer(producer.record.tag, found, producer.record, last)
+            said = client.explain(world.clock.now, producer.handle)
+            _hold(producer.record.tag, "explanation", "no message is pending" in said)
     for consumer in world.apps.consumers:
         if consumer.state == "open" and consumer.record is not None:
             client = consumer.host.node.client
@@ -28,6 +31,9 @@ def check_tallies(world: "Surroundings") -> None:
             _agree(name, "messages available", statistics.available, client.available(consumer.handle))
             _hold(name, "bytes received", statistics.bytes_received >= 0)
             _hold(name, "acknowledgements", statistics.acknowledgements_failed >= 0)
+            if isinstance(consumer.record, ConsumerRecord):
+                written = consumer.record.ids_acknowledged
+                _agree(name, "acknowledgements sent", statistics.acknowledgements_sent, written)
     for topic, record in world.model.topics.items():
         if record.persistent:
             for broker in world.holding(topic):
@@ -46,6 +52,8 @@ def _check_producer(name: str, found: Any, record: Any, last: int) -> None:
     _agree(name, "messages pending", (found.pending, found.pending_bytes), (0, 0))
     _hold(name, "messages sent", found.messages_sent >= confirmed)
     _agree(name, "messages sent", found.messages_sent, sum(sent.wires for sent in record.sent))
+    size = sum(len(sent.payload or b"") * sent.wires for sent in record.sent)
+    _agree(name, "bytes sent", found.bytes_sent, size)
     _hold(name, "batches", found.batched_messages >= 2 * found.batches >= 0)
     if record.spec.batching is None:
         _agree(name, "batches", found.batches, 0)

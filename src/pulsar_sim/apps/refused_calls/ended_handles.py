@@ -50,6 +50,8 @@ CONSUMER: dict[str, Call] = {
     "arrival_counters": lambda client, now, handle: client.arrival_counters(handle),
     "acknowledge": lambda client, now, handle: client.acknowledge(now, handle, SOME_ID),
     "acknowledge several": lambda client, now, handle: client.acknowledge(now, handle, [SOME_ID]),
+    "acknowledge nothing": lambda client, now, handle: client.acknowledge(now, handle, []),
+    "refuse nothing": lambda client, now, handle: client.negative_acknowledge(now, handle, []),
     "acknowledge_cumulative": lambda client, now, handle: client.acknowledge_cumulative(now, handle, SOME_ID),
     "acknowledger": lambda client, now, handle: client.acknowledger(handle),
     "set_processing": lambda client, now, handle: client.set_processing(handle, _no_block),

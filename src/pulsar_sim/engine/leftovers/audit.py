@@ -6,6 +6,7 @@ lot.
 """
 
 from collections import deque
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
@@ -16,6 +17,20 @@ from . import released
 from .machine_parts import SHARED, Walk, identity, names_of
 
 _CONTAINERS = (list, dict, set, deque)
+
+
+def _is_awaited(batch: Any) -> bool:
+    """True when the broker was asked to redeliver the batch."""
+    past = batch.past_deliveries
+    return past is not None and bool(past.asked)
+
+
+_LEFT: dict[object, Callable[[Any], object]] = {
+    "empty": bool,
+    "unset": lambda slot: slot.when is not None,
+    "incomplete": lambda batches: any(each.complete and not _is_awaited(each) for each in batches.values()),
+}
+"""Functions that tell whether an attribute holds anything, by the word in a table."""
 
 
 class Moment:
@@ -50,7 +65,7 @@ class Moment:
                         self._fail(name, kind, attribute, found)
             for attribute, wanted in expected.others:
                 found = getattr(part, attribute)
-                if found if wanted == "empty" else found.when is not None:
+                if _LEFT[wanted](found):
                     self._fail(name, kind, attribute, found)
             for attribute, container in expected.members:
                 found = getattr(part, attribute)
@@ -101,8 +116,8 @@ class _Expected:
         ]
         """Attributes that are None or are in a named container."""
         lines = [each for each in lines if each[0] not in dict(self.members)]
-        self.each = [each for each in lines if each[1] not in ("empty", "unset")]
-        self.others = [each for each in lines if each[1] in ("empty", "unset")]
+        self.each = [each for each in lines if each[1] not in _LEFT]
+        self.others = [each for each in lines if each[1] in _LEFT]
         self.values = attrgetter("__class__", *(attribute for attribute, _ in self.each))
         """Reads all attributes with expected values at once, because most of the time they match."""
         self.wanted: object = (kind, *(wanted for _, wanted in self.each)) if self.each else kind

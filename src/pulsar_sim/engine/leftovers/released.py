@@ -1,9 +1,10 @@
 """Tables of released state by moment, one line for each class.
 
 A line gives attributes of a class and its subclasses with their values at that moment. A value is "empty" (a
-container, a text, bytes), "unset" (a timer), "in:" with the container that holds it unless it is None, or a
-literal. Each attribute named here has other values at other times. The tables were read off two thousand
-correct worlds. When a machine changes, its line changes too.
+container, a text, bytes), "unset" (a timer), "incomplete" (a dict of batches that have messages to
+acknowledge), "in:" with the container that holds it unless it is None, or a literal. Each attribute named
+here has other values at other times. The tables were read off two thousand correct worlds. When a machine
+changes, its line changes too.
 """
 
 from ast import literal_eval
@@ -51,7 +52,7 @@ AckTracker: _sent=None
 AcknowledgementTimeout: _slot=unset
 BlockedWatch: _connection=None _slot=unset
 Consumer: connection=None end_of_topic=False is_active=None is_positioned=False
-DecodingSources: _ask_again=unset _asker=None _connection=None _refused=empty
+DecodingSources: _asker=None _connection=None
 Decryption: _waits_since=None
 EncryptedArrival: _waiting=empty
 HeldBack: _seen=empty _slot=unset
@@ -92,7 +93,7 @@ _Timeouts: _done=0
 
 RESTING = """
 AckGrouping: _unconfirmed=empty
-AckTracker: _parts=empty
+AckTracker: _batches=incomplete _parts=empty
 Admission: _unsealed=empty waits_for_memory=False was_full=False
 DeliveryStart: since=None
 Attachment: _give_up_at=unset was_attached=True
@@ -103,13 +104,12 @@ Connection: pending=empty was_ready=True
 Context: outputs=empty
 CopyProducer: _in_flight=empty _waiting=empty
 CredentialExchange: _asked=None
-DecodingSources: _ask_again=unset _asker=None _refused=empty
+DecodingSources: _asker=None
 Decryption: _request=None _waits_since=None awaited=None
 EncryptedArrival: _waiting=empty
 EntryBuilder: _batch_timer=unset
 EntryEncryption: _failed=None _failed_with=None _infos=empty _proceed=None _requests=empty
 GatheredRequests: _asked=empty
-HeldBack: _seen=empty
 InnerContext: _slot=unset
 InnerContext: outputs=empty
 KeyBatches: _batches=empty _extra=0 count=0 highest=-1 size=0
@@ -125,7 +125,6 @@ MemoryLimit: _borrowers=empty _to_notify=empty blocked=False turn=0
 MergedQueue: run_length=0
 MergedQueue: _has_turn=empty _turns=empty announced=False
 MeteredQueue: bytes_waiting=0
-NegativeAcknowledgements: _when=empty
 OpenBatch: _extra=0 _lent=0 _members=0 _size=0 _size_then=0 _space_then=0 explicit_highest=-1 first=empty
 OpenBatch: first_ticket=0 lowest=0 publish_time=0 room=0 run_first=0 shared=((),None,None) space=0
 OpenBatch: _parts=empty run=empty
@@ -144,7 +143,6 @@ ReceiveBuffer: _length=0 _needed=0 _pieces=empty
 ReceivedMemory: bytes_waiting=0
 ReceiverQueue: _current=None _items=empty _left_after=0 _singles=None _waiting=0 announced=False
 ReceiverQueue: run_length=0
-RedeliverySchedule: _when=empty
 RetriedLookup: _deadline=unset _retry=unset
 ScaledPermits: paused=False
 Seeking: _pending=None _slot=unset _unanswered=None current=None waiting=empty
@@ -162,7 +160,6 @@ BROKER_RESTING = """
 Compaction: _work=None
 Compaction: _slot=unset
 Connection: _outbox=empty _unsent=0 pending_publishes=0 unread=0
-ConnectionAuthentication: _then=None
 Consumer: blocked=False pending=empty saved_permits=0
 Consumer: ready=True
 Context: outputs=empty
@@ -243,13 +240,19 @@ KEPT = {
 """Containers that an end does not empty: nothing reads them, or they still answer questions."""
 
 
+WORDS = frozenset({"empty", "unset", "incomplete"})
+"""Values of a table that are no literals."""
+
+
 def parsed(table: str) -> dict[str, list[tuple[str, object]]]:
-    """Return the attributes of each class, each with "empty", "unset" or a value."""
+    """Return the attributes of each class, each with one of `WORDS` or a value."""
     found: dict[str, list[tuple[str, object]]] = {}
     for line in table.strip().splitlines():
         name, _, attributes = line.partition(": ")
         for each in attributes.split():
             attribute, _, text = each.partition("=")
-            value = text if text in ("empty", "unset") or text[:3] == "in:" else literal_eval(text)
+            value = (
+                text if text in ("empty", "unset", "incomplete") or text[:3] == "in:" else literal_eval(text)
+            )
             found.setdefault(name, []).append((attribute, value))
     return found
