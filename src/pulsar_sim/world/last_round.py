@@ -17,6 +17,7 @@ from pulsar_sansio.model.topic_name import TopicName
 from ..engine.failures import ViolationError
 from ..engine.leftovers.inputs import check_recorded
 from ..engine.profile import AUDIT
+from .raw_conversations import RawConversations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 ROUNDS_PERMILLE = 150
 
 SUBSCRIPTION = "last-round"
+
+PRESENT_VERSION = 21
+"""The protocol version of brokers that know all commands of the conversations."""
 
 PROPERTIES = {"round": "last", "of": "all"}
 
@@ -95,6 +99,12 @@ class _Round:
         self._node = node
         self._broker = broker
         self._stream = stream
+        self._conversations: RawConversations | None = None
+
+    @property
+    def _now(self) -> int:
+        """The present moment: conversations may have taken time."""
+        return self._world.clock.now if self._conversations is None else self._conversations.now
 
     def make(self) -> None:
         topics = [name for name in self._world.topics.names if self._may_be_moved(name)]
@@ -102,6 +112,8 @@ class _Round:
             topic = self._stream.choice(topics)
             self._use(topic)
         self._create_namespace()
+        if self._world.issuer is None and self._node.config.protocol_version >= PRESENT_VERSION:
+            self._converse()
         self._start_again()
 
     def _may_be_moved(self, topic: str) -> bool:
@@ -204,7 +216,7 @@ class _Round:
         )
 
     def _do_reset_behind(self, topic: str, ids: list[MessageId], first: int) -> None:
-        now = self._world.clock.now
+        now = self._now
         self._broker.subscription_administration.reset_cursor(
             now, topic, SUBSCRIPTION, ids[first], inclusive=False
         )
@@ -278,10 +290,24 @@ class _Round:
         if found != wanted and (found or wanted):
             self._fail(f"{name} of a new topic: {found} found, {wanted} expected")
 
+    def _converse(self) -> None:
+        """INV-A2: let raw peers talk to the broker, in a namespace of their own."""
+        node, broker, world = self._node, self._broker, self._world
+        namespace = f"of-{node.name}/raw"
+        self._do(broker.administration.create_namespace, namespace)
+        self._conversations = RawConversations(
+            broker, world.clock.now, world.wall_time(), self._stream, self._settle, self._own
+        )
+        self._conversations.hold(namespace)
+
+    def _own(self, topic: str) -> None:
+        """Make the broker the owner of a topic's name."""
+        self._node.cluster.owners[topic] = self._node.name
+
     # --- restart ----------------------------------------------------------------------------------------
 
     def _start_again(self) -> None:
-        now = self._world.clock.now
+        now = self._now
         node, broker = self._node, self._broker
         broker.shutdown(now)
         self._settle()
@@ -320,25 +346,27 @@ class _Round:
     # --- helpers ----------------------------------------------------------------------------------------
 
     def _do(self, command: "Callable[..., Any]", *arguments: Any) -> None:
-        command(self._world.clock.now, *arguments)
+        command(self._now, *arguments)
         self._settle()
 
     def _refused(
         self, error: type[LocalProtocolError], command: "Callable[..., Any]", *arguments: Any
     ) -> None:
         try:
-            command(self._world.clock.now, *arguments)
+            command(self._now, *arguments)
         except error:
             return
         self._fail(f"{command} of {arguments} is not refused")
 
     def _settle(self) -> None:
         """Make everything durable that is to be written."""
-        now = self._world.clock.now
+        now = self._now
         while (output := self._broker.next_output()) is not None:
             if isinstance(output, Persist):
                 self._node.cluster.write(self._node, output.records)
                 self._broker.persisted(now, output.write)
+            elif self._conversations is not None:
+                self._conversations.obey(output)
         check_recorded(self._node.name, self._broker, writing=False)
 
     def _agree(self, what: str, found: object, expected: object) -> None:
