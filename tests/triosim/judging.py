@@ -5,7 +5,7 @@
 
 from collections.abc import Iterator
 
-from tests.triosim.scenes import SCENES, play
+from tests.triosim.playing import ALL_SCENES, play
 from tests.triosim.sweep import KINDS, run_at
 from tests.triosim.world import run_seed
 
@@ -21,7 +21,7 @@ STEPS = 300
 def worlds(drawn: int = SEEDS, points: int = STEPS // EVERY) -> Iterator[str]:
     """Names for `broken_by`: the scenes, the seeds from 0 on, then the small run disturbed at every `EVERY`th
     step."""
-    for name in SCENES:
+    for name in ALL_SCENES:
         yield f"scene {name}"
     for seed in range(drawn):
         yield f"seed {seed}"

@@ -32,7 +32,7 @@ from pulsar_trio.client.endpoint import TURN
 from tests.triosim.engine.sockets import MemorySocket
 from tests.triosim.engine.watch import CLIENT
 from tests.triosim.profile import HOST, URL, Profile
-from tests.triosim.world import Report, World
+from tests.triosim.world import World
 
 CONNECTIONS = 8
 
@@ -91,11 +91,6 @@ class Stage(World):
             with suppress(BlockingIOError):
                 data = data[sock.send(data) :]
             await sock.wait_writable()
-
-
-def play(name: str, keep: bool = False) -> Report:
-    """One scene, once."""
-    return Stage(SCENES[name], keep).run()
 
 
 async def _read(sock: MemorySocket) -> bytes:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.triosim.scenes import SCENES, play
+from tests.triosim.playing import ALL_SCENES, play
 
 
-@pytest.mark.parametrize("name", SCENES)
+@pytest.mark.parametrize("name", ALL_SCENES)
 def test_scene(name: str) -> None:
     assert play(name).failure == ""
 
