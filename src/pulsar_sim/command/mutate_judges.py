@@ -42,7 +42,7 @@ MACHINES = Target(
     ("pulsar_sansio.client", "pulsar_sansio.broker"),
     (),
     "pulsar_sim.mutants.worlds",
-    ("src/pulsar_sansio",),
+    ("src/pulsar_sansio", "src/pulsar_sim"),
     ("tests/client", "tests/broker", "tests/conversations"),
 )
 
@@ -51,7 +51,7 @@ ADAPTER = Target(
     ("pulsar_trio",),
     ("pulsar_trio.broker.admin",),
     "tests.triosim.judging",
-    ("src/pulsar_sansio", "src/pulsar_trio", "tests/triosim"),
+    ("src/pulsar_sansio", "src/pulsar_sim", "src/pulsar_trio", "tests/triosim"),
     ("tests/trio",),
 )
 

@@ -74,7 +74,6 @@ class Topics(dict[str, TopicT]):
     """
 
     def __init__(self, names: TopicNames | None) -> None:
-        super().__init__()
         self._names = names
 
     def __setitem__(self, name: str, topic: TopicT) -> None:
