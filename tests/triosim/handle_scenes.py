@@ -89,13 +89,15 @@ def consumer_calls(consumer: Consumer[bytes], message: Message[bytes]) -> Calls:
     }
 
 
-async def _refused(calls: Calls) -> None:
-    """Each call says that its handle is closed, with a cause only where something has failed."""
+async def _refused(calls: Calls, text: str) -> None:
+    """Each call says with the same words that its handle is closed."""
     for name, call in calls.items():
         try:
             await _result(call)
-        except ResourceClosed:
-            continue
+        except ResourceClosed as error:
+            if str(error) == text:
+                continue
+            raise
         raise AssertionError(f"{name} is possible after the end")
 
 
@@ -118,10 +120,22 @@ async def closed_handles_refuse_everything(stage: Stage) -> None:
                 assert dict(view) == {"k": b"1"}
             assert (producer.connected, consumer.connected) == (True, True)
             last = producer.last_sequence_id
-        await _refused(producer_calls(producer))
-        await _refused(consumer_calls(consumer, message))
-        await _refused(reading_calls(reader))
-        await _refused({"refresh": view.refresh})
+        await _refused(producer_calls(producer), producer.explain())
+        await _refused(consumer_calls(consumer, message), consumer.explain())
+        await _refused(reading_calls(reader), reader.explain())
+        await _refused({"refresh": view.refresh}, view.explain())
+        for request in (
+            producer.flush,
+            consumer.flush,
+            consumer.last_message_ids,
+            consumer.has_message_available,
+            reader.last_message_id,
+            view.refresh,
+        ):
+            with trio.CancelScope() as scope:
+                scope.cancel()
+                await request()
+            assert scope.cancelled_caught, f"{request} of a closed handle is no checkpoint"
         assert dict(view) == view.snapshot() == {"k": b"1"}
         assert (producer.connected, consumer.connected, reader.connected) == (False, False, False)
         assert producer.last_sequence_id == last >= 0
@@ -143,7 +157,8 @@ async def closed_handles_refuse_everything(stage: Stage) -> None:
             "partitions": lambda: client.partitions("t"),
             "topics": lambda: client.topics("public/default"),
             "schema": lambda: client.schema("t"),
-        }
+        },
+        "the client is closed",
     )
     await client.aclose()
 
@@ -387,6 +402,75 @@ async def _stop_later(stop: trio.Event) -> None:
     stop.set()
 
 
+async def a_run_ends_with_its_consumer(stage: Stage) -> None:
+    """`run` raises the end of its consumer, also where several handlers may run."""
+    for concurrency in (1, 3):
+        async with _numbers(stage, 2, 2, "shared") as (_, consumer), trio.open_nursery() as nursery:
+            ends: list[str] = []
+
+            async def handler(message: Message[bytes]) -> None:
+                await trio.sleep(0.01)
+
+            async def run() -> None:
+                try:
+                    await consumer.run(handler, concurrency=concurrency)  # noqa: B023
+                except ResourceClosed as error:
+                    ends.append(str(error))  # noqa: B023
+
+            nursery.start_soon(run)
+            await trio.sleep(1.0)
+            await consumer.aclose()
+            await trio.sleep(0.1)
+            assert ends == [consumer.explain()], concurrency
+
+
+async def a_cancelled_run_returns_messages(stage: Stage) -> None:
+    """Messages whose handlers have not begun are redelivered soon, the one that was handled is not."""
+    options: dict[str, Any] = {"negative_acknowledgement_delay": 0.1}
+    async with _numbers(stage, 4, 1, "key_shared", **options) as (_, consumer):
+        begun: list[int] = []
+
+        async def handler(message: Message[bytes]) -> None:
+            begun.append(int(message.data))
+            await trio.sleep_forever()
+
+        with trio.move_on_after(1.0) as scope:
+            await consumer.run(handler, concurrency=3)
+        assert scope.cancelled_caught
+        assert begun == [0]
+        with trio.fail_after(1.0):
+            assert [int((await consumer.receive()).data) for _ in range(3)] == [1, 2, 3]
+        with trio.move_on_after(1.0):
+            raise AssertionError(f"{await consumer.receive()} was being handled")
+
+
+async def the_active_consumer_changes(stage: Stage) -> None:
+    """A Failover consumer learns that it is active, and that another one is; the wait ends with it."""
+    async with stage.client() as client:
+        async with client.subscribe("t", "s", "failover", consumer_name="b") as one:
+            await trio.sleep(0.5)
+            assert one.active is True
+            async with trio.open_nursery() as nursery:
+                changes: list[bool] = []
+
+                async def watch() -> None:
+                    with suppress(ResourceClosed):
+                        while True:
+                            changes.append(await one.active_changed())
+
+                nursery.start_soon(watch)
+                await trio.sleep(0.1)
+                async with client.subscribe("t", "s", "failover", consumer_name="a") as other:
+                    await trio.sleep(0.5)
+                    assert {one.active, other.active} == {True, False}
+                await trio.sleep(0.5)
+                assert one.active is True
+                assert changes in ([], [False, True])
+                await one.aclose()
+        with assert_checkpoints(), suppress(ResourceClosed):
+            await one.active_changed()
+
+
 async def a_run_has_the_messages_alone(stage: Stage) -> None:
     """While `run` handles messages, no other task receives them, and a second `run` is refused."""
     async with _numbers(stage, 2, 2, "shared") as (_, consumer), trio.open_nursery() as nursery:
@@ -433,6 +517,9 @@ HANDLE_SCENES: dict[str, Callable[[Stage], Awaitable[None]]] = {
         cancelled_sends_send_nothing,
         handlers_run_together,
         failures_go_their_ways,
+        a_run_ends_with_its_consumer,
+        a_cancelled_run_returns_messages,
+        the_active_consumer_changes,
         a_run_has_the_messages_alone,
     )
 }
