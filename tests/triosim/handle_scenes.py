@@ -199,6 +199,22 @@ async def waiting_tasks_learn_of_the_end(stage: Stage) -> None:
         assert sorted(ended) == sorted(calls)
 
 
+async def closing_sends_what_was_taken(stage: Stage) -> None:
+    """A producer that is closed sends its open batch, and confirms all of it, as soon as it can."""
+    batching = BatchingPolicy(max_messages=100, max_delay=30.0)
+    async with stage.client() as client:
+        producer: Producer[bytes]
+        async with client.create_producer("t", batching=batching) as producer:
+            receipts = [await producer.enqueue(b"%d" % number) for number in range(3)]
+            began = trio.current_time()
+        assert trio.current_time() - began < 0.1
+        assert [receipt.done() for receipt in receipts] == [True] * 3
+        assert len({await receipt.wait() for receipt in receipts}) == 3
+        assert (producer.statistics().confirmed, producer.statistics().failed) == (3, 0)
+        async with client.create_reader("t", "earliest") as reader:
+            assert [message.data async for message in reader.until_latest()] == [b"0", b"1", b"2"]
+
+
 # --- checkpoints ------------------------------------------------------------------------------------------
 
 
@@ -512,6 +528,7 @@ HANDLE_SCENES: dict[str, Callable[[Stage], Awaitable[None]]] = {
     for scene in (
         closed_handles_refuse_everything,
         waiting_tasks_learn_of_the_end,
+        closing_sends_what_was_taken,
         each_call_is_a_checkpoint,
         known_receipts_yield,
         cancelled_sends_send_nothing,
