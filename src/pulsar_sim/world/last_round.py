@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pulsar_sansio.broker.admin_errors import AlreadyExists, NotFound
 from pulsar_sansio.broker.broker import Broker
 from pulsar_sansio.broker.outputs import Persist
-from pulsar_sansio.model.errors import LocalProtocolError
+from pulsar_sansio.model.errors import InvalidConfiguration, LocalProtocolError
 from pulsar_sansio.model.message_id import EARLIEST, MessageId
 from pulsar_sansio.model.topic_name import TopicName
 
@@ -112,6 +112,7 @@ class _Round:
             topic = self._stream.choice(topics)
             self._use(topic)
         self._create_namespace()
+        self._refuse_commands()
         if self._world.issuer is None and self._node.config.protocol_version >= PRESENT_VERSION:
             self._converse()
         self._start_again()
@@ -289,6 +290,37 @@ class _Round:
     def _agree_fresh(self, name: str, found: object, wanted: object) -> None:
         if found != wanted and (found or wanted):
             self._fail(f"{name} of a new topic: {found} found, {wanted} expected")
+
+    def _refuse_commands(self) -> None:
+        """Give commands that the broker has to refuse, each for one mistake."""
+        broker, tenant = self._broker, f"of-{self._node.name}"
+        topic = f"persistent://{tenant}/last/topic"
+        missing = f"persistent://{tenant}/last/missing"
+        self._own(missing)
+        administration, topics = broker.administration, broker.topic_administration
+        subscriptions = broker.subscription_administration
+        half = "\ud800"
+        for error, command, *arguments in (
+            (InvalidConfiguration, administration.set_policy, topic, "no_policy", 1),
+            (InvalidConfiguration, administration.set_policy, topic, 1, 1),
+            (InvalidConfiguration, administration.set_policy, topic, "message_ttl", "long"),
+            (InvalidConfiguration, administration.set_policy, topic, "max_producers", 1.5),
+            (InvalidConfiguration, administration.update_topic_properties, topic, {half: "x"}),
+            (InvalidConfiguration, administration.update_topic_properties, topic, {"x": "x" * 70_000}),
+            (NotFound, administration.update_topic_properties, missing, {"x": "x"}),
+            (AlreadyExists, administration.create_tenant, tenant),
+            (AlreadyExists, administration.create_namespace, f"{tenant}/last"),
+            (NotFound, administration.create_namespace, f"{tenant}-missing/last"),
+            (AlreadyExists, topics.create_topic, topic),
+            (NotFound, topics.create_topic, f"persistent://{tenant}/missing/topic"),
+            (NotFound, topics.delete_topic, missing),
+            (NotFound, topics.terminate, missing),
+            (NotFound, subscriptions.delete_subscription, topic, "missing"),
+            (NotFound, subscriptions.skip_messages, topic, "missing", 1),
+            (NotFound, subscriptions.reset_cursor, topic, "missing", 0),
+        ):
+            self._refused(error, command, *arguments)
+        self._settle()
 
     def _converse(self) -> None:
         """INV-A2: let raw peers talk to the broker, in a namespace of their own."""

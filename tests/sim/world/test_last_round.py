@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from pulsar_sansio.broker.administration import admin
+from pulsar_sansio.broker.administration.admin import Administration
 from pulsar_sansio.broker.storage.cursor import Cursor
 from pulsar_sansio.broker.storage.journal import Journal
 from pulsar_sansio.broker.topics.compaction.compaction import Compaction
@@ -52,6 +54,8 @@ def _failed_once(_compaction: Compaction) -> dict[str, int]:
         (Subscription, "expire_up_to", _expire_uncounted, "broker-0: expired: 0 found, 1 expected"),
         (Cursor, "reset", _nothing, "broker-0: backlog: 5 found, 3 expected"),
         (Compaction, "stats", _failed_once, "FailedTimestamp of a new topic: 1 found, 0 expected"),
+        (Administration, "set_policy", _nothing, "a policy: 0 found, 7 expected"),
+        (Administration, "update_topic_properties", _nothing, "properties, round: None found, last expected"),
         (Journal, "cursor_moved", _nothing, "sub-0, markDeletePosition: 0:-1 found, 0:5 expected"),
     ],
 )
@@ -63,3 +67,11 @@ def test_what_does_not_agree_is_named(
     found = broken_by("consume-shared: order of time")
     assert found.startswith("INV-A1")
     assert found.endswith(text)
+
+
+def test_a_command_that_is_not_refused_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """INV-A1: a broker refuses properties that are no Unicode text."""
+    monkeypatch.setattr(admin, "text_pairs", lambda properties: tuple(properties.items()))
+    found = broken_by("consume-shared: order of time")
+    assert found.startswith("INV-A1")
+    assert "is not refused" in found
