@@ -4,6 +4,7 @@
 Owns the comparison. It reads public statistics of both, and the records of the model.
 """
 
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 from ..engine.failures import ViolationError
@@ -31,6 +32,8 @@ def check_tallies(world: "Surroundings") -> None:
             _agree(name, "messages available", statistics.available, client.available(consumer.handle))
             _hold(name, "bytes received", statistics.bytes_received >= 0)
             _hold(name, "acknowledgements", statistics.acknowledgements_failed >= 0)
+            arrived = astuple(client.arrival_counters(consumer.handle))
+            _hold(name, "arrivals", all(each >= 0 for each in arrived if type(each) is int))
             if isinstance(consumer.record, ConsumerRecord):
                 written = consumer.record.ids_acknowledged
                 _agree(name, "acknowledgements sent", statistics.acknowledgements_sent, written)

@@ -18,6 +18,8 @@ from pulsar_sansio.client.outputs import (
     Disconnect,
     EncryptionKeyWanted,
     Output,
+    RequestAnswered,
+    RequestSent,
     Retrying,
     Transmit,
 )
@@ -170,6 +172,9 @@ class ClientNode:
             entropy=world.streams.stream(f"entropy of {name}").entropy,
             data_key_renewal=0 if plan is None else plan.renewal,
         )
+        self.client.report_requests(world.audits_ends)
+        self._reported: set[tuple[int, int]] = set()
+        """Requests that the client has reported, and not their answers: link and request id."""
         self.wires: dict[int, Wire] = {}
         self.attempts: dict[int, Attempt] = {}
         self.alive = True
@@ -243,6 +248,21 @@ class ClientNode:
             if output.retry_in < 0:
                 raise ViolationError("INV-N2", f"{self.name} tries again {output.retry_in} ns from now")
             self.client.explain(self.world.clock.now, output.id)
+        elif isinstance(output, RequestSent | RequestAnswered):
+            self._check_request(output)
+
+    def _check_request(self, output: RequestSent | RequestAnswered) -> None:
+        """INV-N1: a client that reports requests reports each answer once, and nothing unless it was told
+        to."""
+        key = output.link, output.request
+        if not self.world.audits_ends or (key in self._reported) is isinstance(output, RequestSent):
+            raise ViolationError("INV-N1", f"{self.name} reports {output}")
+        if isinstance(output, RequestSent):
+            self._reported.add(key)
+            return
+        self._reported.remove(key)
+        if (output.command in ("ERROR", "nothing")) is (output.error is None) and output.request:
+            raise ViolationError("INV-N1", f"{self.name} reports {output}")
 
     def crash(self) -> None:
         """Kill the process; only the kernels of its peers notice."""
