@@ -105,8 +105,9 @@ class TransactingClientWatch:
                     )
 
     def _check_ack(self, subscription: SubscriptionAccount, command: Ack, record: TransactionRecord) -> None:
-        """INV-T2: an ACK in a transaction has what the application acknowledged in it, and messages of the same
-        batches that it acknowledged before: without index acknowledgement the last message tells of them."""
+        """INV-T2: an ACK in a transaction has what the application acknowledged in it, and messages of the
+        same batches that it acknowledged before: without index acknowledgement the last message tells of
+        them."""
         acked = record.acks.get(subscription.name, set())
         if command.ack_type == CUMULATIVE:
             ledger_id, entry_id, left = command.message_ids[0]

@@ -17,8 +17,8 @@ from tests.interop.go_tests import GoTests
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.long]
 
 LEFT_OUT = {"TestTxn_TCClient", "TestTxn_RegisterTopic"}
-"""These tests let a topic join by its short name, and look for that name in the metadata over HTTP. A Java broker
-keeps names as they were given; this one has full names."""
+"""These tests let a topic join by its short name, and look for that name in the metadata over HTTP. A Java
+broker keeps names as they were given; this one has full names."""
 
 PROVIDER = "org.apache.pulsar.broker.authentication.AuthenticationProviderTls"
 

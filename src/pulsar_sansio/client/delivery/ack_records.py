@@ -35,8 +35,8 @@ class Deliveries:
 
 
 class PastDeliveries:
-    """Facts about a batch that its acknowledgements do not tell: of its redeliveries, and of transactions. Most
-    batches have none."""
+    """Facts about a batch that its acknowledgements do not tell: of its redeliveries, and of transactions.
+    Most batches have none."""
 
     __slots__ = ("asked", "committed", "count", "refused")
 
