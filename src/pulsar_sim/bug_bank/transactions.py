@@ -45,7 +45,7 @@ def a_commit_does_not_wait_for_receipts(patches: Patches) -> None:
 @bug("BUG-116", caught_by=("INV-T1",), needs=[needs.losses])
 def a_failed_operation_does_not_abort(patches: Patches) -> None:
     """A transaction is committed although one of its messages or acknowledgements has failed."""
-    patches.around(Transaction, "over", lambda original, self, error: original(self, None))
+    patches.around(Transaction, "over", lambda original, self, error, *rest: original(self, None, *rest))
 
 
 @bug("BUG-116", caught_by=("INV-T4", "INV-T7"), needs=[needs.transactions])
@@ -143,8 +143,10 @@ def a_batch_has_messages_of_several_transactions(patches: Patches) -> None:
 def acknowledgements_leave_their_transaction(patches: Patches) -> None:
     """An ACK does not name its transaction, and takes effect at once."""
 
-    def encode(original: Any, consumer: int, kind: int, ids: Any, error: Any, request: int, *_: Any) -> Any:
-        return original(consumer, kind, ids, error, request)
+    def encode(
+        original: Any, consumer: int, kind: int, ids: Any, error: Any, request: int, *_: Any, **rest: Any
+    ) -> Any:
+        return original(consumer, kind, ids, error, request, **rest)
 
     patches.around(transactional_acks, "encode_ack", encode)
 
@@ -188,7 +190,7 @@ def refused_acknowledgements_are_not_asked_for_again(patches: Patches) -> None:
     """After an abort the consumer waits for messages of which the broker took no acknowledgement."""
 
     def ended(original: Any, self: Any, transaction: Any, committed: bool) -> None:
-        self._taken[transaction] = dict(self._settled[transaction])
+        self._acknowledged[transaction].unconfirmed.clear()
         original(self, transaction, committed)
 
     patches.around(TransactionalAcks, "_ended", ended)
