@@ -935,3 +935,28 @@ def test_a_batch_that_several_transactions_acknowledge() -> None:
     s.end()
     [ack] = s.expect("ACK")
     assert ack.message_ids == [(1, 0, 0b011)]
+
+
+def test_a_message_that_was_dropped_before_the_abort_is_asked_for() -> None:
+    """TXN-01: the coordinator aborts before the client knows, and the broker delivers the batch again."""
+    s = Scene(timeout=2.0)
+    s.batch(0, 2)
+    _, one = s.take()
+    s.ack(one)
+    s.joined()
+    s.batch(0, 2, redelivery_count=1)
+    [zero] = s.take()
+    s.pass_time(2_000_000_000)
+    s.expect()
+    request = s.client.begin_transaction(s.now)
+    s.pump()
+    [asked] = s.expect("NEW_TXN")
+    answer = proto.CommandNewTxnResponse(request_id=asked.request_id, txnid_least_bits=7, txnid_most_bits=0)
+    s.say("NEW_TXN_RESPONSE", answer)
+    assert RequestDone(request, TransactionId(0, 7)) in s.outputs()
+    s.ack(zero)
+    s.joined()
+    s.end()
+    s.confirm(s.ack_in_transaction())
+    s.ended()
+    assert asked_again(s) == [(1, 0)]

@@ -144,6 +144,10 @@ class AckTracker:
         record = self._batches.get(position)
         return None if record is None or record.complete else record
 
+    def batch_of(self, position: EntryPosition) -> BatchAcknowledgement | None:
+        """Return the record of that batch, or None when it is unknown."""
+        return self._batches.get(position)
+
     def asked_for(self, position: EntryPosition) -> None:
         """Keep the entry's record until the broker redelivers the entry, which was requested."""
         record = self._batches.get(position)

@@ -246,6 +246,10 @@ class Redelivery:
         """Request these entries, given with the messages, as bits, whose transaction was aborted. Do nothing
         while detached: the broker redelivers them unasked."""
         if self._connection is not None and self._wanted:
+            for position, bits in positions.items():
+                record = self._tracker.batch_of(position)
+                if record is not None:
+                    record.aborted(bits)
             self.not_copied(positions)
 
     def aborted_in_order(self) -> None:

@@ -234,6 +234,7 @@ class TransactionalAcks:
                 waits = self._tracker.committed_through(messages.cumulative)
             for position, bits in messages.entries.items():
                 waits |= self._tracker.committed(position, bits)
+                self._redelivery.settled(position)
             if waits:
                 self._ack_grouping.something_waits()
         elif self._services.spec.subscription_type.cumulative:

@@ -157,6 +157,13 @@ class BatchAcknowledgement:
         else:
             self.left_out &= bits
 
+    def aborted(self, bits: int) -> None:
+        """Open these messages again if they were left out: their transaction was aborted."""
+        if bits & self.left_out:
+            self._open = self.open_bits | bits & self.left_out
+            self.in_order = OUT_OF_ORDER
+            self.left_out &= ~bits
+
     @property
     def unconfirmed_bits(self) -> int:
         """Bit i is set while the application has not acknowledged message i."""
