@@ -20,9 +20,10 @@ _CONTAINERS = (list, dict, set, deque)
 
 
 def _is_awaited(batch: Any) -> bool:
-    """True when the broker was asked to redeliver the batch."""
+    """True when the broker was asked to redeliver the batch, or leaves out messages that an open transaction
+    may hold."""
     past = batch.past_deliveries
-    return past is not None and bool(past.asked)
+    return bool(batch.left_out) or (past is not None and bool(past.asked))
 
 
 _LEFT: dict[object, Callable[[Any], object]] = {

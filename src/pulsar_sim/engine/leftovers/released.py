@@ -234,6 +234,7 @@ KEPT = {
     "DeliveryCounts": "_entries",
     "SendWindow": "latencies",
     "Admission": "_in_batches",
+    "TransactionalAcks": "_unanswered",  # until the answers come
     "ClosedHandles": "_causes _statistics",
     "Connection": "_handlers",
 }
