@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..engine.randomness import Stream
     from .world import World
 
-ROUNDS_PERMILLE = 150
+ROUNDS_PERMILLE = 250
 
 SUBSCRIPTION = "last-round"
 

@@ -237,6 +237,9 @@ class RawConversations:
     def _list_topics(self, peer: RawPeer, namespace: str) -> None:
         """Each mode lists its topics, a pattern picks some, and an equal hash leaves them out."""
         mode = proto.CommandGetTopicsOfNamespace
+        passing = f"non-persistent://{namespace}/never-kept"
+        self._own(passing)
+        self._do(self._broker.topic_administration.create_topic, passing)
         everything = sorted(self._broker.topic_administration.topics(namespace))
         lasting = [name for name in everything if name.startswith("persistent://")]
         wanted = {
@@ -262,6 +265,7 @@ class RawConversations:
         )
         if again.changed or again.topics or again.topics_hash != answer.topics_hash:
             peer.fail(f"nothing has changed, and {again} comes")
+        self._do(self._broker.topic_administration.delete_topic, passing)
 
     def _ask_topics(self, peer: RawPeer, namespace: str, **fields: Any) -> Any:
         command = proto.CommandGetTopicsOfNamespace(request_id=peer.request(), namespace=namespace, **fields)
