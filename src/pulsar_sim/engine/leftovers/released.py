@@ -100,10 +100,8 @@ Attachment: _give_up_at=unset was_attached=True
 AutoSwitch: _back_since=None _failing_since=None
 Client: _close_requests=empty _client_close_requests=empty
 Connection: _unread_answers=0 unwritten=empty
-Connection: pending=empty was_ready=True
 Context: outputs=empty
 CopyProducer: _in_flight=empty _waiting=empty
-CredentialExchange: _asked=None
 DecodingSources: _asker=None
 Decryption: _request=None _waits_since=None awaited=None
 EncryptedArrival: _waiting=empty
@@ -116,8 +114,6 @@ KeyBatches: _batches=empty _extra=0 count=0 highest=-1 size=0
 KeyRequests: _pending=empty
 LastMessage: _open=empty _slot=unset
 LetterTopics: _pending_copies=empty _moves=0 _requests=empty _slot=unset
-Lookup: _counting=empty _finding=empty _listing=empty
-LookupQueue: _in_flight=0 _waiting=empty
 Member: ready=True
 MemberTopic: growth=empty missing=empty query=None
 MemberTopic: opened=True
@@ -139,11 +135,9 @@ PositionRequests: _open=empty
 Positions: _ask_again=unset _held=False _question=None _rollback=0 _sought_time=None
 Positions: _to_last=False _unknown=False
 ProducerInterception: _messages=empty
-ReceiveBuffer: _length=0 _needed=0 _pieces=empty
 ReceivedMemory: bytes_waiting=0
 ReceiverQueue: _current=None _items=empty _left_after=0 _singles=None _waiting=0 announced=False
 ReceiverQueue: run_length=0
-RetriedLookup: _deadline=unset _retry=unset
 ScaledPermits: paused=False
 Seeking: _pending=None _slot=unset _unanswered=None current=None waiting=empty
 SendWindow: _first_chunk=None _flushes=empty entries=empty messages=0
@@ -152,7 +146,6 @@ TopicListWatcher: _retry=unset
 TopicQueries: _queries=empty
 TopicVersions: asked=empty
 Unsubscription: _open=empty
-_Timeouts: _done=0 queue=empty slot=unset
 """
 """A client is open, all messages sent are stored, and all delivered messages are acknowledged."""
 
@@ -166,7 +159,6 @@ Context: outputs=empty
 Delays: _heap=empty _timer=unset _waiting=empty
 Journal: _cursors_written=empty _dirty_due=False _effects=empty _publishes=empty _waiting_effects=empty
 Journal: _waiting_publishes=empty records=empty
-Journal: _outstanding=None
 KeepAlive: _probe=unset _waiters=empty
 KeyShared: _held=empty _held_count=0 _holders=empty _short_of_room=empty _slots=empty
 NonPersistentSubscription: _active=in:consumers
@@ -174,7 +166,6 @@ Ownership: _departed=empty
 Producer: _after_receipts=empty pending=0
 Producer: closing=False ready=True
 Producers: waiting=empty
-ReceiveBuffer: _length=0 _needed=0 _pieces=empty
 Shared: _chunk_holders=empty _chunks_held=empty _replay=empty _replaying=empty
 Shared: blocked=False outstanding=0 redeliveries=empty
 SingleActive: active=in:consumers
