@@ -151,10 +151,8 @@ Unsubscription: _open=empty
 
 BROKER_RESTING = """
 Compaction: _work=None
-Compaction: _slot=unset
 Connection: _outbox=empty _unsent=0 pending_publishes=0 unread=0
 Consumer: blocked=False pending=empty saved_permits=0
-Consumer: ready=True
 Context: outputs=empty
 Delays: _heap=empty _timer=unset _waiting=empty
 Journal: _cursors_written=empty _dirty_due=False _effects=empty _publishes=empty _waiting_effects=empty
@@ -164,13 +162,11 @@ KeyShared: _held=empty _held_count=0 _holders=empty _short_of_room=empty _slots=
 NonPersistentSubscription: _active=in:consumers
 Ownership: _departed=empty
 Producer: _after_receipts=empty pending=0
-Producer: closing=False ready=True
 Producers: waiting=empty
 Shared: _chunk_holders=empty _chunks_held=empty _replay=empty _replaying=empty
 Shared: blocked=False outstanding=0 redeliveries=empty
 SingleActive: active=in:consumers
 Topic: _pending=empty _sequences_moved=empty
-Topic: closing=False
 TopicRegistry: releasing=empty
 Watchers: _updates=unset
 """
