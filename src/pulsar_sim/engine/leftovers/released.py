@@ -156,7 +156,6 @@ Consumer: blocked=False pending=empty saved_permits=0
 Context: outputs=empty
 Delays: _heap=empty _timer=unset _waiting=empty
 Journal: _cursors_written=empty _dirty_due=False _effects=empty _publishes=empty _waiting_effects=empty
-Journal: _waiting_publishes=empty records=empty
 KeepAlive: _probe=unset _waiters=empty
 KeyShared: _held=empty _held_count=0 _holders=empty _short_of_room=empty _slots=empty
 NonPersistentSubscription: _active=in:consumers
@@ -187,8 +186,6 @@ Connection: _outbox=empty _unsent=0 pending_publishes=0 unread=0 writable=False
 Consumer: blocked=False closed=True pending=empty saved_permits=0
 Context: outputs=empty
 Delays: _heap=empty _timer=unset _waiting=empty
-Journal: _dirty=empty _dirty_due=False _effects=empty _flush=unset _publishes=empty
-Journal: _waiting_publishes=empty records=empty
 KeyShared: _chunk_holders=empty _chunks_held=empty _held=empty _held_count=0 _holders=empty _slots=empty
 KeyShared: _short_of_room=empty
 Ownership: _departed=empty
