@@ -156,6 +156,7 @@ Consumer: blocked=False pending=empty saved_permits=0
 Context: outputs=empty
 Delays: _heap=empty _timer=unset _waiting=empty
 Journal: _cursors_written=empty _dirty_due=False _effects=empty _publishes=empty _waiting_effects=empty
+Journal: _waiting_publishes=empty records=empty
 KeepAlive: _probe=unset _waiters=empty
 KeyShared: _held=empty _held_count=0 _holders=empty _short_of_room=empty _slots=empty
 NonPersistentSubscription: _active=in:consumers
