@@ -10,6 +10,7 @@ from pulsar_sansio.client.partitions.partitioned_producer import PartitionedProd
 from pulsar_sansio.client.producing.admission import Admission
 from pulsar_sansio.client.producing.producer import Producer
 from pulsar_sansio.client.producing.send_window import SendWindow
+from pulsar_sansio.client.producing.unsealed_messages import UnsealedMessages
 
 from .coverage_point import coverage_point
 
@@ -46,10 +47,10 @@ def window_full(admission: Any) -> object:
     return admission.was_full and admission.ended is None and admission._room() > 0
 
 
-@coverage_point(Admission, "seal_unsealed")
-def sent_before_ready(admission: Any) -> object:
+@coverage_point(UnsealedMessages, "seal_all")
+def sent_before_ready(unsealed: Any) -> object:
     """Messages were given to a producer before it had a name."""
-    return bool(admission._unsealed)
+    return bool(unsealed.messages)
 
 
 @coverage_point(Producer, "_timed_out")

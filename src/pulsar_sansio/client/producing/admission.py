@@ -1,19 +1,16 @@
 """`Admission`: checks the messages of a producer and accepts as many as the limits allow.
 
-It owns the tickets, the checks of messages, the limits of unconfirmed messages and bytes, and the *unsealed*
-messages. Before its first attachment a producer has no name to seal messages with. A message with a schema of
-its own waits for the version of that schema, with all messages behind it. Accepted messages go to the
-`EntryBuilder`, which owns sequence ids and frames.
+It owns the tickets, the checks of messages, and the limits of unconfirmed messages and bytes. Accepted
+messages go to `UnsealedMessages`, or, where they need not wait, at once to the `EntryBuilder`, which owns
+sequence ids and frames.
 
 `append` is the fast path for messages that join the open batch without filling it. `send` has a fast path for
 payloads of a producer that does not batch.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from itertools import accumulate
-from typing import TypeAlias
 
 from ...model.config import CompressionType, OutgoingMessage
 from ...model.errors import (
@@ -26,32 +23,25 @@ from ...model.errors import (
     PulsarError,
     TransactionNotOpen,
 )
-from ...model.schema import SchemaInfo
-from ...model.transaction_id import TransactionId
 from ..connecting.connection import Connection
 from ..memory import payload_size
 from ..outputs import Writable
-from ..transactions.transaction import Transaction
-from .entry_builder import EntryBuilder
-from .message_schemas import MessageSchemas
 from .producer_services import ProducerServices
 from .send_encoder import SendEncoder, encode_member
 from .send_window import SendWindow
+from .unsealed_messages import UnsealedMessage, UnsealedMessages
 
 MAX_PUBLISH_TIME = 2**63 - 1
-
-
-UnsealedMessage: TypeAlias = tuple[int, bytes | OutgoingMessage, int]
-"""The ticket, message and publish time of a message that cannot be sealed yet."""
 
 
 class Admission:
     """Accepts the messages of one producer."""
 
     def __init__(self, services: ProducerServices, window: SendWindow) -> None:
-        self.schemas = MessageSchemas(services, self.seal_unsealed, self._schema_refused)
+        self._unsealed = UnsealedMessages(services, window, self)
+        self.schemas = self._unsealed.schemas
         """The versions of the schemas that messages have."""
-        self.entry_builder = EntryBuilder(services, window, self.schemas)
+        self.entry_builder = self._unsealed.entry_builder
         """The receiver of accepted messages."""
         self.ended: PulsarError | None = None
         """The reason for accepting no more messages; None while open."""
@@ -67,24 +57,12 @@ class Admission:
         self._window = window
         self._memory = services.client.memory
         self._transactions = services.client.transactions
-        self._topic = str(services.topic)
-        self._joining: Transaction | None = None
-        """The transaction that is being told of the topic."""
-        self._in_batches: set[TransactionId] = set()
-        """The open transactions whose messages may be in open batches."""
-        self._in_transactions = False
-        """The last sealed message was in a transaction."""
         self._overhead = 0 if services.encryption is None else services.encryption.overhead
         """Bytes that encryption adds to a payload."""
         self._max_message_size = services.client.config.max_message_size - self._overhead
         """The limit in bytes until a broker announces its own."""
         self._limit = services.spec.max_pending_messages
         self._next_ticket = 0
-        self._unsealed: deque[UnsealedMessage] = deque()
-        self._sealing = False
-        """The unsealed messages are being sealed."""
-        self._settled_meanwhile = False
-        """Tickets were settled while messages were being sealed."""
         self._batch = self.entry_builder.batch
         self._append_member = self.entry_builder.append_member
         window.on_settled = self.settled
@@ -210,15 +188,15 @@ class Admission:
         try:
             if not isinstance(message, bytes) and message.transaction is not None:
                 self._window.join(ticket, self._transactions.get(message.transaction))
-            if self.entry_builder.encoder is None or self._unsealed or not self._can_seal(message):
+            unsealed = self._unsealed
+            if self.entry_builder.encoder is None or unsealed.messages or not unsealed.can_seal(message):
                 if not isinstance(message, bytes) and (message.key is not None or message.properties):
                     # raises for text without a UTF-8 form, while the caller listens
                     encode_member(message, 0)
                 self.take_unsealed(message, publish_time)
-                if len(self._unsealed) == 1 and self.entry_builder.encoder is not None:
-                    self._hold(message)
+                unsealed.hold_first()
             else:
-                self._seal(message, ticket, publish_time)
+                unsealed.seal(message, ticket, publish_time)
                 self._next_ticket = ticket + 1
         except LocalProtocolError:
             self._window.leave(ticket)
@@ -285,7 +263,7 @@ class Admission:
     @property
     def pending(self) -> int:
         """The number of messages accepted and not settled."""
-        return self.entry_builder.pending + len(self._unsealed)
+        return self.entry_builder.pending + len(self._unsealed.messages)
 
     @property
     def limit(self) -> int:
@@ -295,7 +273,7 @@ class Admission:
     @property
     def open_bytes(self) -> int:
         """The payload bytes of messages that are not sealed."""
-        return self.entry_builder.size + sum(payload_size(message) for _, message, _ in self._unsealed)
+        return self.entry_builder.size + self._unsealed.size
 
     def wait_for_room(self) -> None:
         """Emit `Writable` once there is room, because a send was refused."""
@@ -354,7 +332,7 @@ class Admission:
     def take_unsealed(self, message: bytes | OutgoingMessage, publish_time: int) -> None:
         """Keep a checked message until it can be sealed."""
         ticket = self._next_ticket
-        self._unsealed.append((ticket, message, publish_time))
+        self._unsealed.add(ticket, message, publish_time)
         self._next_ticket = ticket + 1
 
     def take_over(self, message: bytes | OutgoingMessage, publish_time: int) -> None:
@@ -369,74 +347,9 @@ class Admission:
             if transaction is not None:
                 self._window.join(self._next_ticket, transaction)
 
-    def _can_seal(self, message: bytes | OutgoingMessage) -> bool:
-        """Tell whether the version of the message's schema is known, and its transaction has the topic.
-
-        A broker may store messages of transactions later than others that come behind them. So messages in
-        and outside of transactions wait for each other's receipts (seen with a real broker).
-        """
-        inside = not isinstance(message, bytes) and message.transaction is not None
-        if inside != self._in_transactions and self.entry_builder.pending:
-            return False
-        if isinstance(message, bytes):
-            return True
-        if message.schema is not None and self.schemas.version(message.schema) is None:
-            return False
-        id_ = message.transaction
-        if id_ is None:
-            return True
-        transaction = self._transactions.open.get(id_)
-        return transaction is not None and not transaction.is_over and transaction.has_topic(self._topic)
-
-    def _hold(self, message: bytes | OutgoingMessage) -> None:
-        """Hold this message, the first that cannot be sealed, and all behind it; send those before it."""
-        self._single_encoder = None
-        self.entry_builder.close_batch()
-        inside = not isinstance(message, bytes) and message.transaction is not None
-        if isinstance(message, bytes) or (inside != self._in_transactions and self.entry_builder.pending):
-            self._window.watched = True  # `settled` goes on
-            return
-        if message.schema is not None and self.schemas.version(message.schema) is None:
-            self.schemas.register(message.schema)
-            return
-        id_ = message.transaction
-        assert id_ is not None
-        transaction = self._transactions.open.get(id_)
-        if transaction is None or transaction.is_over:
-            self._transaction_settled(id_, TransactionNotOpen(f"transaction {id_} has ended"))
-        elif self._joining is not transaction:
-            self._joining = transaction
-            transaction.join_topic(self._topic, partial(self._transaction_settled, id_))
-
-    def _transaction_settled(self, id_: TransactionId, error: PulsarError | None) -> None:
-        """The transaction has the topic, or cannot have it."""
-        self._joining = None
-        if error is not None:
-            self._fail_unsealed(lambda message: message.transaction == id_, error)
-        self.seal_unsealed()
-
-    def _schema_refused(self, refused: SchemaInfo, error: PulsarError) -> None:
-        """Fail the messages of this schema that wait, and go on with the others."""
-        self._fail_unsealed(
-            lambda message: message.schema is not None and message.schema.info == refused, error
-        )
-        self.seal_unsealed()
-
-    def _fail_unsealed(self, wrong: Callable[[OutgoingMessage], bool], error: PulsarError) -> None:
-        """Fail the messages that cannot be sent, and keep the others."""
-        unsealed, self._unsealed = self._unsealed, deque()
-        for ticket, message, publish_time in unsealed:
-            if isinstance(message, bytes) or not wrong(message):
-                self._unsealed.append((ticket, message, publish_time))
-            else:
-                self._memory.free += payload_size(message)
-                self._window.fail(ticket, 1, error)
-        self.settled()
-
     def hand_over(self) -> deque[UnsealedMessage]:
         """Return the unsealed messages, for another producer to send."""
-        unsealed, self._unsealed = self._unsealed, deque()
-        return unsealed
+        return self._unsealed.hand_over()
 
     # --- calls of the producer ---
 
@@ -454,84 +367,18 @@ class Admission:
         self.schemas.attached(connection)
 
     def seal_unsealed(self) -> None:
-        """Seal the unsealed messages in order, with their tickets, up to one that has to wait.
+        """Seal the unsealed messages in order, with their tickets, up to one that has to wait."""
+        self._unsealed.seal_all()
 
-        Messages that fail meanwhile are settled together at the end, however many they are.
-        """
-        if self._sealing:
-            return  # the loop of the outer call goes on
-        self._sealing = True
-        batch = self._batch
-        while self._unsealed:
-            ticket, message, publish_time = self._unsealed[0]
-            if not self._can_seal(message):
-                self._hold(message)
-                if self._unsealed and self._unsealed[0][0] == ticket:
-                    break
-                continue
-            self._unsealed.popleft()
-            if (
-                batch.transaction_room > 0
-                and ticket == batch.first_ticket + batch.count
-                and not isinstance(message, bytes)
-                and self.entry_builder.append_member_in(message)
-            ):
-                self._memory.free += payload_size(message)  # The batch has memory of its own for it.
-                continue
-            try:
-                self.check(message, publish_time)
-                self._seal(message, ticket, publish_time)
-            except InvalidMessage as error:  # too large for this broker
-                self._memory.free += payload_size(message)
-                self._window.fail(ticket, 1, error)
-                self.settled()
-        self._sealing = False
-        if (id_ := self.entry_builder.transaction) is not None:
-            transaction = self._transactions.open.get(id_)
-            if transaction is not None and transaction.is_ending:
-                self.entry_builder.close_batch()
-        if not self._unsealed:
-            self._open_fast_path()
-        if self._settled_meanwhile:
-            self._settled_meanwhile = False
-            self.settled()
-
-    def _seal(self, message: bytes | OutgoingMessage, ticket: int, publish_time: int) -> None:
-        """Pass a message to the entry builder. Raises `InvalidMessage` as `EntryBuilder.take`."""
-        self.entry_builder.take(message, ticket, publish_time)
-        id_ = None if isinstance(message, bytes) else message.transaction
-        inside = id_ is not None
-        if id_ is not None and id_ not in self._in_batches and self._spec.batching is not None:
-            self._in_batches.add(id_)
-            transaction = self._transactions.open[id_]
-            transaction.before_end(partial(self._close_batch_of, id_))
-            transaction.before_abort(partial(self._fail_batch_of, id_))
-            transaction.at_end(partial(self._transaction_ended, id_))
-        if inside != self._in_transactions:
-            self._in_transactions = inside
-            self._single_encoder = None
-            self._open_fast_path()
-
-    def _close_batch_of(self, id_: TransactionId) -> None:
-        """Send the transaction's messages in open batches, for which its end waits."""
-        if self.entry_builder.transaction == id_:
-            self.entry_builder.close_batch()
-
-    def _transaction_ended(self, id_: TransactionId, _committed: bool) -> None:
-        self._in_batches.remove(id_)
-        self._fail_batch_of(id_)
-
-    def _fail_batch_of(self, id_: TransactionId) -> None:
-        """Fail messages of the transaction that an open batch still has: its timeout ended it before."""
-        if self.entry_builder.transaction == id_:
-            self.entry_builder.fail(TransactionNotOpen(f"transaction {id_} has ended"))
-            self.settled()
-
-    def _open_fast_path(self) -> None:
+    def open_fast_path(self) -> None:
         """Let payloads be sent without further checks, where each is an entry of its own."""
-        spec = self._spec
-        if spec.batching is None and not spec.chunking and self.ended is None and not self._in_transactions:
+        spec, inside = self._spec, self._unsealed.in_transactions
+        if spec.batching is None and not spec.chunking and self.ended is None and not inside:
             self._single_encoder = self.entry_builder.encoder
+
+    def close_fast_path(self) -> None:
+        """Let every payload wait behind the unsealed messages."""
+        self._single_encoder = None
 
     def end(self, error: PulsarError) -> None:
         """Accept no more messages; the first error given is the reason."""
@@ -542,18 +389,7 @@ class Admission:
 
     def fail(self, error: PulsarError) -> None:
         """Fail every message that is not sealed (rule PROD-27)."""
-        self.entry_builder.fail(error)
-        self.schemas.close()
-        unsealed, self._unsealed = self._unsealed, deque()
-        self._memory.free += sum(payload_size(message) for _, message, _ in unsealed)
-        while unsealed:
-            ticket = unsealed.popleft()[0]
-            count = 1
-            while unsealed and unsealed[0][0] == ticket + count:
-                unsealed.popleft()
-                count += 1
-            self._window.fail(ticket, count, error)
-        self.seal_unsealed()
+        self._unsealed.fail(error)
 
     # --- settling ---
 
@@ -564,14 +400,15 @@ class Admission:
 
     def settled(self) -> None:
         """Tickets were settled: emit `Writable` if there is room, and answer completed flushes."""
-        if self._sealing:
-            self._settled_meanwhile = True
+        unsealed = self._unsealed
+        if unsealed.is_sealing:
+            unsealed.settled_meanwhile = True
             return
         self._announce_room()
         waiting = self._window.settle_flushes(self.oldest_unsettled())
-        held = bool(self._unsealed) and self.entry_builder.encoder is not None
+        held = bool(unsealed.messages) and self.entry_builder.encoder is not None
         if held and not self.entry_builder.pending:
-            self.seal_unsealed()
+            unsealed.seal_all()
         self._window.watched = waiting or self.was_full or held
         if self._memory.blocked:
             self._memory.notify()
@@ -582,4 +419,5 @@ class Admission:
             return self._window.entries[0].oldest
         if self.entry_builder.count:
             return self.entry_builder.first_ticket
-        return self._unsealed[0][0] if self._unsealed else self._next_ticket
+        unsealed = self._unsealed.messages
+        return unsealed[0][0] if unsealed else self._next_ticket

@@ -39,12 +39,13 @@ from ..schemas.schema_question import QUESTION_VERSION, SchemaQuestion, Versione
 from ..statistics import ProducerStatistics, SendLatency
 from ..transactions.transaction import Transaction
 from . import explaining
-from .admission import Admission, UnsealedMessage
+from .admission import Admission
 from .interceptors import InterceptedAdmission, ProducerInterception
 from .producer_services import ProducerListener, ProducerServices
 from .registration import Registration
 from .send_encoder import is_intact
 from .send_window import Flush, SendWindow
+from .unsealed_messages import UnsealedMessage
 
 Command = proto.BaseCommand
 

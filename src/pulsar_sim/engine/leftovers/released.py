@@ -94,8 +94,7 @@ _Timeouts: _done=0
 RESTING = """
 AckGrouping: _unconfirmed=empty
 AckTracker: _batches=incomplete _parts=empty
-Admission: _unsealed=empty waits_for_memory=False was_full=False
-DeliveryStart: since=None
+Admission: waits_for_memory=False was_full=False
 Attachment: _give_up_at=unset was_attached=True
 AutoSwitch: _back_since=None _failing_since=None
 Client: _close_requests=empty _client_close_requests=empty
@@ -104,6 +103,7 @@ Context: outputs=empty
 CopyProducer: _in_flight=empty _waiting=empty
 DecodingSources: _asker=None
 Decryption: _request=None _waits_since=None awaited=None
+DeliveryStart: since=None
 EncryptedArrival: _waiting=empty
 EntryBuilder: _batch_timer=unset
 EntryEncryption: _failed=None _failed_with=None _infos=empty _proceed=None _requests=empty
@@ -145,6 +145,7 @@ TableView: _answers=empty _catching_up=empty _loading=False
 TopicListWatcher: _retry=unset
 TopicQueries: _queries=empty
 TopicVersions: asked=empty
+UnsealedMessages: messages=empty
 Unsubscription: _open=empty
 """
 """A client is open, all messages sent are stored, and all delivered messages are acknowledged."""
@@ -218,7 +219,7 @@ KEPT = {
     "PartitionGrowth": "topics",
     "DeliveryCounts": "_entries",
     "SendWindow": "latencies",
-    "Admission": "_in_batches",
+    "UnsealedMessages": "_in_batches",
     "TransactionalAcks": "_unanswered",  # until the answers come
     "ClosedHandles": "_causes _statistics",
     "Connection": "_handlers",

@@ -1,0 +1,263 @@
+"""`UnsealedMessages`: the accepted messages of a producer that cannot be sealed yet, in their order.
+
+Before its first attachment a producer has no name to seal messages with. A message with a schema of its own
+waits for the version of that schema, and a message of a transaction until the transaction has the topic. All
+messages behind a waiting one wait with it. Messages inside and outside of transactions wait for each other's
+receipts. Sealed messages go to the `EntryBuilder`, which owns sequence ids and frames.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol, TypeAlias
+
+from ...model.config import OutgoingMessage
+from ...model.errors import InvalidMessage, PulsarError, TransactionNotOpen
+from ...model.schema import SchemaInfo
+from ...model.transaction_id import TransactionId
+from ..memory import payload_size
+from ..transactions.transaction import Transaction
+from .entry_builder import EntryBuilder
+from .message_schemas import MessageSchemas
+from .producer_services import ProducerServices
+from .send_window import SendWindow
+
+UnsealedMessage: TypeAlias = tuple[int, bytes | OutgoingMessage, int]
+"""The ticket, message and publish time of a message that cannot be sealed yet."""
+
+
+class SealingOwner(Protocol):
+    """The `Admission` that the messages come from."""
+
+    def check(self, message: object, publish_time: int) -> None:
+        """Raise `InvalidMessage` for a message that the present broker does not accept."""
+
+    def settled(self) -> None:
+        """Tickets were settled."""
+
+    def open_fast_path(self) -> None:
+        """Payloads may be sealed without asking here."""
+
+    def close_fast_path(self) -> None:
+        """Every message has to come here."""
+
+
+class UnsealedMessages:
+    """The unsealed messages of one producer, and what they wait for."""
+
+    __slots__ = (
+        "_batches",
+        "_in_batches",
+        "_joining",
+        "_memory",
+        "_owner",
+        "_topic",
+        "_transactions",
+        "_window",
+        "entry_builder",
+        "in_transactions",
+        "is_sealing",
+        "messages",
+        "schemas",
+        "settled_meanwhile",
+    )
+
+    def __init__(self, services: ProducerServices, window: SendWindow, owner: SealingOwner) -> None:
+        self.schemas = MessageSchemas(services, self.seal_all, self._schema_refused)
+        """The versions of the schemas that messages have."""
+        self.entry_builder = EntryBuilder(services, window, self.schemas)
+        """The receiver of the messages that can be sealed."""
+        self.messages: deque[UnsealedMessage] = deque()
+        """The messages; the admission reads it for each message, and changes nothing in it."""
+        self.in_transactions = False
+        """The last sealed message was in a transaction."""
+        self.is_sealing = False
+        """The unsealed messages are being sealed."""
+        self.settled_meanwhile = False
+        """Tickets were settled while messages were being sealed."""
+        self._window = window
+        self._owner = owner
+        self._memory = services.client.memory
+        self._transactions = services.client.transactions
+        self._topic = str(services.topic)
+        self._batches = services.spec.batching is not None
+        self._joining: Transaction | None = None
+        """The transaction that is being told of the topic."""
+        self._in_batches: set[TransactionId] = set()
+        """The open transactions whose messages may be in open batches."""
+
+    @property
+    def size(self) -> int:
+        """The payload bytes of the messages that wait."""
+        return sum(payload_size(message) for _, message, _ in self.messages)
+
+    # --- one message ---
+
+    def add(self, ticket: int, message: bytes | OutgoingMessage, publish_time: int) -> None:
+        """Keep a checked message until it can be sealed."""
+        self.messages.append((ticket, message, publish_time))
+
+    def hold_first(self) -> None:
+        """Ask for what the first message waits for, which was just added to none; send those before it."""
+        if len(self.messages) == 1 and self.entry_builder.encoder is not None:
+            self._hold(self.messages[0][1])
+
+    def seal(self, message: bytes | OutgoingMessage, ticket: int, publish_time: int) -> None:
+        """Pass a message to the entry builder. Raises `InvalidMessage` as `EntryBuilder.take`."""
+        self.entry_builder.take(message, ticket, publish_time)
+        id_ = None if isinstance(message, bytes) else message.transaction
+        inside = id_ is not None
+        if id_ is not None and id_ not in self._in_batches and self._batches:
+            self._in_batches.add(id_)
+            transaction = self._transactions.open[id_]
+            transaction.before_end(partial(self._close_batch_of, id_))
+            transaction.before_abort(partial(self._fail_batch_of, id_))
+            transaction.at_end(partial(self._transaction_ended, id_))
+        if inside != self.in_transactions:
+            self.in_transactions = inside
+            self._owner.close_fast_path()
+            self._owner.open_fast_path()
+
+    def can_seal(self, message: bytes | OutgoingMessage) -> bool:
+        """Tell whether the version of the message's schema is known, and its transaction has the topic.
+
+        A broker may store messages of transactions later than others that come behind them. So messages in
+        and outside of transactions wait for each other's receipts (seen with a real broker).
+        """
+        inside = not isinstance(message, bytes) and message.transaction is not None
+        if inside != self.in_transactions and self.entry_builder.pending:
+            return False
+        if isinstance(message, bytes):
+            return True
+        if message.schema is not None and self.schemas.version(message.schema) is None:
+            return False
+        id_ = message.transaction
+        if id_ is None:
+            return True
+        transaction = self._transactions.open.get(id_)
+        return transaction is not None and not transaction.is_over and transaction.has_topic(self._topic)
+
+    def _hold(self, message: bytes | OutgoingMessage) -> None:
+        """Hold this message, the first that cannot be sealed, and all behind it; send those before it."""
+        self._owner.close_fast_path()
+        self.entry_builder.close_batch()
+        inside = not isinstance(message, bytes) and message.transaction is not None
+        if isinstance(message, bytes) or (inside != self.in_transactions and self.entry_builder.pending):
+            self._window.watched = True  # `Admission.settled` goes on
+            return
+        if message.schema is not None and self.schemas.version(message.schema) is None:
+            self.schemas.register(message.schema)
+            return
+        id_ = message.transaction
+        assert id_ is not None
+        transaction = self._transactions.open.get(id_)
+        if transaction is None or transaction.is_over:
+            self._transaction_settled(id_, TransactionNotOpen(f"transaction {id_} has ended"))
+        elif self._joining is not transaction:
+            self._joining = transaction
+            transaction.join_topic(self._topic, partial(self._transaction_settled, id_))
+
+    # --- all of them ---
+
+    def seal_all(self) -> None:
+        """Seal the messages in order, with their tickets, up to one that has to wait.
+
+        Messages that fail meanwhile are settled together at the end, however many they are.
+        """
+        if self.is_sealing:
+            return  # the loop of the outer call goes on
+        self.is_sealing = True
+        batch = self.entry_builder.batch
+        while self.messages:
+            ticket, message, publish_time = self.messages[0]
+            if not self.can_seal(message):
+                self._hold(message)
+                if self.messages and self.messages[0][0] == ticket:
+                    break
+                continue
+            self.messages.popleft()
+            if (
+                batch.transaction_room > 0
+                and ticket == batch.first_ticket + batch.count
+                and not isinstance(message, bytes)
+                and self.entry_builder.append_member_in(message)
+            ):
+                self._memory.free += payload_size(message)  # The batch has memory of its own for it.
+                continue
+            try:
+                self._owner.check(message, publish_time)
+                self.seal(message, ticket, publish_time)
+            except InvalidMessage as error:  # too large for this broker
+                self._memory.free += payload_size(message)
+                self._window.fail(ticket, 1, error)
+                self._owner.settled()
+        self.is_sealing = False
+        if (id_ := self.entry_builder.transaction) is not None:
+            transaction = self._transactions.open.get(id_)
+            if transaction is not None and transaction.is_ending:
+                self.entry_builder.close_batch()
+        if not self.messages:
+            self._owner.open_fast_path()
+        if self.settled_meanwhile:
+            self.settled_meanwhile = False
+            self._owner.settled()
+
+    def fail(self, error: PulsarError) -> None:
+        """Fail all messages that are not sealed, also those in open batches (rule PROD-27)."""
+        self.entry_builder.fail(error)
+        self.schemas.close()
+        unsealed, self.messages = self.messages, deque()
+        self._memory.free += sum(payload_size(message) for _, message, _ in unsealed)
+        while unsealed:
+            ticket = unsealed.popleft()[0]
+            count = 1
+            while unsealed and unsealed[0][0] == ticket + count:
+                unsealed.popleft()
+                count += 1
+            self._window.fail(ticket, count, error)
+        self.seal_all()
+
+    def hand_over(self) -> deque[UnsealedMessage]:
+        """Return the messages, for another producer to send."""
+        unsealed, self.messages = self.messages, deque()
+        return unsealed
+
+    # --- what they wait for ---
+
+    def _transaction_settled(self, id_: TransactionId, error: PulsarError | None) -> None:
+        """The transaction has the topic, or cannot have it."""
+        self._joining = None
+        if error is not None:
+            self._fail_where(lambda message: message.transaction == id_, error)
+        self.seal_all()
+
+    def _schema_refused(self, refused: SchemaInfo, error: PulsarError) -> None:
+        """Fail the messages of this schema that wait, and go on with the others."""
+        self._fail_where(lambda message: message.schema is not None and message.schema.info == refused, error)
+        self.seal_all()
+
+    def _fail_where(self, wrong: Callable[[OutgoingMessage], bool], error: PulsarError) -> None:
+        """Fail the messages that cannot be sent, and keep the others."""
+        unsealed, self.messages = self.messages, deque()
+        for ticket, message, publish_time in unsealed:
+            if isinstance(message, bytes) or not wrong(message):
+                self.messages.append((ticket, message, publish_time))
+            else:
+                self._memory.free += payload_size(message)
+                self._window.fail(ticket, 1, error)
+        self._owner.settled()
+
+    def _close_batch_of(self, id_: TransactionId) -> None:
+        """Send the transaction's messages in open batches, for which its end waits."""
+        if self.entry_builder.transaction == id_:
+            self.entry_builder.close_batch()
+
+    def _transaction_ended(self, id_: TransactionId, _committed: bool) -> None:
+        self._in_batches.remove(id_)
+        self._fail_batch_of(id_)
+
+    def _fail_batch_of(self, id_: TransactionId) -> None:
+        """Fail messages of the transaction that an open batch still has: its timeout ended it before."""
+        if self.entry_builder.transaction == id_:
+            self.entry_builder.fail(TransactionNotOpen(f"transaction {id_} has ended"))
+            self._owner.settled()

@@ -1,0 +1,79 @@
+"""Messages that cannot be sealed yet: they wait in order, and keep their tickets."""
+
+from pulsar_sansio.client.producing.admission import Admission
+from pulsar_sansio.client.producing.producer import Producer
+from pulsar_sansio.model.config import OutgoingMessage
+from pulsar_sansio.model.errors import ClosedError
+from pulsar_sansio.schemas import INT32
+from tests.client.producing.sender import UNBATCHED, Sender, tickets
+from tests.client.producing.test_transactional_sends import Scene, inside
+from tests.client.script import WALL, Script
+
+
+def admission_of(script: Script, handle: int) -> Admission:
+    machine = script.client._handles.producers[handle]
+    assert isinstance(machine, Producer)
+    return machine.admission
+
+
+def attached() -> tuple[Sender, Admission]:
+    sender = Sender()
+    return sender, admission_of(sender.script, sender.handle)
+
+
+def test_an_attached_producer_has_none() -> None:
+    sender, admission = attached()
+    sender.send(b"a")
+    assert list(admission._unsealed.messages) == []
+    assert admission._single_encoder is not None
+
+
+def test_all_messages_wait_behind_one_whose_schema_is_not_registered() -> None:
+    sender, admission = attached()
+    sender.send(OutgoingMessage(INT32.encode(1), schema=INT32))
+    sender.send(b"abc")
+    waiting = admission._unsealed
+    assert [ticket for ticket, _, _ in waiting.messages] == [0, 1]
+    assert waiting.size == 7
+    assert admission.pending == 2
+    assert admission.oldest_unsettled() == 0
+    assert admission._single_encoder is None
+
+
+def test_messages_inside_and_outside_of_a_transaction_wait_for_each_others_receipts() -> None:
+    scene = Scene(batching=None)
+    admission = admission_of(scene, scene.handle)
+    scene.send(inside(b"a", scene.id))
+    scene.joined()
+    assert scene.entries() == [(0, b"a", 7)]
+    assert admission._unsealed.in_transactions
+    scene.send(b"b")
+    assert scene.entries() == []
+    scene.confirm(0)
+    assert scene.entries() == [(1, b"b", None)]
+    assert not admission._unsealed.in_transactions
+    assert admission._single_encoder is not None
+
+
+def test_neighbours_that_fail_are_reported_together() -> None:
+    """Rule PROD-27."""
+    sender, admission = attached()
+    sender.send(OutgoingMessage(INT32.encode(1), schema=INT32))
+    sender.send(b"b")
+    sender.send(b"c")
+    sender.script.said()
+    admission.fail(ClosedError("over"))
+    sender.script.drain()
+    failed = sender.script.said()
+    assert [tickets(output) for output in failed if tickets(output)] == [[0, 1, 2]]
+    assert admission.pending == 0
+
+
+def test_a_producer_without_a_name_hands_its_messages_over() -> None:
+    script = Script()
+    handle = script.client.open_producer(script.now, UNBATCHED)
+    script.client.send(script.now, handle, b"a", WALL)
+    script.client.send(script.now, handle, b"b", WALL)
+    admission = admission_of(script, handle)
+    assert list(admission.hand_over()) == [(0, b"a", WALL), (1, b"b", WALL)]
+    assert admission.pending == 0
