@@ -41,7 +41,8 @@ from ..delivery.received_entries import Messages
 from ..delivery.receiver_queue import ReceiverQueue
 from ..delivery.schema_queue import SchemaQueue
 from ..encryption.decryption import Decryption
-from ..letter_topics.letter_topics import DeadLetterSorter, LetterTopics
+from ..letter_topics.dead_letter_sorter import DeadLetterSorter
+from ..letter_topics.letter_topics import LetterTopics
 from ..outputs import (
     ActiveChanged,
     Attached,

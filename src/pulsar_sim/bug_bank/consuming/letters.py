@@ -10,7 +10,8 @@ from pulsar_sansio.client.consuming.consumer_requests import ConsumerRequests
 from pulsar_sansio.client.delivery.received_entries import ReceivedBatch
 from pulsar_sansio.client.letter_topics import letter_topics as letters_module
 from pulsar_sansio.client.letter_topics.copy_producer import CopyProducer
-from pulsar_sansio.client.letter_topics.letter_topics import DeadLetterSorter, LetterTopics
+from pulsar_sansio.client.letter_topics.dead_letter_sorter import DeadLetterSorter
+from pulsar_sansio.client.letter_topics.letter_topics import LetterTopics
 from pulsar_sansio.client.outputs import RequestDone
 from pulsar_sansio.model.config import OutgoingMessage
 

@@ -7,8 +7,8 @@ from pulsar_sansio.client.acknowledging.ack_tracker import AckTracker
 from pulsar_sansio.client.acknowledging.held_back import HeldBack
 from pulsar_sansio.client.acknowledging.redelivery import NegativeAcknowledgements, Redelivery
 from pulsar_sansio.client.delivery.received_entries import ReceivedBatch
+from pulsar_sansio.client.letter_topics.dead_letter_sorter import DeadLetterSorter
 from pulsar_sansio.client.letter_topics.delivery_counts import DeliveryCounts
-from pulsar_sansio.client.letter_topics.letter_topics import DeadLetterSorter
 
 from ..planted_bug import Patches, bug, nothing
 from ..preconditions import general as needs
