@@ -8,6 +8,7 @@ from pulsar_sansio.broker.coordinating.coordinators import Coordinators
 from pulsar_sansio.broker.serving import transacting
 from pulsar_sansio.broker.topics.subscription import Subscription
 from pulsar_sansio.broker.topics.topic import Topic
+from pulsar_sansio.broker.topics.transactions.pending_ack_handle import PendingAckHandle
 from pulsar_sansio.broker.topics.transactions.pending_acks import PendingAcks
 from pulsar_sansio.broker.topics.transactions.transaction_buffer import TransactionBuffer
 from pulsar_sansio.client.acknowledging import transactional_acks
@@ -230,15 +231,15 @@ def an_abort_shows_its_messages(patches: Patches) -> None:
 @bug("own", caught_by=("INV-N5", "INV-T6"), needs=[needs.transactions])
 def a_commit_forgets_its_acknowledgements(patches: Patches) -> None:
     """The cursor is not moved, and a consumer that comes back receives the messages again."""
-    patches.replace(Subscription, "_commit", nothing)
+    patches.replace(PendingAckHandle, "_commit", nothing)
 
 
 @bug("own", caught_by=("INV-T6",), needs=[needs.aborts])
 def an_abort_acknowledges(patches: Patches) -> None:
     """Pending acknowledgements take effect at any end."""
     patches.around(
-        Subscription,
-        "end_transaction",
+        PendingAckHandle,
+        "end",
         lambda original, self, transaction, commits: original(self, transaction, True),
     )
 

@@ -192,5 +192,5 @@ class Coordinators:
         for name, subscription in transaction.subscriptions:
             topic = served.get(name)
             if isinstance(topic, Topic) and subscription in topic.subscriptions:
-                topic.subscriptions[subscription].end_transaction(transaction.id, commits)
+                topic.subscriptions[subscription].pending_ack_handle.end(transaction.id, commits)
         self._journal.records.append(TransactionEnded(*transaction.id))

@@ -263,9 +263,9 @@ def _acknowledge_in_transaction(
         if ack.ack_type == CUMULATIVE:
             if len(ack.message_ids) != 1:
                 raise NotAllowed(f"A cumulative acknowledgement of {len(ack.message_ids)} messages")
-            subscription.acknowledge_cumulative_in_transaction(*ack.message_ids[0], transaction)
+            subscription.pending_ack_handle.acknowledge_cumulative(*ack.message_ids[0], transaction)
         else:
-            subscription.acknowledge_in_transaction(consumer, ack.message_ids, transaction)
+            subscription.pending_ack_handle.acknowledge(consumer, ack.message_ids, transaction)
     except BrokerError as refusal:
         error = refusal
     request_id = ack.request_id

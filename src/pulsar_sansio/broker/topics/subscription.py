@@ -1,24 +1,25 @@
 """A subscription of a persistent topic: a cursor, a dispatcher, and the requests of its consumers.
 
 It carries out acknowledgements, seeks and unsubscribes. The dispatcher chooses the consumer of each entry.
+The pending ack handle has the acknowledgements of open transactions.
 """
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from ...model.errors import ConsumerBusy, MetadataError, NotAllowed, ServiceNotReady, TransactionConflict
-from ...model.transaction_id import TransactionId
+from ...model.errors import ConsumerBusy, MetadataError, NotAllowed, ServiceNotReady
 from ...wire import proto
 from ..dispatching.consumer import Consumer, SubType
 from ..dispatching.key_shared import KeyShared
 from ..dispatching.shared import Shared
 from ..dispatching.single_active import Dispatcher, SingleActive
-from ..records import AcknowledgedInTransaction, CursorDeleted, CursorSaved, PendingAcksEnded
+from ..records import AcknowledgedInTransaction, CursorDeleted, CursorSaved
 from ..storage.cursor import Cursor
 from ..throttling.dispatch_throttle import DispatchThrottle
 from ..throttling.rate_limiter import RateLimiter
 from ..throttling.topic_rates import limiter_for
-from .transactions.pending_acks import PendingAcks, TransactionAcks
+from .transactions.pending_ack_handle import PendingAckHandle
+from .transactions.pending_acks import PendingAcks
 
 if TYPE_CHECKING:
     from ..owner import OtherBroker
@@ -51,6 +52,7 @@ class Subscription:
         self.durable = durable
         self.properties = properties
         self.pending_acks = PendingAcks(pending_acks)
+        self.pending_ack_handle = PendingAckHandle(self, self.pending_acks)
         self.kind: int | None = None
         self.dispatcher: Dispatcher | None = None
         self.fenced = False
@@ -236,7 +238,7 @@ class Subscription:
                             continue
                     dispatcher.acknowledged(consumer, offset, fresh, whole)
         if changed:
-            self._moved(before)
+            self.moved(before)
         dispatcher.acknowledgements_done()
 
     def acknowledge_cumulative(
@@ -267,7 +269,7 @@ class Subscription:
                 fresh = cursor.acknowledge_partly(offset, ack_set, log.entry(offset).messages)
                 changed = changed or fresh > 0
         if changed:
-            self._moved(before)
+            self.moved(before)
 
     def _keeps_messages_of(self, offset: int) -> bool:
         """True where single messages of a batch are acknowledged. Where a transaction acknowledges some, the
@@ -278,123 +280,13 @@ class Subscription:
             or offset in self.pending_acks.taken
         )
 
-    # --- transactions ---------------------------------------------------------------------------------
-
-    def acknowledge_in_transaction(
-        self, consumer: Consumer, ids: list[tuple[int, int, int | None]], transaction: TransactionId
-    ) -> None:
-        """Acknowledge individually at the end of the transaction. Ids of absent entries change nothing.
-
-        Raises `TransactionConflict`, having changed nothing, where one of the messages is acknowledged.
-        """
-        cursor, log, pending = self.cursor, self.topic.log, self.pending_acks
-        messages: dict[int, int] = {}
-        for ledger_id, entry_id, ack_set in ids:
-            offset = log.exact(ledger_id, entry_id)
-            if offset is None or offset >= log.durable_end:
-                continue
-            everything = (1 << log.entry(offset).messages) - 1
-            bits = everything if ack_set is None else everything & ~ack_set
-            if cursor.acknowledged(offset) or bits & ~cursor.partly.get(offset, everything):
-                raise TransactionConflict(f"Message {ledger_id}:{entry_id} is acknowledged already")
-            if bits:
-                messages[offset] = messages.get(offset, 0) | bits
-        if not messages:
-            return
-        pending.check(messages)
-        pending.acknowledge(transaction, messages)
-        self._record_pending(transaction, tuple(messages.items()), None)
-        consumer.acknowledged_at = self.context.now
-        assert self.dispatcher is not None
-        for offset, bits in messages.items():
-            before = cursor.partly.get(offset, (1 << log.entry(offset).messages) - 1)
-            left = before & ~pending.taken[offset]
-            self.dispatcher.acknowledged_in_transaction(
-                consumer, offset, (before & bits).bit_count(), left == 0
-            )
-        self.dispatcher.acknowledgements_done()
-
-    def acknowledge_cumulative_in_transaction(
-        self, ledger_id: int, entry_id: int, ack_set: int | None, transaction: TransactionId
-    ) -> None:
-        """Acknowledge up to the entry at the end of the transaction.
-
-        Raises `NotAllowed` on Shared and Key_Shared, and `TransactionConflict` where the message is
-        acknowledged already or another transaction acknowledges cumulatively.
-        """
-        if self.kind in (SubType.Shared, SubType.Key_Shared):
-            raise NotAllowed("Cumulative acknowledgement needs an Exclusive or Failover subscription")
-        log = self.topic.log
-        offset = log.exact(ledger_id, entry_id)
-        if offset is None or offset >= log.durable_end:
-            return
-        if self.cursor.acknowledged(offset):
-            raise TransactionConflict(f"Message {ledger_id}:{entry_id} is acknowledged already")
-        pending = self.pending_acks
-        pending.check_cumulative(transaction, offset)
-        if ack_set is not None:
-            ack_set &= (1 << log.entry(offset).messages) - 1
-        if pending.has_acknowledged_up_to(transaction, offset, ack_set):
-            return
-        remaining = pending.acknowledge_cumulative(transaction, offset, ack_set)
-        self._record_pending(transaction, (), (offset, remaining))
-
-    def _record_pending(
-        self,
-        transaction: TransactionId,
-        individual: tuple[tuple[int, int], ...],
-        cumulative: tuple[int, int | None] | None,
-    ) -> None:
-        if self.durable:
-            self.topic.journal.records.append(
-                AcknowledgedInTransaction(self.topic.name, self.name, transaction, individual, cumulative)
-            )
-
-    def end_transaction(self, transaction: TransactionId, commits: bool) -> None:
-        """Carry out the transaction's acknowledgements, or deliver their messages again.
-
-        Messages that were acknowledged cumulatively stay with their consumer, as with a Java broker. The
-        consumer may ask for them again.
-        """
-        acks = self.pending_acks.end(transaction)
-        if acks is None:
-            return
-        records = self.topic.journal.records
-        if self.durable:
-            records.append(PendingAcksEnded(self.topic.name, self.name, transaction))
-        # A seek before the first ledger makes entries of removed ledgers count as unacknowledged.
-        first = self.topic.log.first
-        acks.individual = {each: bits for each, bits in acks.individual.items() if each >= first}
-        if commits:
-            self._commit(acks)
-            if self.durable:
-                records.append(self.cursor_record())
-        elif self.dispatcher is not None and acks.individual:
-            self.dispatcher.returned(list(acks.individual))
-
-    def _commit(self, acks: TransactionAcks) -> None:
-        cursor, log = self.cursor, self.topic.log
-        before = cursor.mark_delete
-        if acks.cumulative is not None:
-            offset, remaining = acks.cumulative
-            cursor.acknowledge_up_to(offset if remaining is None else offset - 1)
-            if remaining is not None and offset >= log.first:
-                cursor.acknowledge_partly(offset, remaining, log.entry(offset).messages)
-        for offset, bits in acks.individual.items():
-            if cursor.acknowledged(offset):
-                continue
-            cursor.acknowledge_partly(offset, ~bits, log.entry(offset).messages)
-            if self.dispatcher is not None and cursor.acknowledged(offset):
-                self.dispatcher.acknowledged(None, offset, 0, True)
-        self._moved(before)
-        if self.dispatcher is not None:
-            self.dispatcher.acknowledgements_done()
+    # --- entries that need no acknowledgement ---------------------------------------------------------
 
     def skip_hidden(self, offset: int) -> None:
         """Acknowledge a marker, or an entry of an aborted transaction, which no consumer receives."""
         before = self.cursor.mark_delete
         if self.cursor.acknowledge(offset):
-            self._moved(before)
+            self.moved(before)
 
     def deliverable(self, offset: int, messages: int) -> int | None:
         """Return the bits of the messages of an entry that may be delivered now; None is all of them.
@@ -415,7 +307,7 @@ class Subscription:
             self.dispatcher.acknowledged_up_to(offset)
         if not self.cursor.acknowledge_up_to(offset):
             return False
-        self._moved(before)
+        self.moved(before)
         if self.dispatcher is not None:
             self.dispatcher.acknowledgements_done()
         return True
@@ -431,7 +323,8 @@ class Subscription:
         self.expired_at = self.context.now
         return expired > 0 or (backlog > 0 and not self.consumers)
 
-    def _moved(self, before: int) -> None:
+    def moved(self, before: int) -> None:
+        """Record that the cursor has changed; `before` was its mark-delete position."""
         if self.durable:
             self.topic.journal.cursor_moved(self)
         mark = self.cursor.mark_delete
