@@ -7,6 +7,7 @@ from typing import Any
 from pulsar_sansio.client.acknowledging.redelivery import Redelivery
 from pulsar_sansio.client.arrival.arrival import Arrival
 from pulsar_sansio.client.arrival.encrypted_arrival import EncryptedArrival
+from pulsar_sansio.client.arrival.undelivered_entries import UndeliveredEntries
 from pulsar_sansio.client.encryption import decryption as decryption_module
 from pulsar_sansio.client.encryption.decryption import Decryption
 from pulsar_sansio.client.encryption.entry_encryption import EntryEncryption
@@ -42,7 +43,7 @@ def ciphertext_is_decompressed(patches: Patches) -> None:
     def undecryptable(original: Any, self: Any, position: Any, metadata: MessageMetadata, *rest: Any) -> None:
         cost = rest[3]
         if metadata.compression and self._services.spec.crypto_failure_action is _CONSUME:
-            self._discard(position, cost, proto.CommandAck.DecompressionError)
+            self.undelivered.discard(position, cost, proto.CommandAck.DecompressionError)
         else:
             original(self, position, metadata, *rest)
 
@@ -262,12 +263,12 @@ def discarded_messages_are_not_acknowledged(patches: Patches) -> None:
 
     def discard(original: Any, self: Any, position: Any, cost: int, why: int, **rest: Any) -> None:
         if why == proto.CommandAck.DecryptionError:
-            self._pass(position)
+            self.passes(position)
             self._permits.give_back(cost)
         else:
             original(self, position, cost, why, **rest)
 
-    patches.around(Arrival, "_discard", discard)
+    patches.around(UndeliveredEntries, "discard", discard)
 
 
 @bug("own", caught_by=("INV-E3",), needs=[needs.fails])
@@ -278,7 +279,7 @@ def every_failure_discards(patches: Patches) -> None:
         if self._services.spec.crypto_failure_action is _CONSUME:
             original(self, position, metadata, *rest)
         else:
-            self._discard(position, rest[3], proto.CommandAck.DecryptionError)
+            self.undelivered.discard(position, rest[3], proto.CommandAck.DecryptionError)
 
     patches.around(Arrival, "_undecryptable", undecryptable)
 
@@ -290,7 +291,7 @@ def a_withheld_batch_returns_one_permit(patches: Patches) -> None:
     def keep_back(original: Any, self: Any, position: Any, size: Any, count: int, cost: int) -> None:
         original(self, position, size, count, min(cost, 1))
 
-    patches.around(Arrival, "_keep_back", keep_back)
+    patches.around(UndeliveredEntries, "keep_back", keep_back)
 
 
 @bug("own", caught_by=("INV-C6", "INV-N5"), needs=[needs.consumes, general.batches])

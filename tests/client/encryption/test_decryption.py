@@ -325,7 +325,7 @@ def test_fail_neither_delivers_nor_acknowledges() -> None:
     assert permits_are_back(s)
     counters = s.client.arrival_counters(s.consumer)
     assert (counters.undecryptable, counters.unreadable) == (3, ((1, 0), (1, 0)))
-    assert s.machine._arrival.reached == (1, 0)
+    assert s.machine._arrival.undelivered.reached == (1, 0)
 
 
 @pytest.mark.parametrize("reader", [READER, None])

@@ -5,7 +5,7 @@ and their permits returned; or the broker is told that the entry cannot be used.
 connection nor disturb another consumer, except by ignoring permits.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from itertools import repeat
 from typing import Any, Protocol, TypeAlias
@@ -51,10 +51,7 @@ from ..encryption.decryption import Decryption
 from ..outputs import Undecryptable
 from .chunk_assembly import ChunkAssembly
 from .delivery_start import DeliveryStart
-
-MAX_GUESS = 100_000
-"""The maximum number of messages that an entry with a wrong checksum is believed to hold: the maximum of a
-batch (`BatchingPolicy`). Believing a larger, damaged number would grant the broker too many permits."""
+from .undelivered_entries import MAX_GUESS, UndeliveredEntries
 
 INFLATION = 32
 """A payload may inflate to this many times its size on the wire while it waits for a reader of raw batches; a
@@ -83,19 +80,16 @@ class Arrival:
         "_ack_grouping",
         "_chunks",
         "_decryption",
-        "_durable",
         "_permits",
         "_queue",
-        "_redelivery",
         "_services",
         "_source",
         "_tracker",
         "_keeps_raw_batches",
         "bytes_arrived",
         "counters",
-        "on_withheld",
-        "passed",
         "start",
+        "undelivered",
     )
 
     def __init__(
@@ -117,34 +111,21 @@ class Arrival:
         """The stored payloads of readable entries, in bytes: compressed, with the headers of batches."""
         self.start = DeliveryStart(chunks)
         """The first message that is wanted."""
-        self.passed: EntryPosition | None = None
-        """The last entry that has no more messages for the application, though they were not delivered."""
-        self.on_withheld: Callable[[EntryPosition, int, Sequence[int]], None] | None = None
-        """Called with the redelivery count and the messages of an entry that arrived and is not delivered: it
-        cannot be decrypted, or no longer waits for a key."""
+        self.undelivered = UndeliveredEntries(services, permits, acknowledgements, chunks)
+        """The ends of the entries that have no message for the application."""
         self._services = services
-        self._durable = spec.durable
         self._source = services.source
         self._permits = permits
         self._queue = queue
         self._tracker = acknowledgements.tracker
         self._ack_grouping = acknowledgements.grouping
-        self._redelivery = acknowledgements.redelivery
         self._decryption = decryption
         self._chunks = chunks
 
     def forget(self) -> None:
         """Forget the position of the subscription: it was moved."""
         self.start.start_at(None, False)
-        self.passed = self.counters.last_chunk = None
-
-    @property
-    def reached(self) -> EntryPosition | None:
-        """The later of `passed` and the last chunk that no incomplete message needs."""
-        passed, chunk = self.passed, self.counters.last_chunk
-        if chunk is None or self._chunks.waiting:
-            return passed
-        return chunk if passed is None else max(passed, chunk)
+        self.undelivered.forget()
 
     def receive(
         self, command: MessageCommand, epoch: int, max_message_size: int, decoder: MetadataDecoder
@@ -166,7 +147,7 @@ class Arrival:
         cost = _probable_cost(command.payload, command.ack_set)
         self._permits.charge(cost, len(command.payload))
         position = (command.ledger_id, command.entry_id)
-        self._discard(position, cost, _Validation.ChecksumMismatch, counted=1)
+        self.undelivered.discard(position, cost, _Validation.ChecksumMismatch, counted=1)
 
     def receive_opened(
         self, command: MessageCommand, opened: OpenedPayload, epoch: int, max_message_size: int
@@ -208,10 +189,10 @@ class Arrival:
                     metadata.compression, stored[start:], metadata.uncompressed_size, max_message_size
                 )
             except UncompressedSizeCorrupted:
-                self._discard(position, cost, _Validation.UncompressedSizeCorruption)
+                self.undelivered.discard(position, cost, _Validation.UncompressedSizeCorruption)
                 return
             except DecompressionFailed:
-                self._discard(position, cost, _Validation.DecompressionError)
+                self.undelivered.discard(position, cost, _Validation.DecompressionError)
                 return
             start = 0
         if size is None:
@@ -222,7 +203,7 @@ class Arrival:
             split: Callable[..., Batch | RawBatch] = RawBatch if raw_batches else split_batch
             batch = split(payload, size, start)
         except FrameError:
-            self._discard(position, cost, _Validation.BatchDeSerializeError)
+            self.undelivered.discard(position, cost, _Validation.BatchDeSerializeError)
             return
         self._batch(position, metadata, stamp, batch, redelivery_count, size, bits, cost)
 
@@ -251,12 +232,12 @@ class Arrival:
             counters.duplicates += cost
         elif metadata.marker_type is not None:
             counters.markers += cost
-            self._finished(position)
+            self.undelivered.finish(position)
         elif start.filters and start.since is not None and metadata.publish_time < start.since:
             counters.before_start += cost
         else:
             return True
-        self._pass(position)
+        self.undelivered.passes(position)
         return False
 
     def _decrypted(self, metadata: MessageMetadata, payload: bytes) -> bytes:
@@ -282,7 +263,7 @@ class Arrival:
         if action is ConsumerCryptoFailureAction.CONSUME:
             self._permits.give_back(cost - 1)  # a batch is one message here
             if self.start.filters and self.start.is_behind(position):
-                self._skip(position)
+                self.undelivered.skip(position)
                 return
             entry = UndecryptedEntry(self._source, position, metadata, redelivery_count, self._tracker.single)
             entry.stamp(*_values(stamp))
@@ -294,46 +275,17 @@ class Arrival:
             self._services.emit(Undecryptable(self._services.handle, message_id, error, discards))
         counters.undecryptable += max(cost, 1)
         if discards:
-            self._discard(position, cost, _Validation.DecryptionError, counted=0)
+            self.undelivered.discard(position, cost, _Validation.DecryptionError, counted=0)
             return
         if metadata.num_messages_in_batch is None and (metadata.num_chunks_from_msg or 0) > 1:
             self._chunks.keep_back(metadata)
-        self._keep_back(position, metadata.num_messages_in_batch, redelivery_count, cost)
+        self.undelivered.keep_back(position, metadata.num_messages_in_batch, redelivery_count, cost)
 
     def withhold(self, command: MessageCommand) -> None:
         """Record that an entry is not delivered that waited for a key."""
         metadata = peek_metadata(command.payload)
         size = None if metadata is None else metadata.num_messages_in_batch
-        self._withheld((command.ledger_id, command.entry_id), size, command.redelivery_count)
-
-    def _withheld(self, position: EntryPosition, size: int | None, redelivery_count: int) -> None:
-        """Report an entry that is not delivered. `size`: of a batch, as any producer may write it."""
-        if self.on_withheld is not None:
-            indexes = (-1,) if size is None else range(min(size, MAX_GUESS))
-            self.on_withheld(position, redelivery_count, indexes)
-
-    def _keep_back(self, position: EntryPosition, size: int | None, redelivery_count: int, cost: int) -> None:
-        """Leave an entry unacknowledged that is not delivered. `size`: of a batch, else None."""
-        self._withheld(position, size, redelivery_count)
-        self.counters.note_unreadable(position)
-        self._pass(position)
-        self._redelivery.not_delivered(position, redelivery_count)
-        # Without its permits, every redelivery of the entry would bring the consumer nearer to a standstill.
-        self._permits.give_back(cost)
-
-    def _pass(self, position: EntryPosition) -> None:
-        """Record that an entry has no messages for the application."""
-        if self.passed is None or position > self.passed:
-            self.passed = position
-
-    def _skip(self, position: EntryPosition) -> None:
-        """Skip a message before the start, in one entry or in chunks. A durable subscription acknowledges it,
-        because the broker would redeliver it for ever."""
-        self.counters.before_start += 1
-        self._pass(position)
-        if self._durable:
-            self._finished(position)
-        self._permits.give_back(1)
+        self.undelivered.withhold((command.ledger_id, command.entry_id), size, command.redelivery_count)
 
     def _single(
         self,
@@ -344,7 +296,7 @@ class Arrival:
         redelivery_count: int,
     ) -> None:
         if self.start.filters and self.start.is_behind(position):
-            self._skip(position)
+            self.undelivered.skip(position)
             return
         make = Entry if stamp is None else partial(_stamped_entry, stamp)
         entry = make(self._source, position, metadata, redelivery_count, self._tracker.single)
@@ -368,7 +320,7 @@ class Arrival:
         once."""
         if self._chunks.is_kept_back(metadata):
             self.counters.undecryptable += 1
-            self._keep_back(position, None, redelivery_count, 1)
+            self.undelivered.keep_back(position, None, redelivery_count, 1)
             return
         start = self.start
         if (
@@ -377,7 +329,7 @@ class Arrival:
             and start.is_behind(position)
         ):
             # The last chunk of a delivered message arrives without the chunks before it.
-            self._skip(position)
+            self.undelivered.skip(position)
             return
         complete = self._chunks.take(position, metadata, payload)
         if complete is None:
@@ -400,7 +352,7 @@ class Arrival:
         tracker = self._tracker
         tracker.message_in_chunks(complete.positions)
         if start.is_behind(position):
-            self._skip(position)
+            self.undelivered.skip(position)
             return
         entry = ChunkedEntry(self._source, position, metadata, redelivery_count, tracker.chunked)
         entry.stamp(*_values(stamp))
@@ -475,7 +427,7 @@ class Arrival:
             payloads = batch.payloads
             self._queue.add_batch(ReceivedBatch(entry, [payloads[index] for index in indexes], indexes))
         elif not record.left_out:
-            self._finished(position)
+            self.undelivered.finish(position)
         elif self._tracker.in_part(record):
             self._ack_grouping.something_waits()
         self._permits.give_back(cost - len(indexes))
@@ -494,21 +446,6 @@ class Arrival:
                     self.counters.compacted_out += 1
                     bits ^= 1 << index
         return bits
-
-    def _finished(self, position: EntryPosition) -> None:
-        """Acknowledge an entry without messages for the application, together with others."""
-        self._pass(position)
-        if self._tracker.entry(position):
-            self._ack_grouping.something_waits()
-
-    def _discard(
-        self, position: EntryPosition, cost: int, validation_error: int, *, counted: int | None = None
-    ) -> None:
-        self.counters.discarded += max(cost, 1) if counted is None else counted
-        self.counters.note_unreadable(position)
-        self._pass(position)
-        self._ack_grouping.discard(position, validation_error)
-        self._permits.give_back(cost)
 
 
 def _stamped_entry(stamp: BrokerStamp, *entry: Any) -> Entry:

@@ -198,7 +198,7 @@ class Consumer:
             redelivery.on_all_requested = self._encrypted.drop
         if self._letters is not None:
             self._queue.on_taken_back = self._letters.tries.taken_back
-            self._arrival.on_withheld = self._letters.tries.withheld
+            self._arrival.undelivered.on_withheld = self._letters.tries.withheld
             redelivery.on_acknowledged = self._letters.acknowledged
             redelivery.on_acknowledged_through = self._letters.acknowledged_through
 

@@ -203,7 +203,7 @@ class Positions:
     def prepare(self, command: proto.CommandSubscribe) -> None:
         """Set the start position in SUBSCRIBE; the broker redelivers queued messages."""
         if self._queue.undelivered:
-            self._arrival.passed = self._arrival.counters.last_chunk = None
+            self._arrival.undelivered.forget()
         if self._durable:
             return
         self._seeking.prepare()
@@ -384,7 +384,7 @@ class Positions:
 
     def _reached(self) -> EntryPosition | None:
         """Return the last entry that was delivered, or that had no messages to deliver."""
-        reached, delivered = self._arrival.reached, self._queue.last_delivered
+        reached, delivered = self._arrival.undelivered.reached, self._queue.last_delivered
         return reached if delivered is None else delivered if reached is None else max(reached, delivered)
 
     def _is_more(self, answer: LastPosition) -> bool:

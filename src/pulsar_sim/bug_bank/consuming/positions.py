@@ -5,6 +5,7 @@ from typing import Any
 from pulsar_sansio.client.acknowledging.ack_grouping import AckGrouping
 from pulsar_sansio.client.arrival.arrival import Arrival
 from pulsar_sansio.client.arrival.delivery_start import DeliveryStart
+from pulsar_sansio.client.arrival.undelivered_entries import UndeliveredEntries
 from pulsar_sansio.client.consuming.consumer import Consumer
 from pulsar_sansio.client.consuming.reader import Reader
 from pulsar_sansio.client.delivery.receiver_queue import ReceiverQueue
@@ -167,12 +168,12 @@ def messages_before_the_start_keep_their_permits(patches: Patches) -> None:
     """A message that is dropped because it lies before the place that was sought gives no permits back."""
 
     def skip(self: Any, position: Any) -> None:
-        self.counters.before_start += 1
-        self._pass(position)
+        self._counters.before_start += 1
+        self.passes(position)
         if self._durable:
-            self._finished(position)
+            self.finish(position)
 
-    patches.replace(Arrival, "_skip", skip)
+    patches.replace(UndeliveredEntries, "skip", skip)
 
 
 # --- readers -------------------------------------------------------------------------------------------
@@ -281,7 +282,7 @@ def there_is_more_as_before_the_seek(patches: Patches) -> None:
     def moved(original: Any, self: Any, target: Any, inclusive: bool) -> None:
         last, known = self._queue.last_delivered, self._known_last
         original(self, target, inclusive)
-        self._arrival.passed, self._known_last = last, known
+        self._arrival.undelivered.passed, self._known_last = last, known
 
     patches.around(Positions, "on_moved", moved)
 
