@@ -197,8 +197,8 @@ class TransactionRun:
             late = TransactionTimedOut(f"the handler did not return within {self._timeout:g} s")
             self._failed(messages, of, late)
             return late
-        if not transaction.is_open:  # The handler has ended it.
-            return None
+        if not transaction.is_open:
+            return self._ended_by_handler(len(messages), of)
         self.described = f"run_transactions waits for the commit of {of}"
         try:
             await transaction.commit()
@@ -235,6 +235,16 @@ class TransactionRun:
             await transaction.abort()
         except PulsarError as error:
             _log.debug("%s: transaction %s is over: %s", self._name, transaction.id, error)
+
+    def _ended_by_handler(self, count: int, of: str) -> Exception | None:
+        """Return an error where the messages were received before: a handler that aborts is called ever more
+        slowly."""
+        self._singly = max(0, self._singly - count)
+        if self._taken.isdisjoint(self._failed_before):
+            self._failed_before = self._taken.copy()
+            self._pause = 0.0
+            return None
+        return TransactionNotOpen(f"the handler ended {of}, and its messages were received before")
 
     def _failed(self, messages: Sequence[Message[Any]], of: str, error: PulsarError) -> None:
         """Say so. After these errors a smaller transaction may succeed."""

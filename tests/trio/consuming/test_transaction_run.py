@@ -223,6 +223,50 @@ async def test_a_handler_may_end_the_transaction(client: Client) -> None:
     assert await left(client) == []
 
 
+async def test_messages_come_together_again_behind_those_of_a_failure(client: Client) -> None:
+    """The handler has ended the transactions of the messages that failed."""
+    batches: list[list[int]] = []
+
+    async def handle(messages: Handled, transaction: Transaction) -> None:
+        batches.append(numbers(messages))
+        if len(batches) == 1:
+            raise ZeroDivisionError
+        if len(batches) == 3:
+            await fill(client, 3, 4, 5)
+            await until(lambda: consumer.statistics().available == 3)
+        if len(batches) == 4:
+            stop.set()
+        await transaction.commit()
+
+    stop = trio.Event()
+    async with filled(client) as consumer:
+        await fill(client, 1, 2)
+        await until(lambda: consumer.statistics().available == 2)
+        with trio.fail_after(PATIENCE):
+            await consumer.run_transactions(handle, stop=stop)
+    assert batches == [[1, 2], [1], [2], [3, 4, 5]]
+
+
+async def test_a_handler_that_always_aborts_is_repeated_ever_more_slowly(
+    client: Client, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Its first repetition has no pause: the run cannot know that the handler did not commit."""
+    times: list[float] = []
+    stop = trio.Event()
+
+    async def handle(messages: Handled, transaction: Transaction) -> None:
+        times.append(trio.current_time())
+        if len(times) == 5:
+            stop.set()
+        await transaction.abort()
+
+    async with filled(client) as consumer:
+        await fill(client, 1)
+        await consumer.run_transactions(handle, stop=stop)
+    pauses = [later - earlier for earlier, later in pairwise(times)]
+    assert pauses == pytest.approx([0.0, 0.1, 0.2, 0.4], abs=0.01)
+
+
 @pytest.mark.parametrize("kind", ["shared", "exclusive"])
 async def test_a_cancelled_run_aborts(client: Client, kind: Any) -> None:
     """TXN-02: the messages are received again, by the same consumer too."""
