@@ -65,8 +65,9 @@ class Transaction:
 
     async def abort(self) -> None:
         """Abort, and wait until the coordinator has done it: nothing of the transaction takes effect, and
-        its acknowledged messages are delivered again. Raises `TransactionNotOpen` where the end was asked for
-        before."""
+        its acknowledged messages are delivered again. Raises `TransactionTimedOut` where the coordinator had
+        aborted it before, `TimedOut` or `ConnectionLost` where the coordinator did not answer and aborts it
+        after its timeout, and `TransactionNotOpen` where the end was asked for before."""
         self.is_open = False
         await self._driver.request(self._driver.machine.abort, self.id)
 

@@ -109,8 +109,9 @@ class TransactionCommands:
     def abort(self, now: int, transaction: TransactionId) -> int:
         """Abort: nothing of the transaction takes effect, and its acknowledged messages are delivered again.
 
-        `RequestDone` follows. Where the coordinator did not answer, `RequestFailed` follows, and the
-        coordinator aborts the transaction after its timeout. Raises `TransactionNotOpen`.
+        `RequestDone` follows. `RequestFailed` has `TransactionTimedOut` where the coordinator had aborted it
+        before. Where the coordinator did not answer, `RequestFailed` has the cause, and the coordinator
+        aborts the transaction after its timeout. Raises `TransactionNotOpen`.
         """
         machine = self._transactions.get_to_end(transaction)
         self._context.now = now
