@@ -377,6 +377,30 @@ def test_entries_of_a_transaction_that_is_over_are_not_sent_again() -> None:
     script.sent(script.link, Command.SEND)
 
 
+def test_a_message_that_waits_behind_a_transaction_that_is_over_is_sent_once() -> None:
+    """PROD-46: at a new connection it may go as soon as the messages before it have failed."""
+    script = TransactionScript()
+    handle = script.producer(send_timeout=0)
+    id_ = script.begin(timeout=2.0)
+    script.client.send(script.now, handle, inside(b"a", id_), WALL)
+    script.answer(Command.ADD_PARTITION_TO_TXN)
+    script.sent(script.link, Command.SEND)
+    for payload in (b"b", b"c"):
+        script.client.send(script.now, handle, payload, WALL)
+    script.drain()
+    assert script.commands(script.link) == []
+    script.lose(script.link)
+    script.advance(2.5)
+    script.outputs = [each for each in script.said() if isinstance(each, Connect)]
+    script.link = script.ready_link()
+    script.find_topic(script.link)
+    asked = script.sent(script.link, Command.PRODUCER)
+    script.feed(script.link, frame_producer_success(asked.request_id))
+    sent = [command.sequence_id for _, command in script.commands(script.link)]
+    assert sent == [1, 2]
+    assert [each.first for each in script.said() if isinstance(each, SendFailed)] == [0]
+
+
 @pytest.mark.parametrize("code", [ServerError.TransactionNotFound, ServerError.InvalidTxnStatus])
 def test_a_transaction_that_cannot_take_a_message_fails_that_message(code: int) -> None:
     """CONN-09: a new connection would not help."""

@@ -315,20 +315,21 @@ class EntryBuilder:
         last_sequence_id: int,
         schema_version: bytes,
     ) -> None:
-        """Use a new connection and its limits, and stamp later entries with the version of the schema.
+        """Use the limits of a new connection, and stamp later entries with the version of the schema.
 
-        The first call also sets the name. Only the first call applies the broker's last sequence id, unless
-        the application gave an initial one (rules PROD-18, PROD-46).
+        The first call also sets the name and the connection. After a later call new entries wait in the send
+        window until `send_again` sets the connection. Only the first call applies the broker's last sequence
+        id, unless the application gave an initial one (rules PROD-18, PROD-46).
         """
         self.close_batch()  # under the limit that the batch was filled for
         self._max_message_size = limit = connection.max_message_size
         self.batch.limit(limit - self._overhead)
         if self._key_batches is not None:
             self._key_batches.limit(*self.batch.limits)
-        self.connection = connection
         if self.encoder is not None:
             self.encoder.attached(limit, schema_version)
             return
+        self.connection = connection
         codec = self._spec.compression
         self.encoder = SendEncoder(
             name, producer_id, codec, limit, schema_version, self._schemas.version, self._encryption
@@ -337,7 +338,8 @@ class EntryBuilder:
             self.next_sequence_id = last_sequence_id + 1
 
     def send_again(self, connection: Connection) -> None:
-        """Write every entry of the send window, in order, with unchanged bytes."""
+        """Write every entry of the send window, in order, with unchanged bytes, and then new ones."""
+        self.connection = connection
         for entry in self._window.entries:
             self.messages_sent += entry.count
             self.bytes_sent += entry.size
