@@ -473,6 +473,18 @@ def a_failover_consumer_that_asks_once_more(s: Script) -> None:
 
 
 @allowed
+def a_failover_consumer_that_asked_before_it_reads_that_it_is_active(s: Script) -> None:
+    s.connect()
+    s.consumer(kind=c.FAILOVER, consumer_epoch=0)
+    for is_active in (True, False, True):
+        s.broker(c.ACTIVE_CONSUMER_CHANGE, consumer_id=0, is_active=is_active)
+    s.redeliver(consumer_epoch=1)
+    s.redeliver(consumer_epoch=1)
+    s.redeliver(consumer_epoch=2)
+    s.redeliver(consumer_epoch=2)
+
+
+@allowed
 def a_rewind(s: Script) -> None:
     s.connect()
     s.consumer(consumer_epoch=0)

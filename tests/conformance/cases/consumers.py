@@ -75,6 +75,15 @@ def an_epoch_that_does_not_grow(s: Script) -> None:
 
 
 @breaks("INV-C8")
+def an_epoch_that_a_failover_consumer_repeats_once_too_often(s: Script) -> None:
+    s.connect()
+    s.consumer(kind=c.FAILOVER, consumer_epoch=0)
+    s.broker(c.ACTIVE_CONSUMER_CHANGE, consumer_id=0, is_active=True)
+    for epoch in (1, 1, 1):
+        s.redeliver(consumer_epoch=epoch)
+
+
+@breaks("INV-C8")
 def an_epoch_forgotten(s: Script) -> None:
     s.connect()
     s.consumer(consumer_epoch=0)

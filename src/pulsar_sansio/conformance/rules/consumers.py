@@ -92,7 +92,8 @@ def consumer_epochs_grow(state: State, command: Any) -> Finding:
     """The consumer epoch never goes back: a request to redeliver raises it, a new subscribe keeps it.
 
     For Shared and Key_Shared it has no meaning, and is written as 0. A Failover consumer that becomes active
-    may repeat its request, which the broker ignores while the consumer is not.
+    may repeat its request, which the broker ignores while the consumer is not. It may have raised the epoch
+    before it reads that it is active.
     """
     if not command.HasField("consumer_epoch"):
         return None
@@ -104,7 +105,7 @@ def consumer_epochs_grow(state: State, command: Any) -> Finding:
     consumer = state.consumer
     if consumer is None or not consumer.single_active or command.consumer_epoch > consumer.memory.epoch:
         return None
-    if consumer.redelivery.asks_once_more and command.consumer_epoch == consumer.memory.epoch:
+    if consumer.redelivery.activations and command.consumer_epoch == consumer.memory.epoch:
         return None
     return f"consumer epoch {command.consumer_epoch} after {consumer.memory.epoch}"
 

@@ -29,7 +29,7 @@ class Delivery:
 class RedeliveryRequests:
     """The requests of a consumer for redelivery, as far as the broker has not carried them out."""
 
-    __slots__ = ("all", "asks_once_more", "entries", "rewinds", "unread")
+    __slots__ = ("activations", "all", "entries", "rewinds", "unread")
 
     def __init__(self) -> None:
         self.entries: BoundedDict[Position, int] = BoundedDict(UNACKNOWLEDGED_LIMIT)
@@ -41,10 +41,10 @@ class RedeliveryRequests:
 
         The broker may redeliver the entries that it sends before it reads them.
         """
-        self.asks_once_more = False
-        """The consumer has become active (Failover).
+        self.activations: deque[int] = deque(maxlen=1024)
+        """Frames of the news that the consumer has become active (Failover).
 
-        It may repeat a request that the broker may have ignored before.
+        When it reads one, it may repeat a request that the broker may have ignored before.
         """
         self.rewinds = 0
         """The times the broker may go back to the first unacknowledged entry (Exclusive and Failover)."""

@@ -183,7 +183,8 @@ def _active_change(state: State, change: Any) -> None:
     if state.consumer is not None:
         state.consumer.active = change.is_active
         # The news that it is no longer active may have arrived together with this one.
-        state.consumer.redelivery.asks_once_more |= change.is_active
+        if change.is_active:
+            state.consumer.redelivery.activations.append(state.frame)
         state.consumer.redelivery.rewinds += 1
 
 
@@ -271,11 +272,15 @@ def _redeliver(state: State, redeliver: Any) -> None:
     if consumer is None:
         return
     consumer.redelivery.rewinds += 1
-    consumer.redelivery.asks_once_more = False
+    activations = consumer.redelivery.activations
     if redeliver.HasField("consumer_epoch"):
         consumer.has_epoch = True
         if redeliver.consumer_epoch > consumer.memory.epoch:
             consumer.memory.epoch = redeliver.consumer_epoch
+            while activations and activations[0] <= state.read_by_client:
+                activations.popleft()
+        elif activations:
+            activations.popleft()
     if not redeliver.message_ids:
         consumer.redelivery.all += 1
         consumer.redelivery.unread.append(state.frame)
