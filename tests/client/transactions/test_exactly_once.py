@@ -190,6 +190,26 @@ def test_a_message_that_may_be_stored_fails() -> None:
     assert isinstance(script.failed(request), ConnectionLost)
 
 
+def test_a_message_held_behind_one_that_fails_is_sent_once() -> None:
+    """PROD-46: it is sealed when the one before it fails, while the producer sends everything again."""
+    script = TransactionScript()
+    handle = script.producer()
+    id_ = script.begin(exactly_once=True)
+    script.client.send(script.now, handle, OutgoingMessage(b"x", transaction=id_), WALL)
+    script.drain()
+    script.answer(Command.ADD_PARTITION_TO_TXN)
+    script.sent(script.link, Command.SEND)
+    script.client.send(script.now, handle, b"y", WALL)
+    script.lose(script.link)
+    script.said()
+    script.advance(1)
+    script.link = script.ready_link()
+    script.find_topic(script.link)
+    opened = script.sent(script.link, Command.PRODUCER)
+    script.feed(script.link, frame_producer_success(opened.request_id))
+    assert [command.sequence_id for _, command in script.commands(script.link)] == [1]
+
+
 def test_a_flush_waits_for_every_receipt() -> None:
     script = TransactionScript()
     handle = script.producer()
