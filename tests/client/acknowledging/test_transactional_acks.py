@@ -445,6 +445,27 @@ def test_a_batch_that_a_commit_completes_with_index_acknowledgement(before: bool
 # --- deliveries again, while the transaction is open --------------------------------------------------
 
 
+@pytest.mark.parametrize("index", [False, True], ids=["entries", "index"])
+@pytest.mark.parametrize("again", [False, True], ids=["first delivery", "delivered again"])
+def test_the_message_behind_committed_ones_completes_its_batch(index: bool, again: bool) -> None:
+    """TXN-01: the consumer acknowledges it after the commit, outside of the transaction."""
+    s = Scene(batch_index_acknowledgement=index)
+    s.batch(0, 3)
+    if again:
+        s.take()
+        s.batch(0, 3, redelivery_count=1)
+    zero, one, two = s.take()
+    s.ack(zero)
+    s.joined()
+    s.end()
+    s.confirm(s.ack_in_transaction())
+    s.ended()
+    s.acknowledge([one, two])
+    s.flush()
+    [ack] = s.expect("ACK")
+    assert ack.message_ids == [(1, 0, None)]
+
+
 @pytest.mark.parametrize("kind", [SHARED, EXCLUSIVE])
 def test_an_acknowledged_message_that_is_delivered_again_is_a_duplicate(kind: SubscriptionType) -> None:
     """TXN-01: its ACK waits for the end, so the broker delivers it again over a new connection."""

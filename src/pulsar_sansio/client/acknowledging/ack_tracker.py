@@ -268,6 +268,7 @@ class AckTracker:
                 record.acknowledge(index)
         if not record.complete:
             record.past().committed |= bits
+            record.count_alone()
             return False
         waits = position in self._parts or not self.index_acknowledgement
         self._complete(record)
