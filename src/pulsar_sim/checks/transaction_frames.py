@@ -33,8 +33,8 @@ class TransactingClientWatch:
 
     def __init__(self, account: TransactionAccount) -> None:
         self._account = account
-        self._consumers: dict[tuple[str, int], SubscriptionAccount] = {}
-        """Subscriptions by client process and consumer id."""
+        self._consumers: dict[tuple[str, int], tuple[SubscriptionAccount, str]] = {}
+        """Subscriptions and names of consumers, by client process and consumer id."""
         self._sends: dict[tuple[str, int, int], TransactionRecord] = {}
         """Transactions by client process, producer id and sequence id of SENDs without a receipt."""
         self._written: dict[int, Handler] = {
@@ -83,15 +83,15 @@ class TransactingClientWatch:
 
     def _wrote_subscribe(self, wire: Wire, command: Any) -> None:
         subscription = self._account.subscriptions[command.subscription]
-        self._consumers[wire.client.name, command.consumer_id] = subscription
+        self._consumers[wire.client.name, command.consumer_id] = subscription, command.consumer_name
 
     def _wrote_ack(self, wire: Wire, command: Ack) -> None:
-        subscription = self._consumers[wire.client.name, command.consumer_id]
+        subscription, name = self._consumers[wire.client.name, command.consumer_id]
         record = self._record_of(command)
         if record is not None:
             assert command.request_id is not None
             record.unanswered_acks.add((wire.number, command.request_id))
-            self._check_ack(subscription, command, record)
+            self._check_ack(subscription, name, command, record)
         elif command.ack_type == CUMULATIVE:
             raise ViolationError("INV-T2", f"{subscription.name}: a cumulative ACK outside of a transaction")
         else:
@@ -104,7 +104,9 @@ class TransactingClientWatch:
                         "INV-T2", f"{subscription.name}: an ACK of {position} outside of its transaction"
                     )
 
-    def _check_ack(self, subscription: SubscriptionAccount, command: Ack, record: TransactionRecord) -> None:
+    def _check_ack(
+        self, subscription: SubscriptionAccount, name: str, command: Ack, record: TransactionRecord
+    ) -> None:
         """INV-T2: an ACK in a transaction has what the application acknowledged in it, and messages of the
         same batches that it acknowledged before: without index acknowledgement the last message tells of
         them."""
@@ -113,7 +115,7 @@ class TransactingClientWatch:
             ledger_id, entry_id, left = command.message_ids[0]
             size = self._account.size_of(subscription.topic, ledger_id, entry_id)
             index = size - 1 if left is None else (left & -left).bit_length() - 2
-            if (ledger_id, entry_id, index) != record.cumulative.get(subscription.name):
+            if (ledger_id, entry_id, index) != record.cumulative.get(subscription.name, {}).get(name):
                 raise ViolationError(
                     "INV-T2", f"{subscription.name}: {record} acknowledges up to {command.message_ids[0]}"
                 )
@@ -150,7 +152,7 @@ class TransactingClientWatch:
         if record.unanswered_acks:
             raise ViolationError("INV-T1", f"{record} is committed, and an ACK has no answer or a refusal")
         for name, acked in record.acks.items():
-            last = record.cumulative.get(name)
+            last = max(record.cumulative.get(name, {}).values(), default=None)
             sent = record.sent_acks.get(name, set())
             for position in sorted(acked - sent):
                 if last is None or position > last:

@@ -44,7 +44,7 @@ class Scene:
                 number=1, client=SimpleNamespace(name="client"), network=SimpleNamespace(clock=self.clock)
             ),
         )
-        subscribe = proto.CommandSubscribe(subscription="s", consumer_id=0)
+        subscribe = proto.CommandSubscribe(subscription="s", consumer_id=0, consumer_name="x0.1")
         self.client.wrote(self.wire, T.SUBSCRIBE, subscribe)
         self.broker.got(self.wire, T.SUBSCRIBE, subscribe)
         for index in range(2):
@@ -197,7 +197,8 @@ def test_an_ack_outside_of_transactions_has_no_message_of_one() -> None:
 def test_a_cumulative_ack_reaches_as_far_as_the_application_said() -> None:
     s = Scene()
     s.acknowledge(FIRST)
-    s.transaction.cumulative["s"] = FIRST
+    s.transaction.acknowledges_through("s", "x0.1", FIRST)
+    s.transaction.acknowledges_through("s", "x0.2", (0, 0, 1))  # another consumer reaches further
     s.breaks("INV-T2", lambda: s.ack((0, 0, None), kind=CUMULATIVE))
     s.breaks("INV-T2", lambda: s.ack((0, 0, 0b10), kind=CUMULATIVE, inside=False))
     s.ack((0, 0, 0b10), kind=CUMULATIVE)

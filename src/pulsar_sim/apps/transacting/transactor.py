@@ -297,8 +297,8 @@ class Transactor:
             client.acknowledge_cumulative(
                 now, consumer.handle, consumer.held[last], transaction=transaction.id
             )
-            before = transaction.cumulative.get(subscription.name, last)
-            transaction.cumulative[subscription.name] = max(before, last)
+            assert consumer.record is not None
+            transaction.acknowledges_through(subscription.name, consumer.record.name, last)
             done = subscription.plain | subscription.committed
             positions = [each for each in subscription.received if each <= last and each not in done]
             positions += [each for each in consumer.held if each <= last and each in done]

@@ -81,8 +81,8 @@ class TransactionRecord:
         self.messages: list[SentMessage] = []
         self.acks: dict[str, set[MessagePosition]] = {}
         """Subscription -> the messages that the application acknowledged in the transaction."""
-        self.cumulative: dict[str, MessagePosition] = {}
-        """Subscription -> the last message that was acknowledged cumulatively."""
+        self.cumulative: dict[str, dict[str, MessagePosition]] = {}
+        """Subscription -> name of a consumer -> the last message that it acknowledged cumulatively."""
         self.repeats = False
         """The application acknowledged a message in the transaction, received it again, and did so again."""
         self.unconfirmed: set[tuple[str, int, int]] = set()
@@ -99,6 +99,11 @@ class TransactionRecord:
         """The broker has received END_TXN to commit."""
         self.answered: bool | None = None
         """The broker has answered END_TXN without an error: True for a commit, False for an abort."""
+
+    def acknowledges_through(self, subscription: str, consumer: str, last: MessagePosition) -> None:
+        """A consumer acknowledges cumulatively; what it acknowledged before may reach further."""
+        consumers = self.cumulative.setdefault(subscription, {})
+        consumers[consumer] = max(consumers.get(consumer, last), last)
 
     def is_over(self, now: int) -> bool:
         """True when the timeout is over."""

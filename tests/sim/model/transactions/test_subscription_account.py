@@ -114,7 +114,7 @@ def test_cumulative_acknowledgements_contend() -> None:
     subscription, first, second = account(), transaction(1), transaction(2)
     for each, position in ((first, FIRST), (second, SECOND)):
         subscription.acknowledges(position, each)
-        each.cumulative["s"] = position
+        each.acknowledges_through("s", "x", position)
     assert subscription.is_contended(first)
 
 
