@@ -47,6 +47,15 @@ class Scene(ConsumerScript):
             "TC_CLIENT_CONNECT_RESPONSE",
             proto.CommandTcClientConnectResponse(request_id=introduced.request_id),
         )
+        self._begun(request)
+
+    def begin(self) -> None:
+        """Open another transaction once the first has ended. It has the same id."""
+        request = self.client.begin_transaction(self.now, 60.0)
+        self.pump()
+        self._begun(request)
+
+    def _begun(self, request: int) -> None:
         [asked] = self.expect("NEW_TXN")
         self.say(
             "NEW_TXN_RESPONSE",
@@ -440,6 +449,24 @@ def test_a_batch_that_a_commit_completes_with_index_acknowledgement(before: bool
     s.pass_time(1_000_000_000)
     left = [command.message_ids for name, command in s.frames() if name == "ACK"]
     assert left == ([] if before else [[(1, 0, None)]])
+
+
+def test_a_committed_message_is_not_acknowledged_again_in_another_transaction() -> None:
+    """TXN-01: the broker left out a message, which an open transaction of another client has."""
+    s = Scene()
+    s.batch(0, 2, ack_set=0b10)
+    s.ack(s.receive())
+    s.joined()
+    s.end()
+    s.confirm(s.ack_in_transaction())
+    s.ended()
+    s.batch(0, 2, ack_set=0b01, redelivery_count=1)
+    s.frames()
+    s.begin()
+    s.ack(s.receive())
+    s.joined()
+    s.end()
+    assert s.ack_in_transaction().message_ids == [(1, 0, 0b10)]
 
 
 # --- deliveries again, while the transaction is open --------------------------------------------------

@@ -266,8 +266,9 @@ class AckTracker:
         for index in range(record.size):
             if bits >> index & 1:
                 record.acknowledge(index)
-        if not record.complete:
+        if not record.complete or record.left_out:
             record.past().committed |= bits
+        if not record.complete:
             record.count_alone()
             return False
         waits = position in self._parts or not self.index_acknowledgement
