@@ -985,6 +985,23 @@ def test_a_batch_that_several_transactions_acknowledge() -> None:
     assert ack.message_ids == [(1, 0, 0b011)]
 
 
+def test_the_last_message_of_a_batch_whose_others_a_transaction_has_committed() -> None:
+    """TXN-01, ACK-04: its acknowledgement completes the batch, which was delivered again before."""
+    s = Scene()
+    s.batch(0, 2)
+    s.take()
+    s.batch(0, 2, redelivery_count=1)
+    zero, one = s.take()
+    s.ack(zero)
+    s.joined()
+    s.end()
+    s.confirm(s.ack_in_transaction())
+    s.ended()
+    s.acknowledge(one)
+    s.flush()
+    assert [each.message_ids for each in s.expect("ACK")] == [[(1, 0, None)]]
+
+
 def test_a_message_that_was_dropped_before_the_abort_is_asked_for() -> None:
     """TXN-01: the coordinator aborts before the client knows, and the broker delivers the batch again."""
     s = Scene(timeout=2.0)
