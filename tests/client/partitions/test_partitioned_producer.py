@@ -26,6 +26,7 @@ from pulsar_sansio.model.config import (
 from pulsar_sansio.model.errors import (
     BrokerError,
     ClosedError,
+    ConnectionLost,
     InvalidMessage,
     MessageTooLarge,
     ProducerQueueIsFull,
@@ -144,9 +145,16 @@ def test_a_partition_that_ends_while_detached_is_not_waited_for() -> None:
     world = ready(2, routing=by_property)
     world.close_by_broker(0)
     assert [type(output) for output in world.told()] == [Detached]
+    producer = world.script.client._handles.producers[world.handle]
+    assert isinstance(producer, PartitionedProducer)
+    partition = producer._sender.partitions[0]
+    assert partition is not None
+    assert isinstance(partition.detached, ConnectionLost)
     world.refuse = {0: proto.TopicTerminatedError}
     world.pass_time(1.0)
     assert world.told() == [Attached(world.handle)]
+    assert partition.detached is None
+    assert partition.end is not None
 
 
 def test_close_closes_all_and_says_so_once() -> None:

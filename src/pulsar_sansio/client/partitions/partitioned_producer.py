@@ -351,6 +351,7 @@ class PartitionedProducer:
         del self._alive[partition]
         self._sender.forget(partition)
         if partition.detached is not None:
+            partition.detached = None
             self._life.attachment.on_ended(bool(self._alive))
         match self._life.state:
             case states.Opening():
