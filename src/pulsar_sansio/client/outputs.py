@@ -428,7 +428,8 @@ class RequestAnswered:
     """A request was answered by the command of this name, or failed with `error`.
 
     `command` is "ERROR" when the broker refused, and "nothing" when the connection was lost or the operation
-    timeout expired. Over HTTP it is "HTTP" and the status.
+    timeout expired. Over HTTP it is "HTTP" and the status. A PRODUCER that waits for exclusive
+    access is answered twice.
     """
 
     link: int

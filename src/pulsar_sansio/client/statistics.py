@@ -75,10 +75,11 @@ class ConsumerStatistics:
 
     `messages_received`: messages delivered to the application. `bytes_received`: bytes of payload as stored:
     compressed, with the headers of batches. `acknowledgements_sent`: message ids written in acknowledgements,
-    one for a whole batch; a resent id counts again. `acknowledgements_failed`: acknowledgements that the
-    broker refused, or whose answer was lost with a non-durable subscription. `available`: messages in the
-    receiver queue. `batches_forgotten`: entries whose acknowledged and delivered messages the consumer had to
-    discard for lack of room; when such an entry is redelivered, all its messages are.
+    one for a whole batch. A resent id counts again; that of a message that is discarded does not count.
+    `acknowledgements_failed`: acknowledgements that the broker refused, or whose answer was lost with a
+    non-durable subscription. `available`: messages in the receiver queue. `batches_forgotten`: entries whose
+    acknowledged and delivered messages the consumer had to discard for lack of room; when such an entry is
+    redelivered, all its messages are.
     """
 
     messages_received: int = 0

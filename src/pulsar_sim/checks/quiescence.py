@@ -12,6 +12,7 @@ from pulsar_sansio.model.config import ConsumerSpec, SubscriptionType
 
 from ..engine.failures import ViolationError
 from ..engine.leftovers.audit import ALONE, BROKER_RESTING, RESTING
+from ..engine.leftovers.opening import is_opening
 from ..engine.nodes.client_node import ClientNode
 from ..engine.profile import AUDIT
 from ..engine.web.http_listener import HttpListener
@@ -298,8 +299,8 @@ def _asks_over_http(node: ClientNode) -> bool:
 
 
 def check_leftovers(world: "Surroundings") -> None:
-    """INV-L1 at rest: nothing is in flight, so no machine holds anything that is. A client is checked when it
-    has neither messages to take nor a request without an answer."""
+    """INV-L1 at rest: nothing is in flight, so no machine holds anything that is. A busy client is not
+    checked."""
     for host in world.hosts:
         if host.closing is None and not _asks_over_http(host.node) and not _is_busy(world, host.node):
             client = host.node.client
@@ -312,8 +313,14 @@ def check_leftovers(world: "Surroundings") -> None:
 
 
 def _is_busy(world: "Surroundings", node: ClientNode) -> bool:
-    """True while the client has messages to take, or a request without an answer."""
-    return node.client.has_messages or _waits(world, node)
+    """True while the client has messages to take, a request without an answer or a paused consumer, or opens
+    something."""
+    if node.client.has_messages or _waits(world, node):
+        return True
+    consumers = [*world.apps.consumers, *world.apps.groups]
+    if any(each.host.node is node and each.record is not None and each.record.halted for each in consumers):
+        return True
+    return is_opening(node.client)
 
 
 def _waits(world: "Surroundings", node: ClientNode) -> bool:

@@ -93,12 +93,12 @@ def wrote_ack(consumer: ConsumerEnd, command: Ack, now: int) -> None:
     """INV-C4: the client acknowledges only what the application acknowledged."""
     subscription = consumer.record.subscription
     name = consumer.record.name
-    consumer.record.ids_acknowledged += len(command.message_ids)
     if not subscription.topic.persistent:
         raise ViolationError("INV-C4", f"{name}: acknowledges where nothing is kept")
     if command.validation_error == proto.CommandAck.DecryptionError:
         _wrote_discard(consumer, command)
         return
+    consumer.record.ids_acknowledged += len(command.message_ids)
     if command.validation_error is not None:
         raise ViolationError("INV-C2", f"{name}: reports validation error {command.validation_error}")
     if consumer.far and not consumer.granted and any(each[0] < FAR_LEDGERS for each in command.message_ids):

@@ -82,7 +82,6 @@ ReceiveBuffer: _length=0 _needed=0 _pieces=empty
 """A client's connection has ended."""
 
 CLOSED = """
-AutoSwitch: _back_since=None
 LookupQueue: _in_flight=0
 MemoryLimit: blocked=False turn=0
 OpenHandles: closed_client=True
@@ -96,7 +95,6 @@ AckGrouping: _unconfirmed=empty
 AckTracker: _batches=incomplete _parts=empty
 Admission: waits_for_memory=False was_full=False
 Attachment: _give_up_at=unset was_attached=True
-AutoSwitch: _back_since=None _failing_since=None
 Client: _close_requests=empty _client_close_requests=empty
 Connection: _unread_answers=0 unwritten=empty
 Context: outputs=empty

@@ -411,8 +411,8 @@ class BrokerNode:
         assert self._writing[0] == write
         for topic in sorted(self.cluster.write(self, self._writing[1])):
             self.stale.setdefault(topic, None)
-        self._writing = None
         self.learn_owners()
+        self._writing = None
         world = self.world
         world.trace.add(world.clock.now, self.name, f"persisted {write}")
         self.broker.persisted(world.clock.now, write)

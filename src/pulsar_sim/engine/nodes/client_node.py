@@ -25,6 +25,7 @@ from pulsar_sansio.client.outputs import (
 )
 from pulsar_sansio.model.config import ClientConfig
 from pulsar_sansio.model.errors import CertificateExpired, PulsarError
+from pulsar_sansio.wire import proto
 
 from ..clock import MILLISECOND, SECOND
 from ..failures import ViolationError
@@ -175,6 +176,8 @@ class ClientNode:
         self.client.report_requests(world.audits_ends)
         self._reported: set[tuple[int, int]] = set()
         """Requests that the client has reported, and not their answers: link and request id."""
+        self._queued: set[tuple[int, int]] = set()
+        """Requests whose first answer lets a producer wait for access: a second answer follows."""
         self.wires: dict[int, Wire] = {}
         self.attempts: dict[int, Attempt] = {}
         self.alive = True
@@ -261,6 +264,9 @@ class ClientNode:
             self._reported.add(key)
             return
         self._reported.remove(key)
+        if key in self._queued:
+            self._queued.remove(key)
+            self._reported.add(key)
         if (output.command in ("ERROR", "nothing")) is (output.error is None) and output.request:
             raise ViolationError("INV-N1", f"{self.name} reports {output}")
 
@@ -296,6 +302,8 @@ class ClientNode:
                 watch.got_garbage(wire)
             elif behind >= connection.unread:
                 watch.got(wire, kind, command)
+                if kind == proto.BaseCommand.PRODUCER_SUCCESS and not command.producer_ready:
+                    self._queued.add((link, command.request_id))
         self.pump()
         watch.settled(wire)
 
