@@ -255,7 +255,7 @@ class Transactor:
                 if self._calm:
                     raise ViolationError("INV-T7", f"no transaction is opened: {output.error}")
                 return
-            transaction = self.account.opened(output.result, now, timeout)
+            transaction = self.account.opened(output.result, now, timeout // MILLISECOND * MILLISECOND)
             lingers = not self.world.healed and self.stream.chance(self.plan.linger_permille)
             self.open[transaction] = lingers
             if self.world.healed:

@@ -54,7 +54,8 @@ class SentMessage:
 
 
 class TransactionRecord:
-    """One transaction. `opened_at`: when the application asked for it. `timeout`: nanoseconds."""
+    """One transaction. `opened_at`: when the application asked for it. `timeout`: nanoseconds, in the whole
+    milliseconds that the coordinator is told."""
 
     __slots__ = (
         "acks",
