@@ -376,14 +376,12 @@ class Producer:
 
         An entry over the broker's limit fails instead; resending it would end every connection. An entry of
         a transaction that is over fails, too: a Pulsar broker would store it, and deliver nothing behind it.
-        An entry of a transaction with `exactly_once` fails because it may be stored already.
+        An entry of a transaction with `exactly_once` fails because it may be stored already. Messages held
+        behind an entry that fails are sealed, and written once, with all others.
         """
-        entry_builder = self._entry_builder
-        # Messages held behind an entry that fails are sealed, and written once, with all others.
-        entry_builder.connection = None
         for entry in self._window.entries_to_send_once():
             self._window.fail_entry(entry, ConnectionLost("a message of a transaction may be stored or not"))
-        encoder = entry_builder.encoder
+        encoder = self._entry_builder.encoder
         assert encoder is not None
         for entry in [entry for entry in self._window.entries if not encoder.fits(entry.frame)]:
             limit = connection.max_message_size
@@ -391,8 +389,7 @@ class Producer:
             self._window.fail_entry(entry, error)
         for entry, transaction in self._window.of_transactions_that_are_over():
             self._window.fail_entry(entry, TransactionNotOpen(f"transaction {transaction.id} has ended"))
-        entry_builder.connection = connection
-        entry_builder.send_again(connection)
+        self._entry_builder.send_again(connection)
 
     def on_open_refused(self, error: PulsarError) -> Decision:
         """Fail all pending messages if the quota policy demands an exception (rule PROD-21)."""
