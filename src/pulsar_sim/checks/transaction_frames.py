@@ -225,6 +225,7 @@ class TransactingBrokerWatch:
         commits = command.txn_action == proto.COMMIT
         record.commit_received = record.commit_received or commits
         self._ends[wire.number, command.request_id] = record, commits
+        self._acks = {request: known for request, known in self._acks.items() if known[1] is not record}
         for subscription in self._account.subscriptions.values():
             for position in [each for each, by in subscription.pending.items() if by is record]:
                 del subscription.pending[position]

@@ -254,6 +254,16 @@ def test_what_an_aborted_transaction_acknowledged_is_delivered_again() -> None:
     s.deliver(*s.account.messages)
 
 
+def test_an_acknowledgement_that_is_confirmed_behind_the_end_withholds_nothing() -> None:
+    """INV-T6: the client gave it up with its consumer, and asked for the abort meanwhile."""
+    s = Scene()
+    s.acknowledge(FIRST)
+    s.broker.got(s.wire, T.ACK, s.ack((0, 0, 0b10)))
+    s.broker.got(s.wire, T.END_TXN, s._end(commits=False))
+    s.broker.wrote(s.wire, T.ACK_RESPONSE, s._ack_response())
+    s.deliver(*s.account.messages)
+
+
 def test_an_end_is_answered_when_it_is_durable() -> None:
     """INV-T7"""
     s = Scene()
