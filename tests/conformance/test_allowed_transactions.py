@@ -172,3 +172,18 @@ def redeliveries_after_the_abort_of_a_transaction_from_before(s: Script) -> None
     s.introduce(0)
     s.ask(c.END_TXN, txn_action=proto.ABORT, **TRANSACTION)
     s.message(1)
+
+
+@allowed
+def messages_of_a_transaction_that_timed_out_between_others(s: Script) -> None:
+    s.connect()
+    s.producer()
+    s.begin_transaction()
+    s.add_partition()
+    s.send(0)
+    s.send_in_transaction(1)
+    s.send(2)
+    s.reconnect()
+    s.producer(producer_name="p", epoch=1)
+    s.send(0)
+    s.send(2)

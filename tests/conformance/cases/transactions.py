@@ -282,3 +282,14 @@ def a_message_of_an_aborted_transaction(s: Script) -> None:
     s.consumer()
     s.broker(c.END_TXN_RESPONSE, request_id=s.end_transaction(proto.ABORT), **TRANSACTION)
     _delivered(s)
+
+
+@breaks("PROD-46")
+def one_of_a_transaction_left_out(s: Script) -> None:
+    _producing(s)
+    for sequence_id in range(3):
+        s.send_in_transaction(sequence_id)
+    s.reconnect()
+    s.producer(producer_name="p", epoch=1)
+    s.send_in_transaction(0)
+    s.send_in_transaction(2)

@@ -226,6 +226,7 @@ def pending_messages_come_first(state: State, send: Any) -> Finding:
     """After every registration all pending operations are sent again, in order, before anything new.
 
     A send timeout gives up everything that is pending at its moment: the first ones may be missing, or all.
+    Messages of a transaction that has timed out may be missing (rule TXN-06), and then all that follow of it.
     """
     producer = state.producer
     if producer is None or producer.match < 0:
@@ -237,7 +238,11 @@ def pending_messages_come_first(state: State, send: Any) -> Finding:
         return f"sequence id {send.sequence_id} is sent again after newer messages"
     if not producer.resent:
         return None
-    skipped = [sent for sent in producer.resend[producer.resent : producer.match] if sent.chunk < 0]
+    skipped = [
+        sent
+        for sent in producer.resend[producer.resent : producer.match]
+        if sent.chunk < 0 and (sent.transaction is None or sent.transaction is again.transaction)
+    ]
     if not skipped:
         return None
     return f"sequence id {send.sequence_id} is sent again, {skipped[0].sequence_id} before it is not"
