@@ -195,11 +195,11 @@ def keys_are_asked_for_without_their_metadata(patches: Patches) -> None:
 def refusals_are_not_remembered(patches: Patches) -> None:
     """The consumer asks for a key again that was refused just now, for each message."""
 
-    def is_over(original: Any, self: Any, keys: Any) -> None:
-        original(self, keys)
-        self._failures.clear()
+    def note(original: Any, self: Any, what: Any, error: CryptoError) -> None:
+        original(self, what, error)
+        self._failures[what] = self._failures[what]._replace(until=self._context.now)
 
-    patches.around(Decryption, "_wait_is_over", is_over)
+    patches.around(Decryption, "_note_failure", note)
 
 
 @bug("own", caught_by=("INV-N5", "INV-C9"), needs=[needs.fails_with_timeouts])

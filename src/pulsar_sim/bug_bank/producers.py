@@ -346,15 +346,16 @@ def a_timeout_poisons_the_producer(patches: Patches) -> None:
     def timed_out(original: Any, self: Any) -> None:
         original(self)
         self._entry_builder.connection = None
-        self._admission.poisoned = True
+        self._entry_builder.poisoned = True
 
     patches.around(Producer, "_timed_out", timed_out)
 
-    def attached(original: Any, self: Any, *arguments: Any) -> None:
-        if not getattr(self, "poisoned", False):
-            original(self, *arguments)
+    def send_again(original: Any, self: Any, connection: Any) -> None:
+        original(self, connection)
+        if getattr(self, "poisoned", False):
+            self.connection = None
 
-    patches.around(Admission, "attached", attached)
+    patches.around(EntryBuilder, "send_again", send_again)
 
 
 @bug("own", caught_by=("INV-P1",), needs=[needs.reconnects])

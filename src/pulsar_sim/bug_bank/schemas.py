@@ -152,7 +152,7 @@ def questions_are_not_shared(patches: Patches) -> None:
     patches.around(SchemaVersions, "ask", ask)
 
 
-@bug("own", caught_by=("INV-N5",), needs=[needs.losses])
+@bug("own", caught_by=("INV-L1", "INV-N5"), needs=[needs.losses])
 def a_lost_question_is_never_repeated(patches: Patches) -> None:
     """A consumer whose question was lost with the connection waits for its answer for ever."""
 
@@ -203,7 +203,7 @@ def a_failure_is_final(patches: Patches) -> None:
     patches.around(DecodingSources, "__init__", begin)
 
 
-@bug("own", caught_by=("INV-S3",), needs=[needs.losses])
+@bug("own", caught_by=("INV-L1", "INV-S3"), needs=[needs.losses])
 def a_lost_connection_fails_the_question(patches: Patches) -> None:
     """Messages are delivered without a value where the connection was lost before the answer."""
 

@@ -250,7 +250,8 @@ def null_values_taken_for_damage(patches: Patches) -> None:
     def receive(original: Any, self: Any, command: Any, *rest: Any) -> None:
         metadata = unpack_payload(command.payload).metadata
         if metadata.null_value:
-            self._discard((command.ledger_id, command.entry_id), 1, proto.CommandAck.DecompressionError)
+            position = (command.ledger_id, command.entry_id)
+            self.undelivered.discard(position, 1, proto.CommandAck.DecompressionError)
         else:
             original(self, command, *rest)
 
@@ -419,7 +420,7 @@ def close_unsubscribes(patches: Patches) -> None:
     patches.replace(Consumer, "close_command", close_command)
 
 
-@bug("own", caught_by=("INV-C14",), needs=[needs.consumers_close])
+@bug("own", caught_by=("INV-C14", "INV-N17"), needs=[needs.consumers_close])
 def messages_after_the_close(patches: Patches) -> None:
     """A consumer that is being closed goes on delivering the messages in its queue."""
 

@@ -250,7 +250,7 @@ def a_watcher_is_not_closed(patches: Patches) -> None:
 # --- many that are one -------------------------------------------------------------------------------------
 
 
-@bug("BUG-050", caught_by=("INV-C16", "INV-N5"), needs=[group_needs.vanishes])
+@bug("BUG-050", caught_by=("INV-C16", "INV-L1", "INV-N5"), needs=[group_needs.vanishes])
 def closed_topics_stay_on_the_list(patches: Patches) -> None:
     """Acknowledgements and other calls for messages of a topic that has left go to its consumer, which is
     closed."""
