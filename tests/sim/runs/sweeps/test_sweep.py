@@ -202,8 +202,7 @@ def test_a_late_timer_finds_code_that_trusts_it(monkeypatch: pytest.MonkeyPatch)
 
     def handle_deadline(self: Any, now: int) -> None:
         deadline = self.next_deadline()
-        assert deadline is not None
-        assert now >= deadline, "woken too early"
+        assert deadline is None or now >= deadline, "woken too early"
         handled(self, now)
 
     handled = Client.handle_deadline
