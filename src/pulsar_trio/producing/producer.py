@@ -26,6 +26,7 @@ from pulsar_sansio import (
     ProducerSpec,
     PulsarError,
     SendLatency,
+    TransactionId,
     unknown_names,
 )
 from pulsar_sansio import ProducerStatistics as Counted
@@ -144,16 +145,21 @@ class Producer(Endpoint, Generic[T_contra]):
         `ResourceClosed` or `ResourceBroken` for the producer, and `ProducerQueueIsFull` (of the client's
         memory: `MemoryBufferIsFull`) with `when_full="fail"`.
         """
+        inside: TransactionId | None = None
         if fields:
-            message = outgoing(self._driver, message, fields)
+            if len(fields) == 1 and type(message) is bytes and "transaction" in fields:
+                inside = transaction_id(self._driver, fields["transaction"])
+            else:
+                message = outgoing(self._driver, message, fields)
         self._turn -= 1
         if self._turn <= 0:
             self._turn = TURN
             await trio.lowlevel.checkpoint()
         if self._in_line:
-            return await self._enqueue_in_turn(message)
-        ticket = self._append(message)
+            return await self._enqueue_in_turn(_within(message, inside))
+        ticket = self._append(message, inside)
         if ticket < 0:
+            message = _within(message, inside)
             try:
                 receipt = self._put(message)
             except ProducerQueueIsFull:
@@ -230,16 +236,24 @@ class Producer(Endpoint, Generic[T_contra]):
 
     # --- many -------------------------------------------------------------------------------------------
 
-    async def send_many(self, messages: Iterable[T_contra | OutgoingMessage | None]) -> Sequence[MessageId]:
+    async def send_many(
+        self,
+        messages: Iterable[T_contra | OutgoingMessage | None],
+        *,
+        transaction: Transaction | None = None,
+    ) -> Sequence[MessageId]:
         """Send messages in order, pipelined, and wait for all of them; gives their ids in the same order.
 
-        Takes from the iterable as the window has room, up to 1000 messages or about 1 MiB at a time. When
-        messages fail, the first one's error is raised after all are settled. The call ends early when the
-        iterable raises, a message is refused, there is no room (with `when_full="fail"`) or the call is
-        cancelled. The messages taken before that are in the window and are sent.
+        `transaction`: that of all of them; an `OutgoingMessage` has to name it, too. Takes from the iterable
+        as the window has room, up to 1000 messages or about 1 MiB at a time. When messages fail, the first
+        one's error is raised after all are settled. The call ends early when the iterable raises, a message
+        is refused, there is no room (with `when_full="fail"`) or the call is cancelled. The messages taken
+        before that are in the window and are sent.
         """
         if not isinstance(messages, Iterable):
             raise InvalidMessage(f"messages: several of bytes or OutgoingMessage, not {messages!r}")
+        inside = None if transaction is None else transaction_id(self._driver, transaction)
+        prepared = _plain if inside is None else partial(_plain_within, inside)
         iterator = iter(messages)
         pages: list[tuple[Page, range]] = []
         size = TURN
@@ -250,9 +264,10 @@ class Producer(Endpoint, Generic[T_contra]):
             try:
                 chunk.extend(islice(iterator, 1))
                 following: Iterator[Any] = islice(iterator, size - 1)
-                if chunk and type(chunk[0]) is not bytes:  # copied one by one: they may share a buffer
-                    chunk[0] = _plain(chunk[0])
-                    following = map(_plain, following)
+                if chunk and (inside is not None or type(chunk[0]) is not bytes):
+                    # One by one: they may share a buffer, or name another transaction.
+                    chunk[0] = prepared(chunk[0])
+                    following = map(prepared, following)
                 chunk.extend(following)
             except Exception as error:
                 failure = error  # what came before it is sent
@@ -262,14 +277,14 @@ class Producer(Endpoint, Generic[T_contra]):
             while done < len(chunk):
                 rest = chunk[done:] if done else chunk
                 try:
-                    taken = await self._in_turn(partial(self._put_many, rest))
+                    taken = await self._in_turn(partial(self._put_many, rest, inside))
                 except InvalidMessage:
-                    plain: list[Any] = [_plain(message) for message in chunk]
+                    plain: list[Any] = [prepared(message) for message in chunk]
                     if any(map(is_not, plain, chunk)):
                         chunk = plain
                         continue
                     if not self._intercepted:  # else it is the first one
-                        await self._put_up_to_the_wrong_one(rest)
+                        await self._put_up_to_the_wrong_one([_within(message, inside) for message in rest])
                     raise
                 done += sum(len(tickets) for _, tickets in taken)
                 pages += taken
@@ -301,15 +316,18 @@ class Producer(Endpoint, Generic[T_contra]):
             yield page, range(first, min(page.end, tickets.stop))
             first = page.end
 
-    def _put_many(self, messages: Sequence[Any]) -> list[tuple[Page, range]]:
+    def _put_many(
+        self, messages: Sequence[Any], transaction: TransactionId | None
+    ) -> list[tuple[Page, range]]:
         """Give the machine as many messages as it takes, or raise `ProducerQueueIsFull` when it takes none.
 
-        Gives the tickets by the page they are on.
+        `transaction`: that of the payloads. Gives the tickets by the page they are on.
         """
         driver = self._driver
         try:
             now = driver.tick = self._now()
-            tickets = self._send_many(now, self._handle, messages, (now + driver.wall_offset) // 1_000_000)
+            publish_time = (now + driver.wall_offset) // 1_000_000
+            tickets = self._send_many(now, self._handle, messages, publish_time, transaction)
         except Exception as error:
             raise driver.own_fault(error) from error.__cause__
         if not tickets:
@@ -468,13 +486,10 @@ def outgoing(driver: "Driver", payload: Any, fields: MessageFields) -> OutgoingM
         raise InvalidMessage(
             "an OutgoingMessage has its own key, properties and times; give no keywords with it"
         )
-    if len(fields) == 1 and isinstance(only := fields.get("transaction"), Transaction):
-        return OutgoingMessage(payload, transaction=only.id)
     given = dict(fields)
     delay = given.pop("deliver_after", None)
-    transaction = given.get("transaction")
-    if isinstance(transaction, Transaction):
-        given["transaction"] = transaction.id
+    if "transaction" in given:
+        given["transaction"] = transaction_id(driver, given["transaction"])
     try:
         message = OutgoingMessage(payload, **given)  # type: ignore[arg-type]
     except TypeError:
@@ -488,6 +503,35 @@ def outgoing(driver: "Driver", payload: Any, fields: MessageFields) -> OutgoingM
         now = (driver.now() + driver.wall_offset) // 1_000_000
         message.deliver_at = now + round(_delay("deliver_after", delay) * 1000)
     return message
+
+
+def transaction_id(driver: "Driver", transaction: object) -> TransactionId | None:
+    """Return the id of a transaction that an application gives with a message; None for none."""
+    if transaction is None:
+        return None
+    if not isinstance(transaction, Transaction):
+        raise InvalidMessage(
+            "transaction: the one of `async with client.transaction() as transaction:`, not "
+            f"{transaction!r:.100}"
+        )
+    return transaction.id
+
+
+def _within(message: Any, transaction: TransactionId | None) -> Any:
+    """Return a message, of a payload one in a transaction."""
+    if transaction is None or not isinstance(message, bytes):
+        return message
+    return OutgoingMessage(message, transaction=transaction)
+
+
+def _plain_within(transaction: TransactionId, message: Any) -> Any:
+    """Return a message of a transaction as the machine takes it. Raises `InvalidMessage` for one that names
+    no transaction or another one."""
+    if message is None:
+        return OutgoingMessage(None, transaction=transaction)
+    if isinstance(message, OutgoingMessage) and message.transaction != transaction:
+        raise InvalidMessage("an OutgoingMessage has its own transaction; name it there, too")
+    return _plain(message)
 
 
 def _plain(message: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from pulsar_sansio import InvalidMessage, MessageId, OutgoingMessage, ProducerSpec
 from pulsar_sansio import client_outputs as outputs
 
+from ..client.transaction import Transaction
 from ..values import T_contra
 from .producer import MessageFields, Producer, outgoing
 from .receipts import Receipt
@@ -40,10 +41,20 @@ class TypedProducer(Producer[T_contra]):
     ) -> Receipt:
         return super().enqueue_nowait(self._message(message, fields))
 
-    async def send_many(self, messages: Iterable[T_contra | OutgoingMessage | None]) -> Sequence[MessageId]:
+    async def send_many(
+        self,
+        messages: Iterable[T_contra | OutgoingMessage | None],
+        *,
+        transaction: Transaction | None = None,
+    ) -> Sequence[MessageId]:
         if not isinstance(messages, Iterable):
             return await super().send_many(messages)
-        return await super().send_many(self._message(message, {}) for message in messages)
+        fields: MessageFields = {} if transaction is None else {"transaction": transaction}
+        made = (
+            message if isinstance(message, OutgoingMessage) else self._message(message, fields)
+            for message in messages
+        )
+        return await super().send_many(made, transaction=transaction)
 
     def _message(self, value: Any, fields: MessageFields) -> Any:
         """Return the message of a value. An `OutgoingMessage` has its payload already."""

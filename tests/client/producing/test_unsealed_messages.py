@@ -6,7 +6,7 @@ from pulsar_sansio.model.config import OutgoingMessage
 from pulsar_sansio.model.errors import ClosedError
 from pulsar_sansio.schemas import INT32
 from tests.client.producing.sender import UNBATCHED, Sender, tickets
-from tests.client.producing.test_transactional_sends import Scene, inside
+from tests.client.producing.transactional_sender import Scene, inside
 from tests.client.script import WALL, Script
 
 

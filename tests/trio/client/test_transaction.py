@@ -8,6 +8,7 @@ import trio
 
 from pulsar_sansio import (
     InvalidConfiguration,
+    InvalidMessage,
     LocalProtocolError,
     NotSupported,
     OutgoingMessage,
@@ -42,6 +43,49 @@ async def test_messages_made_by_hand_name_the_id(client: Client) -> None:
             await producer.send_many(OutgoingMessage(b"x", transaction=transaction.id) for _ in range(3))
         for _ in range(3):
             assert (await consumer.receive()).data == b"x"
+
+
+@pytest.mark.parametrize("partitions", [0, 3])
+async def test_many_messages_in_a_transaction(
+    broker: EmbeddedBroker, client: Client, partitions: int
+) -> None:
+    """Payloads, tombstones, and messages that name the transaction, in one call."""
+    if partitions:
+        broker.create_partitioned_topic("t", partitions)
+    async with client.create_producer("t") as producer, client.subscribe("t", "s") as consumer:
+        async with client.transaction() as transaction:
+            made = OutgoingMessage(b"made", key="k", transaction=transaction.id)
+            ids = await producer.send_many([b"%d" % n for n in range(2500)], transaction=transaction)
+            ids = [
+                *ids,
+                *await producer.send_many([b"x", None, made, bytearray(b"y")], transaction=transaction),
+            ]
+            with pytest.raises(trio.TooSlowError):
+                with trio.fail_after(0.05):
+                    await consumer.receive()
+        received = [await consumer.receive() for _ in range(2504)]
+        assert {message.message_id for message in received} == set(ids)
+        assert sorted(message.data for message in received) == sorted(
+            [*(b"%d" % n for n in range(2500)), b"x", b"", b"made", b"y"]
+        )
+
+
+async def test_one_of_many_messages_names_no_transaction(client: Client) -> None:
+    async with client.create_producer("t") as producer:
+        async with client.transaction() as transaction:
+            with pytest.raises(InvalidMessage, match="name it there, too"):
+                await producer.send_many([b"x", OutgoingMessage(b"y")], transaction=transaction)
+            assert (await producer.enqueue(b"z", transaction=transaction)) is not None
+
+
+async def test_a_transaction_is_not_its_id(client: Client) -> None:
+    async with client.create_producer("t") as producer:
+        async with client.transaction() as transaction:
+            for send in (producer.send, producer.enqueue):
+                with pytest.raises(InvalidMessage, match="not TransactionId"):
+                    await send(b"x", transaction=transaction.id)  # type: ignore[arg-type]
+            with pytest.raises(InvalidMessage, match="not TransactionId"):
+                await producer.send_many([b"x"], transaction=transaction.id)  # type: ignore[arg-type]
 
 
 async def test_an_end_within_the_block_is_the_end(client: Client) -> None:

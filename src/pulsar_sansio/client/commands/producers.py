@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Protocol
 
 from ...model.config import OutgoingMessage, ProducerSpec
 from ...model.errors import InvalidConfiguration, LocalProtocolError
+from ...model.transaction_id import TransactionId
 from ...schemas.encoding import Encoder, encoder_of
 from ..connecting.services import Services
 from ..partitions.partition_producer import PartitionStatistics
@@ -12,6 +14,14 @@ from ..partitions.partitioned_producer import PartitionedProducer
 from ..producing.producer import Producer
 from ..statistics import ProducerStatistics
 from .open_handles import OpenHandles
+
+
+class Appender(Protocol):
+    """`ProducerCommands.appender` returns one."""
+
+    def __call__(
+        self, message: bytes | OutgoingMessage, transaction: TransactionId | None = None, /
+    ) -> int: ...
 
 
 class ProducerCommands:
@@ -64,30 +74,37 @@ class ProducerCommands:
         self._context.now = now
         return machine.send(message, publish_time)
 
-    def appender(self, producer: int) -> Callable[[bytes | OutgoingMessage], int]:
+    def appender(self, producer: int) -> "Appender":
         """Return the fast path of `send`: a callable that takes a payload into the producer's open batch.
 
-        The callable returns the ticket. It returns -1, having changed nothing, for every message that does
-        not join the open batch: call `send` then. It needs no time and leaves no outputs and no new deadline.
+        The callable returns the ticket. Its second argument is the payload's transaction; None for none. It
+        returns -1, having changed nothing, for every message that does not join the open batch: call `send`
+        then. It needs no time and leaves no outputs and no new deadline.
         The callable of a closed producer returns -1. So does one that was asked for before `ProducerReady`
         if the topic turns out to have partitions.
         """
         return self._handles.producer(producer).append
 
     def send_many(
-        self, now: int, producer: int, messages: Sequence[bytes | OutgoingMessage], publish_time: int
+        self,
+        now: int,
+        producer: int,
+        messages: Sequence[bytes | OutgoingMessage],
+        publish_time: int,
+        transaction: TransactionId | None = None,
     ) -> range:
         """Take messages in order, and return their tickets.
 
-        There are fewer tickets than messages when the send window or the client's memory is full; `Writable`
-        follows then. Raises as `send` for messages that cannot be sent, having taken none. A message whose
-        size only shows when it is compressed fails by `SendFailed`.
+        `transaction`: that of the payloads; an `OutgoingMessage` names its own. There are fewer tickets than
+        messages when the send window or the client's memory is full; `Writable` follows then. Raises as
+        `send` for messages that cannot be sent, having taken none. A message whose size only shows when it is
+        compressed fails by `SendFailed`.
         """
         machine = self._producers.get(producer)
         if machine is None:
             raise self._handles.unknown("producer", producer)
         self._context.now = now
-        return machine.send_many(messages, publish_time)
+        return machine.send_many(messages, publish_time, transaction)
 
     def encoder(self, producer: int) -> Encoder:
         """Return the function that makes payload and key of a value, for a producer with a schema.

@@ -12,14 +12,16 @@ from collections.abc import Callable, Sequence
 
 from ...model.config import OutgoingMessage
 from ...model.errors import InvalidMessage, ProducerQueueIsFull, PulsarError
+from ...model.transaction_id import TransactionId
 from ..connecting.services import Services
 from ..memory import payload_size
 from ..outputs import SendFailed, Writable
+from ..producing.admission import in_transaction
 from .partition_producer import Partition
 from .routing import Router
 
 
-def _decline(_: bytes | OutgoingMessage) -> int:
+def _decline(_: bytes | OutgoingMessage, __: TransactionId | None = None) -> int:
     """The `append` of a sender without an open batch."""
     return -1
 
@@ -76,7 +78,7 @@ class PartitionSender:
         """The next ticket, while no partition is current."""
         self._current: Partition | None = None
         """The partition of the last message; its own count gives the next ticket."""
-        self._append: Callable[[bytes | OutgoingMessage], int] = _decline
+        self._append: Callable[[bytes | OutgoingMessage, TransactionId | None], int] = _decline
         """The fast path into the current partition's batch, while messages without a key go there."""
         self._offset = 0
         """The ticket offset of the current partition."""
@@ -85,10 +87,10 @@ class PartitionSender:
 
     # --- taking messages ---
 
-    def append(self, message: bytes | OutgoingMessage) -> int:
+    def append(self, message: bytes | OutgoingMessage, transaction: TransactionId | None = None) -> int:
         """Add a message to an open batch; see `Admission.append`."""
         if type(message) is bytes:
-            ticket = self._append(message)
+            ticket = self._append(message, transaction)
         else:
             partition = self._by_key(message)
             if partition is None:
@@ -131,20 +133,26 @@ class PartitionSender:
             return self.fail_untaken(partition.end)
         self._turn_to(partition)
         ticket = admission.send(message, publish_time) + self._offset
-        if type(message) is bytes and self._router.stays:
+        if self._router.stays and (isinstance(message, bytes) or message.key is None):
             self._append = admission.append
         return ticket
 
-    def send_many(self, messages: Sequence[bytes | OutgoingMessage], publish_time: int) -> range:
+    def send_many(
+        self,
+        messages: Sequence[bytes | OutgoingMessage],
+        publish_time: int,
+        transaction: TransactionId | None = None,
+    ) -> range:
         """Accept as many messages as their partitions have room for; see `Admission.send_many`."""
         if self._router.stays and set(map(type, messages)) <= {bytes}:
             partition = self._partition(self._router.keyless(self._context.now, len(self.partitions)))
             if partition.end is None:
                 self._turn_to(partition)
-                tickets = partition.admission.send_many(messages, publish_time)
+                tickets = partition.admission.send_many(messages, publish_time, transaction)
                 self._append = partition.admission.append
                 self.was_full |= len(tickets) < len(messages)
                 return range(tickets.start + self._offset, tickets.stop + self._offset)
+        messages = in_transaction(messages, transaction)
         first = self.next_ticket
         fitting = self._memory.fitting(self._handle, messages)
         plan, full = self._plan(messages[:fitting], publish_time)

@@ -21,6 +21,7 @@ from ...model.config import OutgoingMessage, ProducerSpec, nanoseconds_of
 from ...model.errors import PulsarError
 from ...model.schema import Schema
 from ...model.topic_name import TopicName
+from ...model.transaction_id import TransactionId
 from ..connecting.services import Services
 from ..explanation import ExplainedPart, several
 from ..joint import joint_states as states
@@ -101,10 +102,15 @@ class PartitionedProducer:
         self._check_open()
         return self._sender.send(message, publish_time)
 
-    def send_many(self, messages: Sequence[bytes | OutgoingMessage], publish_time: int) -> range:
+    def send_many(
+        self,
+        messages: Sequence[bytes | OutgoingMessage],
+        publish_time: int,
+        transaction: TransactionId | None = None,
+    ) -> range:
         """Accept several messages; see `PartitionSender.send_many`."""
         self._check_open()
-        return self._sender.send_many(messages, publish_time)
+        return self._sender.send_many(messages, publish_time, transaction)
 
     def push(self) -> None:
         """Send the open batches now (rule PROD-28)."""

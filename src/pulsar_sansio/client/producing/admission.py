@@ -23,6 +23,7 @@ from ...model.errors import (
     PulsarError,
     TransactionNotOpen,
 )
+from ...model.transaction_id import TransactionId
 from ..connecting.connection import Connection
 from ..memory import payload_size
 from ..outputs import Writable
@@ -32,6 +33,18 @@ from .send_window import SendWindow
 from .unsealed_messages import UnsealedMessage, UnsealedMessages
 
 MAX_PUBLISH_TIME = 2**63 - 1
+
+
+def in_transaction(
+    messages: Sequence[bytes | OutgoingMessage], transaction: TransactionId | None
+) -> Sequence[bytes | OutgoingMessage]:
+    """Return messages of which the payloads are in a transaction; None for none."""
+    if transaction is None:
+        return messages
+    return [
+        OutgoingMessage(message, transaction=transaction) if isinstance(message, bytes) else message
+        for message in messages
+    ]
 
 
 class Admission:
@@ -81,15 +94,21 @@ class Admission:
                 return ticket
         return self._send(message, publish_time)
 
-    def append(self, message: bytes | OutgoingMessage) -> int:
+    def append(self, message: bytes | OutgoingMessage, transaction: TransactionId | None = None) -> int:
         """Add a message to the open batch, unless the message would fill the batch; return its ticket.
 
-        Returns -1, having changed nothing, for a message that needs `send`.
+        `transaction`: that of a payload. Returns -1, having changed nothing, for a message that needs `send`.
+        An open batch takes messages only while its transaction does, which ends the batch with itself.
         """
         batch = self._batch
-        if type(message) is bytes and batch.room > 0 and (space := batch.space - len(message)) > 0:
+        if type(message) is bytes and (space := batch.space - len(message)) > 0:
+            if transaction is None and batch.room > 0:
+                batch.room -= 1
+            elif transaction is not None and batch.transaction_room > 0 and transaction == batch.shared[2]:
+                batch.transaction_room -= 1
+            else:
+                return -1
             batch.space = space
-            batch.room -= 1
             batch.run.append(message)
             ticket = self._next_ticket
             self._next_ticket = ticket + 1
@@ -98,26 +117,23 @@ class Admission:
             if batch.room > 0:
                 appended = self._append_member(message)
             else:
-                appended = batch.transaction_room > 0 and self._append_member_in(message)
+                appended = batch.transaction_room > 0 and self.entry_builder.append_member_in(message)
             if appended:
                 ticket = self._next_ticket
                 self._next_ticket = ticket + 1
                 return ticket
         return -1
 
-    def _append_member_in(self, message: OutgoingMessage) -> bool:
-        """Add a message to the open batch of its transaction, which waits for the outcome."""
-        id_ = message.transaction
-        transaction = None if id_ is None else self._transactions.open.get(id_)
-        if transaction is None or not transaction.is_open or not self.entry_builder.append_member_in(message):
-            return False
-        self._window.join(self._next_ticket, transaction)
-        return True
-
-    def send_many(self, messages: Sequence[bytes | OutgoingMessage], publish_time: int) -> range:
+    def send_many(
+        self,
+        messages: Sequence[bytes | OutgoingMessage],
+        publish_time: int,
+        transaction: TransactionId | None = None,
+    ) -> range:
         """Accept messages in order, as many as the limits allow, and return their tickets.
 
-        Raises like `send`, having accepted none, except that a full window only shortens the range.
+        `transaction`: that of the payloads among them. Raises like `send`, having accepted none, except that
+        a full window only shortens the range.
         """
         self.check_open()
         first = self._next_ticket
@@ -127,18 +143,21 @@ class Admission:
             messages = messages[: max(room, 0)]  # unsealed messages may exceed one partition's limit
         bare = set(map(type, messages)) <= {bytes}
         if not bare:
+            messages = in_transaction(messages, transaction)
             for message in messages:
                 self.check(message, publish_time)
                 if not isinstance(message, bytes) and message.transaction is not None:
                     self._transactions.get(message.transaction)
         elif messages:
+            if transaction is not None:
+                self._transactions.get(transaction)
             self._check_size(max(map(len, messages)))  # type: ignore[arg-type]
         fitting = self._memory.fitting(self._handle, messages)
         taken = messages[:fitting] if fitting < len(messages) else messages
         self._memory.turn = self._handle
         try:
             if bare:
-                self._send_payloads(taken, publish_time)  # type: ignore[arg-type]
+                self._send_payloads(taken, publish_time, transaction)  # type: ignore[arg-type]
             else:
                 for message in taken:
                     self._send_or_fail(message, publish_time, first)
@@ -204,12 +223,17 @@ class Admission:
             raise
         return ticket
 
-    def _send_payloads(self, payloads: Sequence[bytes], publish_time: int) -> None:
+    def _send_payloads(
+        self, payloads: Sequence[bytes], publish_time: int, transaction: TransactionId | None
+    ) -> None:
         """Accept checked payloads that fit the window."""
         position = 0
         batch = self._batch
         while position < len(payloads):
-            taken = min(batch.room, len(payloads) - position)
+            room = batch.room
+            if transaction is not None:
+                room = batch.transaction_room if batch.shared[2] == transaction else 0
+            taken = min(room, len(payloads) - position)
             if taken > 0:
                 chunk = payloads[position : position + taken]
                 space = batch.space
@@ -220,12 +244,18 @@ class Admission:
                     chunk = chunk[:taken]
                     size = sum(map(len, chunk))
                 batch.run.extend(chunk)
-                batch.room -= taken
+                if transaction is None:
+                    batch.room -= taken
+                else:
+                    batch.transaction_room -= taken
                 batch.space = space - size
                 self._next_ticket += taken
                 position += taken
             if position < len(payloads):
-                self._send(payloads[position], publish_time)
+                message: bytes | OutgoingMessage = payloads[position]
+                if transaction is not None:
+                    message = OutgoingMessage(payloads[position], transaction=transaction)
+                self._send(message, publish_time)
                 position += 1
 
     def _send_or_fail(self, message: bytes | OutgoingMessage, publish_time: int, first: int) -> None:

@@ -15,7 +15,7 @@ from .message_schemas import MessageSchemas
 from .open_batch import MEMBER_ALLOWANCE, OpenBatch, shared_fields
 from .producer_services import ProducerServices
 from .send_encoder import Frame, SendEncoder, encode_member
-from .send_window import SendWindow
+from .send_window import SealedEntry, SendWindow
 
 
 class EntryBuilder:
@@ -208,6 +208,9 @@ class EntryBuilder:
         """Close the batch's fast path, and return the unused part of its lent memory."""
         batch = self.batch
         if batch.count:
+            if batch.shared[2] is not None and (count := batch.appended):
+                first = batch.first_ticket
+                self._window.join_many(first + batch.count - count, count, first)
             self._memory.returned(self, batch.withdraw())
 
     def _join_key_batch(
@@ -286,11 +289,7 @@ class EntryBuilder:
             if len(batch.tickets) > 1:
                 self.batches += 1
                 self.batched += len(batch.tickets)
-            self._window.add_key_batch(batch, oldest, frame)
-            if self.connection is not None:
-                self.messages_sent += len(batch.tickets)
-                self.bytes_sent += batch.size
-                self.connection.write(frame)
+            self._write(self._window.add_key_batch(batch, oldest, frame))
         if not complete:
             self._window.on_settled()
 
@@ -298,12 +297,22 @@ class EntryBuilder:
         self, ticket: int, count: int, sequence_id: int, highest: int | None, frame: Frame, size: int
     ) -> None:
         """Add a sealed entry to the send window, and write it if there is a connection (rule PROD-40)."""
-        self._window.add(ticket, count, sequence_id, highest, frame, size)
+        self._write(self._window.add(ticket, count, sequence_id, highest, frame, size))
+
+    def _write(self, entry: SealedEntry) -> None:
+        """Write an entry, unless it is held, or there is no connection."""
         connection = self.connection
-        if connection is not None:
-            self.messages_sent += count
-            self.bytes_sent += size
-            connection.write(frame)
+        if connection is not None and self._window.held_from is None:
+            self.messages_sent += entry.count
+            self.bytes_sent += entry.size
+            connection.write(entry.frame)
+
+    def write_held(self) -> None:
+        """Write the entries that were held, and hold no more."""
+        held = self._window.held
+        self._window.held_from = None
+        for entry in held:
+            self._write(entry)
 
     # --- calls of the producer ---
 
@@ -338,9 +347,9 @@ class EntryBuilder:
             self.next_sequence_id = last_sequence_id + 1
 
     def send_again(self, connection: Connection) -> None:
-        """Write every entry of the send window, in order, with unchanged bytes, and then new ones."""
+        """Write every entry that was written before, in order, with unchanged bytes, and then new ones."""
         self.connection = connection
-        for entry in self._window.entries:
+        for entry in self._window.written:
             self.messages_sent += entry.count
             self.bytes_sent += entry.size
             connection.write(entry.frame)

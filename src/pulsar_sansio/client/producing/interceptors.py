@@ -16,9 +16,10 @@ from ...model.errors import InvalidMessage, LocalProtocolError, ProducerQueueIsF
 from ...model.interceptors import ProducerInterceptor
 from ...model.message_id import EntryPosition, MessageId
 from ...model.topic_name import TopicName
+from ...model.transaction_id import TransactionId
 from ..connecting.services import ClientContext
 from ..outputs import Closed, InterceptorFailed, Output, ProducerFailed, Receipts, SendFailed
-from .admission import Admission
+from .admission import Admission, in_transaction
 from .producer_services import ProducerListener
 from .receipt_ids import ReceiptIds
 
@@ -155,7 +156,7 @@ class InterceptedAdmission(Admission):
         super().__init__(*arguments)
         self._interception = interception
 
-    def append(self, message: bytes | OutgoingMessage) -> int:
+    def append(self, message: bytes | OutgoingMessage, transaction: TransactionId | None = None) -> int:
         """Return -1: intercepted messages have no fast path."""
         return -1
 
@@ -175,14 +176,19 @@ class InterceptedAdmission(Admission):
             interception.settled(made, None, error)
             raise
 
-    def send_many(self, messages: Sequence[bytes | OutgoingMessage], publish_time: int) -> range:
+    def send_many(
+        self,
+        messages: Sequence[bytes | OutgoingMessage],
+        publish_time: int,
+        transaction: TransactionId | None = None,
+    ) -> range:
         """Accept messages one by one, because an error may show only after interception.
 
         Such an error is raised for the first message; a later message fails by its ticket.
         """
         self.check_open()
         first = self.next_ticket
-        for message in messages:
+        for message in in_transaction(messages, transaction):
             try:
                 self._send_or_fail(message, publish_time, first)
             except ProducerQueueIsFull:

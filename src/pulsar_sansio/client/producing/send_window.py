@@ -134,6 +134,7 @@ class SendWindow:
         "_wire_id",
         "entries",
         "failed",
+        "held_from",
         "last_sequence_id",
         "latencies",
         "messages",
@@ -143,6 +144,9 @@ class SendWindow:
 
     def __init__(self, services: ProducerServices, on_timeout: Callable[[], None]) -> None:
         self.entries: deque[SealedEntry] = deque()
+        self.held_from: int | None = None
+        """The ticket from which entries are held, as their transaction has not joined the topic yet: they are
+        not written. None while no transaction joins."""
         self.messages = 0
         """The number of messages in all entries."""
         self.failed = 0
@@ -179,15 +183,31 @@ class SendWindow:
 
     def add(
         self, ticket: int, count: int, sequence_id: int, highest: int | None, frame: Frame, size: int
-    ) -> None:
+    ) -> SealedEntry:
         """Add an entry, which then waits for its receipt."""
-        self.entries.append(SealedEntry(ticket, count, sequence_id, highest, frame, size, self._started()))
+        entry = SealedEntry(ticket, count, sequence_id, highest, frame, size, self._started())
+        self.entries.append(entry)
         self.messages += count
+        return entry
 
-    def add_key_batch(self, batch: KeyBatch, oldest: int, frame: Frame) -> None:
+    def add_key_batch(self, batch: KeyBatch, oldest: int, frame: Frame) -> SealedEntry:
         """Add a key-based batch of a round whose lowest ticket is `oldest`."""
-        self.entries.append(KeyEntry(batch, oldest, frame, self._started()))
+        entry = KeyEntry(batch, oldest, frame, self._started())
+        self.entries.append(entry)
         self.messages += len(batch.tickets)
+        return entry
+
+    @property
+    def written(self) -> list[SealedEntry]:
+        """The entries that are not held."""
+        first = self.held_from
+        return [entry for entry in self.entries if first is None or entry.first_ticket < first]
+
+    @property
+    def held(self) -> list[SealedEntry]:
+        """The entries that are held."""
+        first = self.held_from
+        return [entry for entry in self.entries if first is not None and entry.first_ticket >= first]
 
     def _started(self) -> int:
         """Return the time, and make sure that the send timeout runs."""
@@ -202,6 +222,12 @@ class SendWindow:
         """The message of this ticket is in a transaction, which waits for its outcome."""
         self._transactions[ticket] = transaction
         transaction.began()
+
+    def join_many(self, first: int, count: int, joined: int) -> None:
+        """The messages of `count` tickets from `first` are in the transaction of the ticket `joined`."""
+        transaction = self._transactions[joined]
+        self._transactions.update(dict.fromkeys(range(first, first + count), transaction))
+        transaction.began(count)
 
     def leave(self, ticket: int) -> None:
         """The message of this ticket was not taken after all."""
@@ -218,11 +244,11 @@ class SendWindow:
         return [(entry, each) for entry, each in entries if each is not None and each.is_over]
 
     def entries_to_send_once(self) -> list[SealedEntry]:
-        """Return the entries of transactions with `exactly_once`."""
+        """Return the written entries of transactions with `exactly_once`."""
         if not self._transactions:
             return []
         once = {ticket for ticket, each in self._transactions.items() if each.exactly_once}
-        return [each for each in self.entries if not once.isdisjoint(_tickets_of(each))]
+        return [each for each in self.written if not once.isdisjoint(_tickets_of(each))]
 
     def hand_over_transactions(self) -> dict[int, Transaction]:
         """Remove and return the tickets of messages in transactions, for another producer."""
@@ -371,9 +397,22 @@ class SendWindow:
     def fail_all(self, error: PulsarError) -> None:
         """Fail every entry in the order of the tickets, without a call of `on_settled` (rule PROD-26)."""
         entries, self.entries = self.entries, deque()
-        self.messages = 0
         self._first_chunk = None
         self._timer.clear()
+        self._fail(entries, error)
+
+    def fail_held(self, error: PulsarError) -> None:
+        """Fail every entry that is held, without a call of `on_settled`."""
+        held = deque(self.held)
+        for _ in held:
+            self.entries.pop()
+        if not self.entries:
+            self._first_chunk = None
+        self._fail(held, error)
+
+    def _fail(self, entries: deque[SealedEntry], error: PulsarError) -> None:
+        """Fail entries that were removed, in the order of the tickets."""
+        self.messages -= sum(entry.count for entry in entries)
         self._memory.free += sum(entry.size for entry in entries)
         while entries:
             entry = entries.popleft()

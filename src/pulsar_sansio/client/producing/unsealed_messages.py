@@ -1,9 +1,10 @@
 """`UnsealedMessages`: the accepted messages of a producer that cannot be sealed yet, in their order.
 
 Before its first attachment a producer has no name to seal messages with. A message with a schema of its own
-waits for the version of that schema, and a message of a transaction until the transaction has the topic. All
-messages behind a waiting one wait with it. Messages inside and outside of transactions wait for each other's
-receipts. Sealed messages go to the `EntryBuilder`, which owns sequence ids and frames.
+waits for the version of that schema. All messages behind a waiting one wait with it. Messages inside and
+outside of transactions wait for each other's receipts. While a transaction joins the topic, its messages are
+sealed and held, and those of others wait. Sealed messages go to the `EntryBuilder`, which owns sequence ids
+and frames.
 """
 
 from collections import deque
@@ -82,7 +83,7 @@ class UnsealedMessages:
         self._topic = str(services.topic)
         self._batches = services.spec.batching is not None
         self._joining: Transaction | None = None
-        """The transaction that is being told of the topic."""
+        """The transaction that is being told of the topic, and whose entries are held."""
         self._in_batches: set[TransactionId] = set()
         """The open transactions whose messages may be in open batches."""
 
@@ -100,7 +101,7 @@ class UnsealedMessages:
     def hold_first(self) -> None:
         """Ask for what the first message waits for, which was just added to none; send those before it."""
         if len(self.messages) == 1 and self.entry_builder.encoder is not None:
-            self._hold(self.messages[0][1])
+            self.seal_all()
 
     def seal(self, message: bytes | OutgoingMessage, ticket: int, publish_time: int) -> None:
         """Pass a message to the entry builder. Raises `InvalidMessage` as `EntryBuilder.take`."""
@@ -119,7 +120,8 @@ class UnsealedMessages:
             self._owner.open_fast_path()
 
     def can_seal(self, message: bytes | OutgoingMessage) -> bool:
-        """Tell whether the version of the message's schema is known, and its transaction has the topic.
+        """Tell whether the version of the message's schema is known, and its transaction has the topic or is
+        the one that joins it.
 
         A broker may store messages of transactions later than others that come behind them. So messages in
         and outside of transactions wait for each other's receipts (seen with a real broker).
@@ -135,10 +137,14 @@ class UnsealedMessages:
         if id_ is None:
             return True
         transaction = self._transactions.open.get(id_)
-        return transaction is not None and not transaction.is_over and transaction.has_topic(self._topic)
+        if transaction is None or transaction.is_over:
+            return False
+        if self._joining is not None:
+            return transaction is self._joining
+        return transaction.has_topic(self._topic)
 
-    def _hold(self, message: bytes | OutgoingMessage) -> None:
-        """Hold this message, the first that cannot be sealed, and all behind it; send those before it."""
+    def _hold(self, ticket: int, message: bytes | OutgoingMessage) -> None:
+        """Ask for what this message waits for, the first that cannot be sealed; send those before it."""
         self._owner.close_fast_path()
         self.entry_builder.close_batch()
         inside = not isinstance(message, bytes) and message.transaction is not None
@@ -152,10 +158,12 @@ class UnsealedMessages:
         assert id_ is not None
         transaction = self._transactions.open.get(id_)
         if transaction is None or transaction.is_over:
-            self._transaction_settled(id_, TransactionNotOpen(f"transaction {id_} has ended"))
-        elif self._joining is not transaction:
+            error = TransactionNotOpen(f"transaction {id_} has ended")
+            self._fail_where(lambda message: message.transaction == id_, error)
+        elif self._joining is None:
             self._joining = transaction
-            transaction.join_topic(self._topic, partial(self._transaction_settled, id_))
+            self._window.held_from = ticket
+            transaction.join_topic(self._topic, partial(self._joined, id_))
 
     # --- all of them ---
 
@@ -167,23 +175,14 @@ class UnsealedMessages:
         if self.is_sealing:
             return  # the loop of the outer call goes on
         self.is_sealing = True
-        batch = self.entry_builder.batch
         while self.messages:
             ticket, message, publish_time = self.messages[0]
             if not self.can_seal(message):
-                self._hold(message)
-                if self.messages and self.messages[0][0] == ticket:
+                self._hold(ticket, message)
+                if self.messages and self.messages[0][0] == ticket and not self.can_seal(message):
                     break
                 continue
             self.messages.popleft()
-            if (
-                batch.transaction_room > 0
-                and ticket == batch.first_ticket + batch.count
-                and not isinstance(message, bytes)
-                and self.entry_builder.append_member_in(message)
-            ):
-                self._memory.free += payload_size(message)  # The batch has memory of its own for it.
-                continue
             try:
                 self._owner.check(message, publish_time)
                 self.seal(message, ticket, publish_time)
@@ -204,6 +203,7 @@ class UnsealedMessages:
 
     def fail(self, error: PulsarError) -> None:
         """Fail all messages that are not sealed, also those in open batches (rule PROD-27)."""
+        self._window.fail_held(error)
         self.entry_builder.fail(error)
         self.schemas.close()
         unsealed, self.messages = self.messages, deque()
@@ -224,10 +224,15 @@ class UnsealedMessages:
 
     # --- what they wait for ---
 
-    def _transaction_settled(self, id_: TransactionId, error: PulsarError | None) -> None:
+    def _joined(self, id_: TransactionId, error: PulsarError | None) -> None:
         """The transaction has the topic, or cannot have it."""
         self._joining = None
-        if error is not None:
+        if error is None:
+            self.entry_builder.write_held()
+        else:
+            self._window.fail_held(error)
+            self._window.held_from = None
+            self.entry_builder.fail(error)
             self._fail_where(lambda message: message.transaction == id_, error)
         self.seal_all()
 
