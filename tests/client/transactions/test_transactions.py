@@ -259,6 +259,58 @@ def test_nothing_joins_after_the_timeout() -> None:
     assert script.said() == []
 
 
+def test_the_timeout_counts_from_the_request() -> None:
+    """TXN-07: the coordinator counts from before its answer, and nothing may be sent after its end."""
+    script = TransactionScript()
+    script.begin()
+    request = script.client.begin_transaction(script.now, 2.0)
+    script.advance(1.5)
+    id_ = script.opened(request, 8)
+    script.client.join_transaction(script.now, id_, DEMO)
+    script.advance(0.5)
+    with pytest.raises(TransactionNotOpen):
+        script.client.join_transaction(script.now, id_, DEMO)
+
+
+def test_the_timeout_counts_from_the_last_request_that_was_written() -> None:
+    """TXN-07: the first request has opened nothing that this answer tells of."""
+    script = TransactionScript()
+    script.begin()
+    request = script.client.begin_transaction(script.now, 4.0)
+    script.advance(1)
+    script.answer(Command.NEW_TXN, ServerError.TransactionCoordinatorNotFound)
+    script.advance(1)
+    script.find_topic(script.link)
+    script.answer(Command.TC_CLIENT_CONNECT_REQUEST)
+    script.advance(1)
+    id_ = script.opened(request, 8)
+    script.advance(2.9)
+    script.client.join_transaction(script.now, id_, DEMO)
+    script.advance(0.1)
+    with pytest.raises(TransactionNotOpen):
+        script.client.join_transaction(script.now, id_, DEMO)
+
+
+def test_the_timeout_is_whole_milliseconds_on_both_sides() -> None:
+    """TXN-07"""
+    script = TransactionScript()
+    id_ = script.begin(timeout=1.0009)
+    script.advance(1)
+    with pytest.raises(TransactionNotOpen):
+        script.client.commit(script.now, id_)
+
+
+def test_an_answer_that_comes_after_the_timeout_opens_nothing() -> None:
+    script = TransactionScript()
+    script.begin()
+    request = script.client.begin_transaction(script.now, 2.0)
+    script.advance(2.5)
+    id_ = script.opened(request, 8)
+    script.advance(0)
+    with pytest.raises(TransactionNotOpen):
+        script.client.commit(script.now, id_)
+
+
 def test_closing_the_client_ends_its_transactions() -> None:
     script = TransactionScript()
     open_, committing = script.begin(), script.again(8)

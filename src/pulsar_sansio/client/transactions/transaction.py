@@ -75,11 +75,12 @@ class Transaction:
         id_: TransactionId,
         handle: int,
         timeout: int | None,
+        since: int,
         exactly_once: bool,
         ended: Callable[["Transaction"], None],
     ) -> None:
-        """`timeout`: nanoseconds from now; None where another client opened it. `handle`: the request that
-        opened it, or that ends it here."""
+        """`timeout`: nanoseconds from the time `since`; None where another client opened it. `handle`: the
+        request that opened it, or that ends it here."""
         self._services = services
         self._coordinators = coordinators
         self._coordinator = coordinator
@@ -112,7 +113,7 @@ class Transaction:
         self._on_end: list[Callable[[bool], None]] = []
         self._expiry = services.context.deadlines.slot(self._expired)
         if timeout is not None:
-            self._expiry.set(services.context.now + timeout)
+            self._expiry.set(since + timeout)
 
     @property
     def is_open(self) -> bool:

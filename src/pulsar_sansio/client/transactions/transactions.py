@@ -1,6 +1,5 @@
 """`Transactions`: the open transactions of a client."""
 
-from collections.abc import Callable
 from typing import Any
 
 from ...model.errors import LocalProtocolError, PulsarError, RemoteProtocolError, TransactionNotOpen
@@ -41,14 +40,27 @@ class Transactions:
         return self.get(id_) if transaction is None or not transaction.ends_unasked else transaction
 
     def begin(self, request: int, timeout: int, exactly_once: bool) -> None:
-        """Open a transaction of `timeout` nanoseconds. The answer has its id."""
+        """Open a transaction of `timeout` nanoseconds. The answer has its id.
+
+        The timeout counts from the last NEW_TXN that was written, in whole milliseconds as in that command
+        (TXN-07). The coordinator counts from later. So it aborts no transaction that the client takes for
+        open; a Pulsar broker would store a late message, and deliver nothing behind it.
+        """
         emit = self._services.context.emit
+        milliseconds = max(1, timeout // 1_000_000)
 
         def failed(error: PulsarError) -> None:
             self._opening.pop(request, None)
             emit(RequestFailed(request, error))
 
         def ask(coordinator: Coordinator) -> None:
+            written = 0
+
+            def encode(request_id: int) -> bytes:
+                nonlocal written
+                written = self._services.context.now
+                return _new_transaction(request_id, coordinator.number, milliseconds)
+
             def opened(answer: Any) -> None:
                 del self._opening[request]
                 id_ = TransactionId(answer.txnid_most_bits, answer.txnid_least_bits)
@@ -64,7 +76,8 @@ class Transactions:
                     coordinator,
                     id_,
                     request,
-                    timeout,
+                    milliseconds * 1_000_000,
+                    written,
                     exactly_once,
                     self._ended,
                 )
@@ -73,7 +86,7 @@ class Transactions:
             question = self._opening[request] = self._coordinators.question(
                 coordinator,
                 request,
-                _new_transaction(coordinator.number, timeout),
+                encode,
                 _Command.NEW_TXN_RESPONSE,
                 opened,
                 failed,
@@ -111,7 +124,7 @@ class Transactions:
             raise LocalProtocolError(f"transaction {id_} was opened by this client, and not released")
         coordinator = self._coordinators.numbered(id_.coordinator)
         machine = Transaction(
-            self._services, self._coordinators, coordinator, id_, request, None, False, self._ended
+            self._services, self._coordinators, coordinator, id_, request, None, 0, False, self._ended
         )
         self.open[id_] = machine
         if commits:
@@ -137,12 +150,6 @@ class Transactions:
         del self.open[transaction.id]
 
 
-def _new_transaction(coordinator: int, timeout: int) -> Callable[[int], bytes]:
-    """Return the function that makes NEW_TXN. `timeout`: nanoseconds; the wire has milliseconds."""
-    milliseconds = max(1, timeout // 1_000_000)
-
-    def encode(request_id: int) -> bytes:
-        command = proto.CommandNewTxn(request_id=request_id, txn_ttl_millis=milliseconds, tc_id=coordinator)
-        return encode_command(_Command.NEW_TXN, command)
-
-    return encode
+def _new_transaction(request_id: int, coordinator: int, milliseconds: int) -> bytes:
+    command = proto.CommandNewTxn(request_id=request_id, txn_ttl_millis=milliseconds, tc_id=coordinator)
+    return encode_command(_Command.NEW_TXN, command)
