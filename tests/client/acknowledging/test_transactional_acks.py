@@ -145,6 +145,28 @@ def test_a_full_group_is_sent_before_the_end() -> None:
     s.ended()
 
 
+def test_a_flush_does_not_wait_for_later_acknowledgements() -> None:
+    """TXN-01: they are sent with the next flush, or before the end."""
+    s = Scene()
+    for entry in range(2):
+        s.message(entry)
+    first, second = s.take()
+    s.ack(first)
+    s.joined()
+    request = s.client.flush_transaction(s.now, s.id)
+    s.pump()
+    [ack] = s.expect("ACK")
+    s.ack(second)
+    s.confirm(ack)
+    assert s.outcome(request) is None
+    request = s.end()
+    [ack] = s.expect("ACK")
+    assert ack.message_ids == [(1, 1, None)]
+    s.confirm(ack)
+    s.ended()
+    assert s.outcome(request) is None
+
+
 def test_a_transaction_with_acknowledgements_is_not_released() -> None:
     """INV-T1: not while one is collected, nor when it is confirmed. Its consumer waits for the outcome."""
     s = Scene(receiver_queue_size=10_000)

@@ -7,6 +7,7 @@ from pulsar_sansio.client.outputs import (
     RequestDone,
     SendFailed,
 )
+from pulsar_sansio.model.config import BatchingPolicy
 from pulsar_sansio.model.errors import (
     ProducerQueueIsFull,
 )
@@ -35,6 +36,17 @@ def test_lazily_only_what_is_sent_to_is_opened() -> None:
     assert [each.connected for each in statistics] == [True, False, True]
     request = world.script.client.flush(world.script.now, world.handle)
     assert world.told() == [RequestDone(request, None)]
+
+
+def test_lazily_a_push_holds_for_what_waits_for_its_partition() -> None:
+    """PROD-28"""
+    batching = BatchingPolicy(max_delay=60.0)
+    world = PartitionedScript(2, routing=by_property, lazy_start=True, batching=batching).answer()
+    world.send(b"1")
+    world.script.client.push(world.script.now, world.handle)
+    world.send(b"1 again")
+    world.answer()
+    assert world.stored == {1: [b"1", b"1 again"]}
 
 
 def test_lazily_what_was_sent_before_there_is_a_name_waits_for_it() -> None:

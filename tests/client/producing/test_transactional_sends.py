@@ -567,3 +567,92 @@ def test_the_end_waits_for_no_batch_to_fill(end: str, joins_first: bool) -> None
     scene.feed(scene.link, frame_receipt(0, highest=1))
     scene.answer(Command.END_TXN)
     assert scene.said()[-1] == RequestDone(request, None)
+
+
+# --- what waits is sent when its receipt is waited for -----------------------------------------------------
+
+SLOW = BatchingPolicy(max_messages=100, max_delay=50.0)
+"""A batch that is not sent by itself within these tests."""
+
+
+def test_a_push_holds_for_messages_that_wait_for_their_transaction() -> None:
+    """PROD-28: a `send` that waits for the receipt does not wait for the batch delay after the join."""
+    scene = Scene(batching=SLOW)
+    scene.send(inside(b"a", scene.id), inside(b"b", scene.id))
+    scene.client.push(scene.now, scene.handle)
+    scene.joined()
+    assert scene.sent(scene.link, Command.SEND).num_messages == 2
+    scene.send(inside(b"c", scene.id))
+    assert scene.entries() == [], "the push was for the messages before"
+
+
+def test_a_push_holds_for_messages_that_wait_for_receipts() -> None:
+    """PROD-28: a message outside of transactions waits for those inside."""
+    scene = Scene(batching=SLOW)
+    scene.send(inside(b"a", scene.id))
+    scene.joined()
+    scene.send(b"b")
+    scene.client.push(scene.now, scene.handle)
+    assert scene.entries() == [(0, b"a", 7)]
+    scene.confirm(0)
+    assert scene.entries() == [(1, b"b", None)]
+
+
+def test_a_push_holds_for_messages_that_wait_for_the_producer() -> None:
+    """PROD-28: there is nothing to push before the producer has a name."""
+    script = TransactionScript()
+    id_ = script.begin()
+    handle = script.client.open_producer(script.now, ProducerSpec("demo", batching=SLOW))
+    script.check_partitions(script.link)
+    script.client.send(script.now, handle, inside(b"a", id_), WALL)
+    script.client.push(script.now, handle)
+    script.find_topic(script.link)
+    asked = script.sent(script.link, Command.PRODUCER)
+    script.feed(script.link, frame_producer_success(asked.request_id))
+    script.answer(Command.ADD_PARTITION_TO_TXN)
+    script.sent(script.link, Command.SEND)
+
+
+@pytest.mark.parametrize("partitions", [0, 1])
+@pytest.mark.parametrize("command", ["push", "flush"])
+def test_a_push_holds_for_messages_from_before_the_partitions_are_known(
+    command: str, partitions: int
+) -> None:
+    """PROD-28, PROD-49"""
+    script = TransactionScript()
+    id_ = script.begin()
+    handle = script.client.open_producer(script.now, ProducerSpec("demo", batching=SLOW))
+    script.client.send(script.now, handle, inside(b"a", id_), WALL)
+    getattr(script.client, command)(script.now, handle)
+    script.check_partitions(script.link, partitions)
+    script.find_topic(script.link)
+    asked = script.sent(script.link, Command.PRODUCER)
+    script.feed(script.link, frame_producer_success(asked.request_id))
+    script.answer(Command.ADD_PARTITION_TO_TXN)
+    script.sent(script.link, Command.SEND)
+
+
+def test_a_flush_of_the_producer_holds_for_messages_that_wait_for_their_transaction() -> None:
+    """PROD-49"""
+    scene = Scene(batching=SLOW)
+    scene.send(inside(b"a", scene.id))
+    request = scene.client.flush(scene.now, scene.handle)
+    scene.joined()
+    assert scene.entries() == [(0, b"a", 7)]
+    scene.confirm(0)
+    assert scene.said()[-1] == RequestDone(request, None)
+
+
+@pytest.mark.parametrize("joins_first", [True, False])
+def test_a_flush_of_the_transaction_waits_for_no_batch_to_fill(joins_first: bool) -> None:
+    scene = Scene(batching=SLOW)
+    scene.send(inside(b"a", scene.id), inside(b"b", scene.id))
+    if joins_first:
+        scene.joined()
+    request = scene.client.flush_transaction(scene.now, scene.id)
+    scene.drain()
+    if not joins_first:
+        scene.joined()
+    assert scene.sent(scene.link, Command.SEND).num_messages == 2
+    scene.feed(scene.link, frame_receipt(0, highest=1))
+    assert RequestDone(request, None) in scene.said()

@@ -120,6 +120,25 @@ async def test_batches_of_transactions(client: Client, topic: str) -> None:
         assert await nothing_comes(consumer)
 
 
+async def test_nothing_that_waits_for_its_receipt_waits_for_a_batch_to_fill(
+    client: Client, topic: str
+) -> None:
+    """PROD-28, PROD-49: also where the message waits for its transaction to have the topic."""
+    batching = BatchingPolicy(max_messages=1000, max_delay=60)
+    async with client.create_producer(topic, batching=batching) as producer:
+        with trio.fail_after(30):
+            async with client.transaction() as first:
+                await producer.send(b"1", transaction=first)
+            async with client.transaction() as second:
+                await producer.enqueue(b"2", transaction=second)
+                await second.flush()
+            async with client.transaction() as third:
+                await producer.enqueue(b"3", transaction=third)
+                await producer.flush()
+            async with client.transaction() as fourth:
+                await producer.enqueue(b"4", transaction=fourth)
+
+
 async def test_single_messages_of_a_batch(client: Client, topic: str) -> None:
     options: dict[str, Any] = {"batch_index_acknowledgement": True}
     async with client.create_producer(topic) as producer:

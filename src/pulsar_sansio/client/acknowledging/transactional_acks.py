@@ -56,7 +56,8 @@ class CollectedAcks:
         self.size = 1
         """The number of messages in the entry of `cumulative`."""
         self.wanted = False
-        """True when they have to be sent, as soon as that is possible."""
+        """True when they have to be sent, as soon as that is possible: an operation of the transaction, for
+        which its end and its flushes wait."""
 
     def take_through(self, id_: AckId, size: int) -> None:
         """Acknowledge up to an entry of `size` messages, unless that reaches less far than before."""
@@ -141,15 +142,17 @@ class TransactionalAcks:
     def flush(self, transaction: Transaction) -> None:
         """Send what is collected, as soon as that is possible."""
         collected = self._collected.get(transaction)
-        if collected is not None:
+        if collected is None:
+            return
+        if not collected.wanted:
             collected.wanted = True
-            self._send(transaction)
+            transaction.began()
+        self._send(transaction)
 
     def _collect(self, transaction: Transaction) -> CollectedAcks:
         collected = self._collected.get(transaction)
         if collected is not None:
             return collected
-        transaction.began()
         collected = self._collected[transaction] = CollectedAcks()
         if transaction not in self._acknowledged:
             messages = self._acknowledged[transaction] = AcknowledgedMessages()
@@ -164,8 +167,8 @@ class TransactionalAcks:
     def _joined(self, transaction: Transaction, error: PulsarError | None) -> None:
         if error is None:
             self._send(transaction)
-        elif self._collected.pop(transaction, None) is not None:
-            transaction.over(error)
+        elif (collected := self._collected.pop(transaction, None)) is not None:
+            transaction.over(error, int(collected.wanted))
 
     def _send(self, transaction: Transaction) -> None:
         connection = self._connection
@@ -219,7 +222,8 @@ class TransactionalAcks:
         """Send nothing more. The broker may deliver the messages again before the answer to the abort
         comes."""
         self._tracker.taken.remove(messages)
-        if self._collected.pop(transaction, None) is not None:
+        collected = self._collected.pop(transaction, None)
+        if collected is not None and collected.wanted:
             transaction.over(None)
 
     def _ended(self, transaction: Transaction, committed: bool) -> None:
@@ -264,8 +268,8 @@ class TransactionalAcks:
         """Fail what is collected: the subscription was moved, for example."""
         self._tracker.taken.clear()
         collected, self._collected = self._collected, {}
-        for transaction in collected:
-            transaction.over(error)
+        for transaction, each in collected.items():
+            transaction.over(error, int(each.wanted))
 
     def close(self) -> None:
         """Fail what is collected, and forget the transactions: the consumer has ended."""

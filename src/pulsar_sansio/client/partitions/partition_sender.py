@@ -258,7 +258,7 @@ class PartitionSender:
     def push(self) -> None:
         """Send the open batches now (rule PROD-28)."""
         for partition in self._batching:
-            partition.admission.entry_builder.close_batch()
+            partition.admission.push()
         self._batching = {} if self._current is None else {self._current: None}
 
     # --- tickets ---

@@ -221,6 +221,8 @@ class PartitionedProducer:
             error = error or failed
             if failed is not None and taken.settled is not None and isinstance(message, OutgoingMessage):
                 taken.settled(message, None, failed)
+            if ticket == taken.push_end - 1:
+                self._sender.push()
         self._sender.continue_at(taken.next_ticket)
         for flush in flushes:
             self._flush(flush.request, error)

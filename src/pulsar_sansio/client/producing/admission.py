@@ -381,6 +381,15 @@ class Admission:
         """Return the unsealed messages, for another producer to send."""
         return self._unsealed.hand_over()
 
+    def push(self) -> None:
+        """Send now what can be sent; see `UnsealedMessages.push`."""
+        self._unsealed.push()
+
+    @property
+    def push_end(self) -> int:
+        """Unsealed messages with lower tickets are sent as soon as they are sealed."""
+        return self._unsealed.push_end
+
     # --- calls of the producer ---
 
     def attached(

@@ -58,6 +58,8 @@ class Handover:
     """The unused producer id, for the first partition's producer."""
     unsealed: Sequence[UnsealedMessage]
     next_ticket: int
+    push_end: int
+    """Messages with lower tickets are sent as soon as they are sealed."""
     flushes: Sequence[Flush]
     was_full: bool
     """A send was refused for lack of room; `Writable` is owed."""
@@ -198,6 +200,7 @@ class Producer:
             self.wire_id,
             self._admission.hand_over(),
             self._admission.next_ticket,
+            self._admission.push_end,
             self._window.hand_over_flushes(),
             self._admission.was_full,
             self._admission.waits_for_memory,
@@ -209,9 +212,9 @@ class Producer:
     # --- commands of the application ---
 
     def push(self) -> None:
-        """Send the open batch now (rule PROD-28)."""
+        """Send the open batch now, and messages that wait as soon as they can be sealed (rule PROD-28)."""
         self._admission.check_open()
-        self._entry_builder.close_batch()
+        self._admission.push()
 
     def flush(self, request: int) -> None:
         """Send the open batch now, and answer when every ticket given so far is settled (rule PROD-49)."""

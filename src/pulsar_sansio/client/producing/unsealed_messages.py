@@ -5,6 +5,9 @@ waits for the version of that schema. All messages behind a waiting one wait wit
 outside of transactions wait for each other's receipts. While a transaction joins the topic, its messages are
 sealed and held, and those of others wait. Sealed messages go to the `EntryBuilder`, which owns sequence ids
 and frames.
+
+When the application waits for the receipts of messages, or for the transaction of them, they are sent as soon
+as they are sealed: their batch does not wait for others (PROD-28).
 """
 
 from collections import deque
@@ -59,6 +62,7 @@ class UnsealedMessages:
         "in_transactions",
         "is_sealing",
         "messages",
+        "push_end",
         "schemas",
         "settled_meanwhile",
     )
@@ -70,6 +74,8 @@ class UnsealedMessages:
         """The receiver of the messages that can be sealed."""
         self.messages: deque[UnsealedMessage] = deque()
         """The messages; the admission reads it for each message, and changes nothing in it."""
+        self.push_end = 0
+        """Messages with lower tickets are sent as soon as they are sealed."""
         self.in_transactions = False
         """The last sealed message was in a transaction."""
         self.is_sealing = False
@@ -191,15 +197,30 @@ class UnsealedMessages:
                 self._window.fail(ticket, 1, error)
                 self._owner.settled()
         self.is_sealing = False
-        if (id_ := self.entry_builder.transaction) is not None:
-            transaction = self._transactions.open.get(id_)
-            if transaction is not None and transaction.is_ending:
-                self.entry_builder.close_batch()
+        if self._batch_is_awaited():
+            self.entry_builder.close_batch()
         if not self.messages:
             self._owner.open_fast_path()
         if self.settled_meanwhile:
             self.settled_meanwhile = False
             self._owner.settled()
+
+    def _batch_is_awaited(self) -> bool:
+        """Tell whether the open batch should not wait for more messages."""
+        entry_builder = self.entry_builder
+        if not entry_builder.count:
+            return False
+        if entry_builder.first_ticket < self.push_end:
+            return True
+        id_ = entry_builder.transaction
+        transaction = None if id_ is None else self._transactions.open.get(id_)
+        return transaction is not None and transaction.is_awaited
+
+    def push(self) -> None:
+        """Send the open batch now, and the messages that wait as soon as they can be sealed (PROD-28)."""
+        self.entry_builder.close_batch()
+        if self.messages:
+            self.push_end = self.messages[-1][0] + 1
 
     def fail(self, error: PulsarError) -> None:
         """Fail all messages that are not sealed, also those in open batches (rule PROD-27)."""

@@ -120,9 +120,9 @@ class Transaction:
         return isinstance(self.state, states.Open)
 
     @property
-    def is_ending(self) -> bool:
-        """True when the end was asked for, and its operations may be under way."""
-        return isinstance(self.state, states.Committing | states.Aborting)
+    def is_awaited(self) -> bool:
+        """True while its end or a flush waits for its operations: what is collected has to be sent."""
+        return bool(self._flushes) or isinstance(self.state, states.Committing | states.Aborting)
 
     def check_open(self) -> None:
         """Raise `TransactionNotOpen` unless messages and acknowledgements may join."""
@@ -207,7 +207,8 @@ class Transaction:
         self._open_operations += count
 
     def over(self, error: PulsarError | None, count: int = 1) -> None:
-        """Messages or acknowledgements are confirmed, or have failed with `error`."""
+        """Messages or acknowledgements are confirmed, or have failed with `error`. `count`: how many of them
+        have begun."""
         self._open_operations -= count
         if not isinstance(self.state, states.Aborting):
             self._failure = self._failure or error
