@@ -29,7 +29,8 @@ from ..connecting.services import Services
 from ..lookup.retried_lookup import RetriedLookup
 from ..outputs import RequestDone, RequestFailed
 from . import transaction_states as states
-from .transaction_coordinators import Coordinator, TransactionCoordinators
+from .coordinator import Coordinator
+from .transaction_coordinators import TransactionCoordinators
 from .transaction_states import TRANSITIONS, TransactionInput, TransactionState
 
 _Command = proto.BaseCommand

@@ -9,44 +9,34 @@ from functools import partial
 from typing import Any
 
 from ...model.errors import NotSupported, PulsarError
-from ...model.topic_name import TopicName
-from ..connecting.connection import Connection
 from ..connecting.services import Services
 from ..lookup.retried_lookup import RetriedLookup
+from .coordinator import ASSIGN_TOPIC, Coordinator
 from .coordinator_question import CoordinatorQuestion
 
-ASSIGN_TOPIC = TopicName.parse("persistent://pulsar/system/transaction_coordinator_assign")
-"""The topic whose partitions stand for the coordinators."""
-
-
-class Coordinator:
-    """One coordinator. `connection`: the last connection on which it has answered; None before."""
-
-    __slots__ = ("connection", "number", "services", "topic")
-
-    def __init__(self, services: Services, number: int) -> None:
-        self.services = services
-        self.number = number
-        self.topic = ASSIGN_TOPIC.partition_name(number)
-        self.connection: Connection | None = None
+MAX_KNOWN = 1_000
+"""Coordinators that a client knows the way to. Ids of transactions come from outside, and may be wrong."""
 
 
 class TransactionCoordinators:
     """The coordinators of one client's cluster."""
 
-    __slots__ = ("_coordinators", "_next", "_services")
+    __slots__ = ("_count", "_known", "_next", "_services")
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._coordinators: list[Coordinator] = []
+        self._count = 0
+        """The number of coordinators that the cluster has; 0 before `search` has found it."""
+        self._known: dict[int, Coordinator] = {}
+        """The coordinators that were asked, oldest first."""
         self._next = 0
 
     def next(self) -> Coordinator | None:
         """Return the coordinator of the next new transaction, or None before `search` has found them."""
-        if not self._coordinators:
+        if not self._count:
             return None
-        self._next = (self._next + 1) % len(self._coordinators)
-        return self._coordinators[self._next]
+        self._next = (self._next + 1) % self._count
+        return self.numbered(self._next)
 
     def search(
         self, handle: int, found: Callable[[], None], failed: Callable[[PulsarError], None]
@@ -61,8 +51,8 @@ class TransactionCoordinators:
             if not count:
                 failed(NotSupported("the cluster has no transactions (transactionCoordinatorEnabled)"))
                 return
-            if not self._coordinators:
-                self._coordinators = [Coordinator(self._services, number) for number in range(count)]
+            if not self._count:
+                self._count = count
                 self._next = self._services.context.rng.below(count)
             found()
 
@@ -71,12 +61,17 @@ class TransactionCoordinators:
 
     def numbered(self, number: int) -> Coordinator:
         """Return the coordinator of an id. It may be one that the cluster lacks: no broker has it then."""
-        known = self._coordinators
-        return known[number] if number < len(known) else Coordinator(self._services, number)
+        coordinator = self._known.get(number)
+        if coordinator is None:
+            if len(self._known) == MAX_KNOWN:
+                del self._known[next(iter(self._known))]
+            coordinator = self._known[number] = Coordinator(self._services, number)
+        return coordinator
 
     def forget(self) -> None:
         """The client uses another cluster, which has coordinators of its own."""
-        self._coordinators = []
+        self._count = 0
+        self._known = {}
 
     def question(
         self,

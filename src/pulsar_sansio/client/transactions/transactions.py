@@ -8,8 +8,9 @@ from ...wire import encode_command, proto
 from ..connecting.services import Services
 from ..lookup.retried_lookup import RetriedLookup
 from ..outputs import RequestDone, RequestFailed
+from .coordinator import Coordinator
 from .transaction import Transaction
-from .transaction_coordinators import Coordinator, TransactionCoordinators
+from .transaction_coordinators import TransactionCoordinators
 
 _Command = proto.BaseCommand
 
