@@ -95,7 +95,7 @@ class Transactor:
     @property
     def done(self) -> bool:
         """True when, after healing, every transaction has an end and all is received and acknowledged."""
-        if self.open or self.requests or not all(each.done for each in self._consumers):
+        if self.open or self.requests or self._closing or not all(each.done for each in self._consumers):
             return False
         producers = self._producers.values()
         if len(producers) < self.plan.topics or any(each.pending or not each.ready for each in producers):
