@@ -198,12 +198,10 @@ def wrote_redeliver(consumer: ConsumerEnd, command: Any, now: int) -> None:
                 record.rewinds += 1
         elif record.refused and redelivery_timing.any_refusal_is_due(now):
             record.refused.clear()
+        elif redelivery_timing.any_due(now) or record.withheld.any_due(now):
+            record.rewinds += 1  # a copy under way may still fail, and cause another request
         elif record.copies_to_fail:
             record.copies_to_fail -= 1
-            if redelivery_timing.any_due(now):
-                record.rewinds += 1
-        elif redelivery_timing.any_due(now) or record.withheld.any_due(now):
-            record.rewinds += 1
         else:
             raise ViolationError(
                 "INV-C9", f"{record.name}: asks for redelivery without a cause, or too early"
