@@ -11,13 +11,10 @@ from typing import TYPE_CHECKING
 from pulsar_sansio.client.outputs import (
     Attached,
     Closed,
-    Deliverable,
     Output,
     ProducerFailed,
     ProducerReady,
     Receipts,
-    RequestDone,
-    RequestFailed,
     SendFailed,
 )
 from pulsar_sansio.model.config import ConsumerSpec, ProducerSpec, ReaderSpec, SubscriptionType
@@ -31,7 +28,7 @@ from ..model.positions.single_topic_position import TransientSubscription
 from ..model.records.consumer_record import ConsumerRecord
 from ..model.records.producer_record import ProducerRecord
 from ..model.records.topic_record import TopicRecord
-from .transient_app import SteppingApp
+from .transient_app import ReceivingApp
 
 if TYPE_CHECKING:
     from ..engine.surroundings import Surroundings
@@ -73,7 +70,7 @@ class OwnProducer:
         self._record.closed = True
 
 
-class NonPersistentApp(SteppingApp[ConsumerRecord]):
+class NonPersistentApp(ReceivingApp[ConsumerRecord]):
     """One application with a non-persistent topic of its own."""
 
     def __init__(self, world: "Surroundings", index: int, plan: NonPersistentPlan) -> None:
@@ -240,17 +237,6 @@ class NonPersistentApp(SteppingApp[ConsumerRecord]):
 
     def _is_detached(self) -> None:
         self._receives_now = False
-
-    def _answered(self, output: RequestDone) -> None:
-        """Do nothing: the end of the consumer is the answer to its close."""
-
-    def _not_answered(self, output: RequestFailed) -> None:
-        """Do nothing: the end of the consumer is the answer to its close."""
-
-    def _on_other_output(self, output: Output) -> bool:
-        if isinstance(output, Deliverable) and self.world.healed:
-            self._later()
-        return isinstance(output, Deliverable)
 
 
 def nonpersistent_topic(index: int) -> str:

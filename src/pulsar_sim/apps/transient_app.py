@@ -13,6 +13,7 @@ from pulsar_sansio.client.outputs import (
     Closed,
     ConsumerFailed,
     ConsumerReady,
+    Deliverable,
     Detached,
     Output,
     RequestDone,
@@ -210,6 +211,27 @@ class SteppingApp(TransientApp[RecordT]):
     def _has_ended(self) -> None:
         if self.incarnation < MOST_OPENINGS or self.world.healed:
             self.world.clock.after(REOPEN_DELAY + self.stream.below(SECOND), self.open)
+
+
+class ReceivingApp(SteppingApp[RecordT]):
+    """A stepping application that only receives: its consumer asks the broker nothing but its close."""
+
+    def _is_ready(self) -> None:
+        self._later()
+
+    def _is_attached_again(self) -> None:
+        self._later()
+
+    def _answered(self, output: RequestDone) -> None:
+        """Do nothing: the end of the consumer is the answer to its close."""
+
+    def _not_answered(self, output: RequestFailed) -> None:
+        """Do nothing: the end of the consumer is the answer to its close."""
+
+    def _on_other_output(self, output: Output) -> bool:
+        if isinstance(output, Deliverable) and self.world.healed:
+            self._later()
+        return isinstance(output, Deliverable)
 
 
 class TransientTopicApp(TransientApp[ConsumerRecord]):

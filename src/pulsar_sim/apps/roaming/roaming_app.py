@@ -5,13 +5,10 @@ from typing import TYPE_CHECKING
 from pulsar_sansio import StatsOptions
 from pulsar_sansio.client.outputs import (
     Closed,
-    Deliverable,
     Output,
     ProducerFailed,
     ProducerReady,
     Receipts,
-    RequestDone,
-    RequestFailed,
     SendFailed,
 )
 from pulsar_sansio.model.config import ConsumerSpec, InitialPosition, ProducerSpec, SubscriptionType
@@ -26,7 +23,7 @@ from ...model.positions.single_topic_position import TransientSubscription
 from ...model.records.consumer_record import ConsumerRecord
 from ...model.records.topic_record import TopicRecord
 from ...model.roaming_account import RoamingAccount
-from ..transient_app import SteppingApp
+from ..transient_app import ReceivingApp
 from .roaming_process import RoamingNode, RoamingProcess
 
 if TYPE_CHECKING:
@@ -77,7 +74,7 @@ class RoamingProducer:
             raise ViolationError("INV-F4", f"a message of producer {self.generation} failed, and it is open")
 
 
-class RoamingApp(SteppingApp[ConsumerRecord]):
+class RoamingApp(ReceivingApp[ConsumerRecord]):
     """The application of the roaming client: one producer and one consumer of one topic."""
 
     def __init__(self, world: "Surroundings", host: RoamingProcess) -> None:
@@ -254,22 +251,3 @@ class RoamingApp(SteppingApp[ConsumerRecord]):
                 found = message.message_id
                 self.account.receives((found.ledger_id, found.entry_id), message.data)
             client.acknowledge(now, self.handle, messages)
-
-    # --- outputs --------------------------------------------------------------------------------------------
-
-    def _is_ready(self) -> None:
-        self._later()
-
-    def _is_attached_again(self) -> None:
-        self._later()
-
-    def _answered(self, output: RequestDone) -> None:
-        """Do nothing: the end of the consumer is the answer to its close."""
-
-    def _not_answered(self, output: RequestFailed) -> None:
-        """Do nothing: the end of the consumer is the answer to its close."""
-
-    def _on_other_output(self, output: Output) -> bool:
-        if isinstance(output, Deliverable) and self.world.healed:
-            self._later()
-        return isinstance(output, Deliverable)

@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from pulsar_sansio.client.outputs import ActiveChanged, Deliverable, Output, RequestDone, RequestFailed
+from pulsar_sansio.client.outputs import ActiveChanged, Output
 from pulsar_sansio.model.config import ConsumerSpec, InitialPosition
 from pulsar_sansio.model.message import Message
 
 from ...model.records.message_position import MessagePosition
 from ...model.transactions.subscription_account import SubscriptionAccount
 from ...model.transactions.transaction_account import TransactionAccount
-from ..transient_app import SteppingApp
+from ..transient_app import ReceivingApp
 from .transacting_process import TransactingProcess
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class ConsumerName:
         self.closed = False
 
 
-class TransactingConsumer(SteppingApp[ConsumerName]):
+class TransactingConsumer(ReceivingApp[ConsumerName]):
     """One consumer of one subscription, through as many openings as it needs."""
 
     def __init__(
@@ -107,21 +107,5 @@ class TransactingConsumer(SteppingApp[ConsumerName]):
             messages = [self.held.pop(each) for each in positions]
             self.host.node.client.acknowledge(self.world.clock.now, self.handle, messages)
 
-    # --- outputs --------------------------------------------------------------------------------------------
-
-    def _is_ready(self) -> None:
-        self._later()
-
-    def _is_attached_again(self) -> None:
-        self._later()
-
-    def _answered(self, output: RequestDone) -> None:
-        """Do nothing: the end of the consumer is the answer to its close."""
-
-    def _not_answered(self, output: RequestFailed) -> None:
-        """Do nothing: the end of the consumer is the answer to its close."""
-
     def _on_other_output(self, output: Output) -> bool:
-        if isinstance(output, Deliverable) and self.world.healed:
-            self._later()
-        return isinstance(output, (Deliverable, ActiveChanged))
+        return super()._on_other_output(output) or isinstance(output, ActiveChanged)
