@@ -15,7 +15,9 @@ from pulsar_sansio.client.acknowledging import transactional_acks
 from pulsar_sansio.client.acknowledging.ack_tracker import AckTracker
 from pulsar_sansio.client.acknowledging.redelivery import Redelivery
 from pulsar_sansio.client.acknowledging.transactional_acks import CollectedAcks, TransactionalAcks
+from pulsar_sansio.client.outputs import RequestDone
 from pulsar_sansio.client.producing import entry_builder, key_batches, open_batch
+from pulsar_sansio.client.producing.send_window import SendWindow
 from pulsar_sansio.client.transactions.transaction import Transaction
 from pulsar_sansio.client.transactions.transaction_coordinators import TransactionCoordinators
 from pulsar_sansio.client.transactions.transaction_states import Committing, TransactionInput
@@ -207,6 +209,38 @@ def an_abort_asks_for_nothing(patches: Patches) -> None:
 def a_closed_client_forgets_its_transactions(patches: Patches) -> None:
     """Requests for commits and aborts have no answer when the client is closed."""
     patches.replace(Transactions, "leave_cluster", nothing)
+
+
+@bug("own", caught_by=("INV-T5",), needs=[needs.exactly_once, needs.losses])
+def a_message_that_may_be_stored_is_sent_again(patches: Patches) -> None:
+    """After a lost connection a producer sends the messages of all transactions again."""
+    patches.replace(SendWindow, "entries_to_send_once", lambda self: [])
+
+
+@bug("own", caught_by=("INV-T2",), needs=[needs.exactly_once])
+def entries_share_an_acknowledgement(patches: Patches) -> None:
+    """A refusal of one entry is one of all that `exactly_once` acknowledges."""
+    patches.around(CollectedAcks, "frames", lambda original, self, group_size: original(self, 1000))
+
+
+@bug("own", caught_by=("INV-T7",), needs=[needs.exactly_once, needs.unanswered])
+def an_end_without_an_answer_is_given_up(patches: Patches) -> None:
+    """With `exactly_once`, too, the client asks for an end until the operation timeout only."""
+
+    def question(original: Any, self: Any, *arguments: Any) -> Any:
+        return original(self, *arguments[:6])
+
+    patches.around(TransactionCoordinators, "question", question)
+
+
+@bug("own", caught_by=("INV-T1",), needs=[needs.flushes])
+def a_flush_waits_for_nothing(patches: Patches) -> None:
+    """All of a transaction is said to be confirmed while messages are under way."""
+    patches.replace(
+        Transaction,
+        "flush",
+        lambda self, request: self._services.context.emit(RequestDone(request, None)),
+    )
 
 
 # --- the broker -----------------------------------------------------------------------------------------

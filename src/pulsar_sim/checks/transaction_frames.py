@@ -1,8 +1,8 @@
 """The frames of a client with transactions, at both ends of its wires.
 
-Owns three rules of the client's end. A commit follows the receipt of every SEND and the answer to every ACK
+Owns four rules of the client's end. A commit follows the receipt of every SEND and the answer to every ACK
 of the transaction (INV-T1). The client acknowledges a message of a transaction in no other way (INV-T2). It
-repeats END_TXN, and never changes it (INV-T3).
+repeats END_TXN, and never changes it (INV-T3). With `exactly_once` it sends each message once (INV-T5).
 
 Owns three rules of the broker's end. The broker delivers no message of a transaction before its commit has
 arrived (INV-T4). It delivers no message again that a committed or an open transaction acknowledged (INV-T6).
@@ -63,12 +63,17 @@ class TransactingClientWatch:
     # --- messages -----------------------------------------------------------------------------------------
 
     def _wrote_send(self, wire: Wire, command: Send) -> None:
-        """INV-T4: an entry has messages of one transaction, or of none, and says so."""
+        """INV-T4: an entry has messages of one transaction, or of none, and says so. INV-T5: a message of a
+        transaction with `exactly_once` is sent once."""
         record = self._record_of(command)
-        for message in self._account.found_in(command.payload):
+        messages = self._account.found_in(command.payload)
+        for message in messages:
             if message.transaction is not record:
                 raise ViolationError("INV-T4", f"{message} is sent in {record}")
+            if message.is_sent_once and record is not None and message.number in record.written:
+                raise ViolationError("INV-T5", f"{message} is sent again")
         if record is not None:
+            record.written.update(message.number for message in messages)
             key = (wire.client.name, command.producer_id, command.sequence_id)
             record.unconfirmed.add(key)
             self._sends[key] = record
@@ -91,6 +96,8 @@ class TransactingClientWatch:
         if record is not None:
             assert command.request_id is not None
             record.unanswered_acks.add((wire.number, command.request_id))
+            if record.exactly_once and len(command.message_ids) > 1:
+                raise ViolationError("INV-T2", f"{record} acknowledges several entries together")
             self._check_ack(subscription, name, command, record)
         elif command.ack_type == CUMULATIVE:
             raise ViolationError("INV-T2", f"{subscription.name}: a cumulative ACK outside of a transaction")

@@ -33,6 +33,11 @@ class TransactionsPlan:
     """Transactions that the application does not end before their timeout, per thousand."""
     cumulative_permille: int = 0
     """Acknowledgements in transactions, where the type allows it, that are cumulative, per thousand."""
+    exactly_once_permille: int = 0
+    """Transactions that are opened with `exactly_once`, per thousand."""
+    flush_permille: int = 0
+    """Steps that ask whether all of a transaction is confirmed so far, per thousand of those that do nothing
+    else."""
     plain_permille: int = 0
     """Steps of a consumer that acknowledge outside of transactions, per thousand."""
     close_permille: int = 0

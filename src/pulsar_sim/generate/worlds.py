@@ -41,7 +41,7 @@ from .features.producers import (
 )
 from .features.schemas import draw_schemas, draw_schemas_of_messages
 from .features.table_views import draw_tables, draw_tables_of_partitions
-from .features.transactions import draw_transactions
+from .features.transactions import draw_exactly_once, draw_transactions
 from .features.web import draw_crowd, draw_web
 from .producers import draw_producers, usual_batch
 from .rare_worlds import draw_special
@@ -115,6 +115,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     draw_schemas_of_messages(streams.stream("schemas of messages"), profile)
     draw_encrypted_values(streams.stream("encryption of values"), profile, faults)
     draw_transactions(streams.stream("transactions"), profile, faults)
+    draw_exactly_once(streams.stream("transactions exactly once"), profile)
     return profile
 
 

@@ -204,6 +204,26 @@ def test_a_cumulative_ack_reaches_as_far_as_the_application_said() -> None:
     s.ack((0, 0, 0b10), kind=CUMULATIVE)
 
 
+def test_a_message_that_is_wanted_once_is_sent_once() -> None:
+    """INV-T5"""
+    s = Scene()
+    message = s.account.sends(X, 1, None, s.transaction)
+    s.send(message)
+    s.send(message)
+    s.transaction.exactly_once = True
+    s.breaks("INV-T5", lambda: s.send(message))
+
+
+def test_with_exactly_once_each_entry_has_an_ack_of_its_own() -> None:
+    """INV-T2"""
+    s = Scene()
+    s.transaction.exactly_once = True
+    s.acknowledge(FIRST, (0, 1, 0))
+    s.account.is_at(s.account.sends(X, 1, None, None), X, (0, 1, 0))
+    s.breaks("INV-T2", lambda: s.ack((0, 0, 0b10), (0, 1, None)))
+    s.ack((0, 1, None))
+
+
 # --- the broker's end -------------------------------------------------------------------------------------
 
 

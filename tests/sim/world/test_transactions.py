@@ -67,6 +67,17 @@ def _outcomes_without_answers(seed: int) -> list[TransactionOutcome]:
     return outcomes(passed(profile, seed))
 
 
+@pytest.mark.parametrize("fault", [*TRANSACTION_FAULTS, "broker_killed"])
+def test_exactly_once(fault: str) -> None:
+    """INV-T5, INV-T7: each end is over when it is reported, and each message is stored once."""
+    options = {"exactly_once_permille": 700, "flush_permille": 500, "at_once": 2, "abort_permille": 200}
+    world = passed(profile_of(fault, kinds=[SubscriptionType.SHARED, SubscriptionType.EXCLUSIVE], **options))
+    assert world.faults[fault]
+    assert world.transactions is not None
+    found = [each for each in world.transactions.transactions.values() if each.exactly_once]
+    assert any(each.outcome is TransactionOutcome.COMMITTED for each in found)
+
+
 def test_a_transaction_that_lingers_is_aborted() -> None:
     world = passed(profile_of(linger_permille=1000, timeout=0.5, transactions=4))
     assert TransactionOutcome.ABORTED in outcomes(world)

@@ -66,6 +66,7 @@ class Transactor:
         self.plan = host.plan
         self.account = account
         self.stream = world.streams.stream("transactor")
+        self._options = world.streams.stream("options of the transactor")
         self._consumers = consumers
         self._producers: dict[str, TransactingProducer] = {}
         self._closing: list[TransactingProducer] = []
@@ -225,6 +226,8 @@ class Transactor:
                 late = self.world.clock.now >= transaction.opened_at + transaction.timeout + LATE
                 if late or not lingers:
                     self._end(transaction)
+            elif self._options.chance(self.plan.flush_permille):
+                self._flush(transaction)
         except TransactionNotOpen:
             self._not_open(transaction)
 
@@ -248,14 +251,16 @@ class Transactor:
 
     def _begin(self, timeout: int) -> None:
         now = self.world.clock.now
-        request = self.host.node.client.begin_transaction(now, timeout / SECOND)
+        once = self._options.chance(self.plan.exactly_once_permille)
+        request = self.host.node.client.begin_transaction(now, timeout / SECOND, exactly_once=once)
 
         def take(output: RequestDone | RequestFailed) -> None:
             if isinstance(output, RequestFailed):
                 if self._calm:
                     raise ViolationError("INV-T7", f"no transaction is opened: {output.error}")
                 return
-            transaction = self.account.opened(output.result, now, timeout // MILLISECOND * MILLISECOND)
+            in_milliseconds = timeout // MILLISECOND * MILLISECOND
+            transaction = self.account.opened(output.result, now, in_milliseconds, once)
             lingers = not self.world.healed and self.stream.chance(self.plan.linger_permille)
             self.open[transaction] = lingers
             if self.world.healed:
@@ -309,6 +314,20 @@ class Transactor:
             consumer.held.pop(position, None)
             subscription.acknowledges(position, transaction)
 
+    def _flush(self, transaction: TransactionRecord) -> None:
+        """Ask whether all of it is confirmed so far. Raises `TransactionNotOpen`."""
+        messages = list(transaction.messages)
+        now = self.world.clock.now
+        request = self.host.node.client.flush_transaction(now, transaction.id)
+
+        def take(output: RequestDone | RequestFailed) -> None:
+            if isinstance(output, RequestDone):
+                self.account.flushed(transaction, messages)
+            elif self._calm:
+                self.account.check_cause(transaction, output.error, self.world.clock.now)
+
+        self._expect(request, take)
+
     def _end(self, transaction: TransactionRecord) -> None:
         """Commit or abort. Raises `TransactionNotOpen`."""
         client, now = self.host.node.client, self.world.clock.now
@@ -321,6 +340,8 @@ class Transactor:
 
         def take(output: RequestDone | RequestFailed) -> None:
             del self.open[transaction]
+            if transaction.exactly_once and self.host.closing is None:
+                self.account.check_over(transaction, self.world.durable_transactions())
             if isinstance(output, RequestDone):
                 self.account.done(transaction)
             else:

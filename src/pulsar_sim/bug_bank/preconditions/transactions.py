@@ -60,6 +60,16 @@ def short_timeouts(profile: Profile) -> bool:
     return plan is not None and bool(plan.short_permille + plan.linger_permille)
 
 
+def exactly_once(profile: Profile) -> bool:
+    """Some of its transactions are opened with `exactly_once`."""
+    return profile.transactions is not None and bool(profile.transactions.exactly_once_permille)
+
+
+def flushes(profile: Profile) -> bool:
+    """The application asks whether all of a transaction is confirmed."""
+    return profile.transactions is not None and bool(profile.transactions.flush_permille)
+
+
 def _disturbed(*faults: str) -> Need:
     strikes = fault(*faults)
     return lambda profile: profile.transactions is not None and strikes(profile)
@@ -70,3 +80,6 @@ restarts = _disturbed("broker_killed", "broker_machine_lost", "broker_killed_whi
 
 losses = _disturbed("transacting_links_reset", "transacting_client_lost")
 """Its links or its process are lost."""
+
+unanswered = _disturbed("coordinator_unanswered", "broker_killed", "broker_machine_lost")
+"""Questions to coordinators are left without an answer."""

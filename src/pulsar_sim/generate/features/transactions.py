@@ -56,3 +56,11 @@ def draw_transactions(draw: Stream, profile: Profile, faults: bool) -> None:
     profile.broker = replace(profile.broker, transaction_coordinators=coordinators)
     for broker in profile.brokers:
         broker.protocol_version = max(broker.protocol_version, LEAST_VERSION)
+
+
+def draw_exactly_once(draw: Stream, profile: Profile) -> None:
+    """Let some applications open transactions with `exactly_once`, and ask what is confirmed."""
+    plan = profile.transactions
+    if plan is not None:
+        plan.exactly_once_permille = draw.choice([0, 0, 500, 1000])
+        plan.flush_permille = draw.choice([0, 0, 300])

@@ -110,11 +110,26 @@ class TransactionAccount:
 
     # --- transactions -------------------------------------------------------------------------------------
 
-    def opened(self, id_: TransactionId, asked_at: int, timeout: int) -> TransactionRecord:
+    def opened(
+        self, id_: TransactionId, asked_at: int, timeout: int, exactly_once: bool = False
+    ) -> TransactionRecord:
         if id_ in self.transactions:
             raise ViolationError("INV-T7", f"{self.transactions[id_]} is opened twice")
-        record = self.transactions[id_] = TransactionRecord(id_, asked_at, timeout)
+        record = self.transactions[id_] = TransactionRecord(id_, asked_at, timeout, exactly_once)
         return record
+
+    def flushed(self, transaction: TransactionRecord, messages: Sequence[SentMessage]) -> None:
+        """INV-T1: the client reports that these messages and all acknowledgements are confirmed."""
+        if transaction.unconfirmed or transaction.unanswered_acks:
+            raise ViolationError("INV-T1", f"{transaction} is flushed, and not all of it has an answer")
+        for message in messages:
+            if message.number not in transaction.written:
+                raise ViolationError("INV-T1", f"{transaction} is flushed, and {message} was not sent")
+
+    def check_over(self, transaction: TransactionRecord, durable: DurableTransactions) -> None:
+        """INV-T7: the transaction is over at its coordinator, as `exactly_once` says."""
+        if transaction.id in durable.open:
+            raise ViolationError("INV-T7", f"the end of {transaction} is reported, and it is open")
 
     def is_due(self, transaction: TransactionRecord, now: int) -> bool:
         """True when the timeout may be over."""
@@ -146,10 +161,16 @@ class TransactionAccount:
             raise ViolationError("INV-T7", f"{name}, before its time")
         if isinstance(error, TransactionConflict) and not self._is_contended(transaction):
             raise ViolationError("INV-T7", f"{name}, and no other acknowledges its messages")
-        reasons = (TransactionTimedOut, TransactionConflict, TransactionNotOpen)
-        if calm and not isinstance(error, reasons) and not self.is_due(transaction, now):
-            raise ViolationError("INV-T7", f"{name} without a cause")
+        if calm:
+            self.check_cause(transaction, error, now)
         transaction.outcome = TransactionOutcome.ABORTED
+
+    def check_cause(self, transaction: TransactionRecord, error: PulsarError, now: int) -> None:
+        """INV-T7: where nothing disturbs the world, a transaction fails by a conflict or its timeout only."""
+        reasons = (TransactionTimedOut, TransactionConflict, TransactionNotOpen)
+        if not isinstance(error, reasons) and not self.is_due(transaction, now):
+            name = f"{transaction}: {type(error).__name__}: {error}"
+            raise ViolationError("INV-T7", f"{name} without a cause")
 
     def not_open(self, transaction: TransactionRecord, now: int) -> None:
         """INV-T7: the client takes no command for the transaction any more, because its time is over."""
@@ -226,6 +247,8 @@ class TransactionAccount:
                 line = message.producer, message.key if self.by_key else None
                 if message.number not in seen and message.number < newest.get(line, -1):
                     raise ViolationError("INV-T5", f"{message} at {position} is behind a later message")
+                if message.number in seen and message.is_sent_once:
+                    raise ViolationError("INV-T5", f"{message} is stored twice, once at {position}")
                 seen.add(message.number)
                 newest[line] = max(message.number, newest.get(line, -1))
                 if id_ is None or ends[id_]:

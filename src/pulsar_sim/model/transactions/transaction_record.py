@@ -48,6 +48,11 @@ class SentMessage:
         self.position: MessagePosition | None = None
         """The place in the topic, when a receipt has named it."""
 
+    @property
+    def is_sent_once(self) -> bool:
+        """True when the message is not sent again after a lost connection: a copy would be one too many."""
+        return self.transaction is not None and self.transaction.exactly_once
+
     def __repr__(self) -> str:
         inside = "" if self.transaction is None else f" of {self.transaction}"
         return f"message {self.number}{inside}"
@@ -55,7 +60,7 @@ class SentMessage:
 
 class TransactionRecord:
     """One transaction. `opened_at`: when the application asked for it. `timeout`: nanoseconds, in the whole
-    milliseconds that the coordinator is told."""
+    milliseconds that the coordinator is told. `exactly_once`: the application opened it so."""
 
     __slots__ = (
         "acks",
@@ -63,6 +68,7 @@ class TransactionRecord:
         "commit_received",
         "cumulative",
         "ended_with",
+        "exactly_once",
         "id",
         "messages",
         "opened_at",
@@ -72,12 +78,14 @@ class TransactionRecord:
         "timeout",
         "unanswered_acks",
         "unconfirmed",
+        "written",
     )
 
-    def __init__(self, id_: TransactionId, opened_at: int, timeout: int) -> None:
+    def __init__(self, id_: TransactionId, opened_at: int, timeout: int, exactly_once: bool = False) -> None:
         self.id = id_
         self.opened_at = opened_at
         self.timeout = timeout
+        self.exactly_once = exactly_once
         self.outcome = TransactionOutcome.OPEN
         self.messages: list[SentMessage] = []
         self.acks: dict[str, set[MessagePosition]] = {}
@@ -89,6 +97,8 @@ class TransactionRecord:
         self.unconfirmed: set[tuple[str, int, int]] = set()
         """SENDs of the transaction whose receipts the client has not read: client process, producer id,
         sequence id."""
+        self.written: set[int] = set()
+        """Messages that SENDs have, by number."""
         self.sent_acks: dict[str, set[MessagePosition]] = {}
         """Subscription -> the messages that ACKs of the transaction acknowledged one by one."""
         self.unanswered_acks: set[tuple[int, int]] = set()

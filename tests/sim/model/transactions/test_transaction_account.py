@@ -268,3 +268,44 @@ def test_two_messages_have_two_places() -> None:
     first, second = (s.account.sends(X, 1, None, None) for _ in range(2))
     s.account.confirms(first, (0, 0, 0))
     s.breaks("INV-C2", lambda: s.account.confirms(second, (0, 0, 0)))
+
+
+def test_a_flush_is_done_when_all_is_confirmed() -> None:
+    """INV-T1"""
+    s = Scene()
+    transaction = s.transaction()
+    message = s.account.sends(X, 1, None, transaction)
+    s.breaks("INV-T1", lambda: s.account.flushed(transaction, [message]))
+    transaction.written.add(message.number)
+    transaction.unconfirmed.add(("client", 0, 0))
+    s.breaks("INV-T1", lambda: s.account.flushed(transaction, [message]))
+    transaction.unconfirmed.clear()
+    s.account.flushed(transaction, [message])
+    transaction.unanswered_acks.add((1, 5))
+    s.breaks("INV-T1", lambda: s.account.flushed(transaction, []))
+
+
+def test_with_exactly_once_the_end_is_over_when_it_is_reported() -> None:
+    """INV-T7"""
+    s = Scene()
+    transaction = s.transaction()
+    s.breaks(
+        "INV-T7", lambda: s.account.check_over(transaction, DurableTransactions({transaction.id}, False, {}))
+    )
+    s.account.check_over(transaction, DurableTransactions(set(), False, {}))
+
+
+def test_with_exactly_once_a_message_is_stored_once() -> None:
+    """INV-T5"""
+    s = Scene()
+    transaction = s.transaction()
+    message = s.stored(transaction)
+    s.append(message)
+    s.end(transaction, True)
+    transaction.outcome = TransactionOutcome.COMMITTED
+    s.receive(message)
+    message.position = (0, 1, 0)
+    s.receive(message)
+    s.check()
+    transaction.exactly_once = True
+    s.breaks("INV-T5", s.check)
