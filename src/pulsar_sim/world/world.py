@@ -39,6 +39,7 @@ from ..checks.quiescence import (
     drained,
 )
 from ..checks.statistics import check_tallies
+from ..conversations.client_conversations import hold_client_conversations
 from ..engine.clock import MILLISECOND, SECOND, Clock
 from ..engine.failures import LivenessError, Outcome, ViolationError
 from ..engine.network import Conditions, Network, Pipe, Wire
@@ -420,6 +421,7 @@ class World:
         )
         check_no_clients(self)
         make_last_round(self)
+        hold_client_conversations(self.streams, self.clock.now)
 
     @property
     def _is_worked_off(self) -> bool:

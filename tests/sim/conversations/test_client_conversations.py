@@ -1,0 +1,87 @@
+"""Clients that answer a raw broker otherwise than the rules say."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pulsar_sansio.client.acknowledging.ack_grouping import AckGrouping
+from pulsar_sansio.client.acknowledging.ack_timeout import AcknowledgementTimeout
+from pulsar_sansio.client.acknowledging.redelivery import NegativeAcknowledgements
+from pulsar_sansio.client.arrival.chunk_assembly import ChunkAssembly
+from pulsar_sim.conversations import client_conversations
+from pulsar_sim.conversations.client_conversations import CONVERSATIONS, hold_client_conversations
+from pulsar_sim.conversations.raw_broker import RawBroker
+from pulsar_sim.engine.failures import ViolationError
+from pulsar_sim.engine.randomness import Streams
+
+SEEDS = range(40)
+
+
+def hold(name: str, seed: int) -> None:
+    conversation = CONVERSATIONS[name]
+    conversation(RawBroker(10**15 + seed, seed), Streams(seed).stream(name)).hold()
+
+
+@pytest.mark.parametrize("name", CONVERSATIONS)
+def test_conversations_pass(name: str) -> None:
+    """INV-A3: a right client gives the answers."""
+    for seed in SEEDS:
+        hold(name, seed)
+
+
+def test_some_worlds_hold_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """INV-A3"""
+    held: list[str] = []
+
+    class Held:
+        def __init__(self, name: str) -> None:
+            self.hold = lambda: held.append(name)
+
+    names = ["one", "other"]
+    kinds: dict[str, Any] = {name: lambda raw, stream, name=name: Held(name) for name in names}
+    monkeypatch.setattr(client_conversations, "CONVERSATIONS", kinds)
+    for seed in range(100):
+        hold_client_conversations(Streams(seed), 0)
+    assert held == names * (len(held) // 2)
+    assert 20 < len(held) < 80
+
+
+_EXPIRY = AcknowledgementTimeout._expiry
+_MOMENT = NegativeAcknowledgements._moment
+_BEGIN = ChunkAssembly._begin
+
+
+def _forget_others(self: ChunkAssembly, uuid: Any, before: Any, *more: Any) -> Any:
+    if before is not None:
+        before.others.clear()
+    return _BEGIN(self, uuid, before, *more)
+
+
+WRONG: dict[str, tuple[str, Any, str, Callable[..., Any]]] = {
+    "a timeout that is a moment early": (
+        "redelivery",
+        AcknowledgementTimeout,
+        "_expiry",
+        lambda self, count: _EXPIRY(self, count) - 1,
+    ),
+    "a refusal that is a moment late": (
+        "redelivery",
+        NegativeAcknowledgements,
+        "_moment",
+        lambda self, *more: _MOMENT(self, *more) + 1,
+    ),
+    "a timer that goes on": ("redelivery", AckGrouping, "_stop_timer", lambda self: None),
+    "forgotten chunks": ("chunks", ChunkAssembly, "_begin", _forget_others),
+    "a broken message is kept for long": ("chunks", ChunkAssembly, "_expire", lambda self: None),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_another_answer_is_noticed(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """INV-A3"""
+    name, machine, method, wrong = WRONG[what]
+    monkeypatch.setattr(machine, method, wrong)
+    with pytest.raises(ViolationError, match="a client with a raw broker"):
+        for seed in SEEDS:
+            hold(name, seed)
