@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from .chunked_messages import ChunkedMessages
 from .raw_broker import RawBroker
 from .redelivered_messages import RedeliveredMessages
+from .sent_messages import SentMessages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +24,7 @@ class ClientConversation(Protocol):
 CONVERSATIONS: dict[str, "Callable[[RawBroker, Stream], ClientConversation]"] = {
     "chunks": ChunkedMessages,
     "redelivery": RedeliveredMessages,
+    "sending": SentMessages,
 }
 
 WORLDS_PERMILLE = 250

@@ -7,7 +7,7 @@ broker's machines. A frame or an output that does not come as expected breaks IN
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from pulsar_sansio.client.client import Client
 from pulsar_sansio.client.outputs import NOTICES, Connect, Disconnect, Output, Transmit
@@ -194,7 +194,7 @@ class RawBroker:
         if found != expected:
             self.fail(f"{what}: {found} found, {expected} expected")
 
-    def fail(self, text: str) -> Any:
+    def fail(self, text: str) -> NoReturn:
         raise ViolationError("INV-A3", f"a client with a raw broker: {text}")
 
     # --- answers ---
@@ -219,7 +219,7 @@ class RawBroker:
 
     def receipt(self, producer_id: int, sequence_id: int, highest: int, entry: int, ledger: int = 1) -> None:
         """Confirm the entry of a producer."""
-        self.feed(encode_send_receipt(producer_id, sequence_id, highest, ledger, entry))
+        self.feed(encode_send_receipt(producer_id, sequence_id, ledger, entry, highest))
 
     def message(self, consumer_id: int, entry: int, stored: bytes, ledger: int = 1, **fields: Any) -> None:
         """Deliver an entry."""

@@ -213,7 +213,7 @@ class RedeliveredMessages:
             self._expect_requests(moment, wanted)
 
     def _expect_acknowledgements(self, at: int) -> None:
-        found = []
+        found: list[tuple[int, int]] = []
         while len(found) < len(self._waiting):
             command = self._raw.expect(T.ACK, at)
             found += [each[:2] for each in command.message_ids]

@@ -1,6 +1,5 @@
 """Clients that answer a raw broker otherwise than the rules say."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,6 +8,8 @@ from pulsar_sansio.client.acknowledging.ack_grouping import AckGrouping
 from pulsar_sansio.client.acknowledging.ack_timeout import AcknowledgementTimeout
 from pulsar_sansio.client.acknowledging.redelivery import NegativeAcknowledgements
 from pulsar_sansio.client.arrival.chunk_assembly import ChunkAssembly
+from pulsar_sansio.client.producing.key_batches import KeyBatches
+from pulsar_sansio.client.producing.open_batch import OpenBatch
 from pulsar_sim.conversations import client_conversations
 from pulsar_sim.conversations.client_conversations import CONVERSATIONS, hold_client_conversations
 from pulsar_sim.conversations.raw_broker import RawBroker
@@ -58,7 +59,19 @@ def _forget_others(self: ChunkAssembly, uuid: Any, before: Any, *more: Any) -> A
     return _BEGIN(self, uuid, before, *more)
 
 
-WRONG: dict[str, tuple[str, Any, str, Callable[..., Any]]] = {
+def _is_full(self: KeyBatches) -> bool:
+    return self.count >= self._max_messages
+
+
+_LIMIT = OpenBatch.limit
+
+
+def _limit_late(self: OpenBatch, max_message_size: int) -> None:
+    _LIMIT(self, max_message_size)
+    self._max_messages += 1
+
+
+WRONG: dict[str, tuple[str, Any, str, Any]] = {
     "a timeout that is a moment early": (
         "redelivery",
         AcknowledgementTimeout,
@@ -73,6 +86,8 @@ WRONG: dict[str, tuple[str, Any, str, Callable[..., Any]]] = {
     ),
     "a timer that goes on": ("redelivery", AckGrouping, "_stop_timer", lambda self: None),
     "forgotten chunks": ("chunks", ChunkAssembly, "_begin", _forget_others),
+    "batches of keys that ignore their bytes": ("sending", KeyBatches, "full", property(_is_full)),
+    "a batch of one message more": ("sending", OpenBatch, "limit", _limit_late),
     "a broken message is kept for long": ("chunks", ChunkAssembly, "_expire", lambda self: None),
 }
 
