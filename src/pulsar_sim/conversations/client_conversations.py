@@ -5,7 +5,9 @@ Each has a client of its own, and a stream of its own. No world sees it, and not
 
 from typing import TYPE_CHECKING, Protocol
 
+from .batch_receives import BatchReceives
 from .chunked_messages import ChunkedMessages
+from .hung_questions import HungQuestions
 from .raw_broker import RawBroker
 from .redelivered_messages import RedeliveredMessages
 from .sent_messages import SentMessages
@@ -23,6 +25,8 @@ class ClientConversation(Protocol):
 
 CONVERSATIONS: dict[str, "Callable[[RawBroker, Stream], ClientConversation]"] = {
     "chunks": ChunkedMessages,
+    "batch receives": BatchReceives,
+    "questions": HungQuestions,
     "redelivery": RedeliveredMessages,
     "sending": SentMessages,
 }

@@ -59,7 +59,8 @@ class RawBroker:
         """`partitions`: of every topic. `config`: of the client."""
         self.now = now
         self.partitions = partitions
-        self.client = Client(now, ClientConfig(service_url=URL, **config), seed=seed, wall_time=WALL)
+        self.config = ClientConfig(service_url=URL, **config)
+        self.client = Client(now, self.config, seed=seed, wall_time=WALL)
         self.link = 0
         """The link that was opened last."""
         self.closed: str | None = None

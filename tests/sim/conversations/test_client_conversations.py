@@ -8,6 +8,8 @@ from pulsar_sansio.client.acknowledging.ack_grouping import AckGrouping
 from pulsar_sansio.client.acknowledging.ack_timeout import AcknowledgementTimeout
 from pulsar_sansio.client.acknowledging.redelivery import NegativeAcknowledgements
 from pulsar_sansio.client.arrival.chunk_assembly import ChunkAssembly
+from pulsar_sansio.client.delivery.metered_queue import MeteredQueue
+from pulsar_sansio.client.positions.last_message import LastMessage
 from pulsar_sansio.client.producing.key_batches import KeyBatches
 from pulsar_sansio.client.producing.open_batch import OpenBatch
 from pulsar_sim.conversations import client_conversations
@@ -71,6 +73,15 @@ def _limit_late(self: OpenBatch, max_message_size: int) -> None:
     self._max_messages += 1
 
 
+_CANCEL = LastMessage._cancel
+
+
+def _forget_deadline(self: LastMessage, question: Any) -> None:
+    """Let a question that is asked on another connection have all the time once more."""
+    _CANCEL(self, question)
+    question.deadline += 10**9
+
+
 WRONG: dict[str, tuple[str, Any, str, Any]] = {
     "a timeout that is a moment early": (
         "redelivery",
@@ -88,6 +99,8 @@ WRONG: dict[str, tuple[str, Any, str, Any]] = {
     "forgotten chunks": ("chunks", ChunkAssembly, "_begin", _forget_others),
     "batches of keys that ignore their bytes": ("sending", KeyBatches, "full", property(_is_full)),
     "a batch of one message more": ("sending", OpenBatch, "limit", _limit_late),
+    "a batch receive that ignores bytes": ("batch receives", MeteredQueue, "weigh", lambda self, size: None),
+    "a question that is asked anew": ("questions", LastMessage, "_cancel", _forget_deadline),
     "a broken message is kept for long": ("chunks", ChunkAssembly, "_expire", lambda self: None),
 }
 
