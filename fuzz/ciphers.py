@@ -137,7 +137,7 @@ def encryption_keys(data: bytes) -> None:
         return
     try:
         metadata = MetadataDecoder().decode(data[1:])
-        keys = wrapped_keys(metadata)
+        keys = wrapped_keys(metadata.encryption_keys)
     except (FrameError, CryptoError):
         return
     assert len(keys) <= MAX_RECIPIENTS

@@ -48,7 +48,7 @@ def javas_entries() -> list[tuple[MessageMetadata, bytes, bytes]]:
 
 def test_a_batch_of_java_is_decrypted_then_decompressed_then_split() -> None:
     metadata, payload, _ = javas_entries()[0]
-    [key] = wrapped_keys(metadata)
+    [key] = wrapped_keys(metadata.encryption_keys)
     assert (key.key, key.metadata) == ("my-key", ())
     assert metadata.encryption_param is not None
     packed = unwrap_data_key(JAVAS_KEY, key.value).decrypt(metadata.encryption_param, payload)
@@ -77,7 +77,7 @@ def test_each_recipient_gets_the_data_key_with_the_metadata_of_the_public_key() 
     metadata = MessageMetadata("p", 1, 2)
     encrypted = EntryCipher.new(infos, os.urandom).encrypt(metadata, b"payload")
     assert metadata.encryption_param is not None
-    for name, value, told in wrapped_keys(metadata):
+    for name, value, told in wrapped_keys(metadata.encryption_keys):
         assert told == (("for", name),)
         data_key = unwrap_data_key(pairs[name][1], value)
         assert data_key.decrypt(metadata.encryption_param, encrypted) == b"payload"
@@ -109,9 +109,9 @@ def test_a_consumer_looks_at_a_limited_number_of_limited_keys(keys: list[Encrypt
     metadata = MessageMetadata("p", 1, 2)
     metadata.encryption_keys = keys
     with pytest.raises(CryptoError, match=words):
-        wrapped_keys(metadata)
+        wrapped_keys(metadata.encryption_keys)
     metadata.encryption_keys = [EncryptionKey("k" * MAX_KEY_TEXT, b"w")] + [EncryptionKey("", b"w")] * 63
-    assert len(wrapped_keys(metadata)) == MAX_RECIPIENTS
+    assert len(wrapped_keys(metadata.encryption_keys)) == MAX_RECIPIENTS
 
 
 def test_a_key_reader_returns_a_secret_and_text() -> None:

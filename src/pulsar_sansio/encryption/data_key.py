@@ -8,10 +8,8 @@ pickle.
 from collections.abc import Callable
 from typing import NoReturn
 
+from ..model.encryption_context import NONCE_SIZE
 from ..model.errors import CryptoError
-
-NONCE_SIZE = 12
-"""Bytes of the nonce, which MessageMetadata names encryption_param."""
 
 TAG_SIZE = 16
 """Bytes that encryption adds to a payload."""

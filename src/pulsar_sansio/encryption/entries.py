@@ -7,9 +7,10 @@ consumer: they come from any producer of the topic.
 from collections.abc import Callable, Sequence
 
 from ..model.encryption import MAX_RECIPIENTS, EncryptionKeyInfo
+from ..model.encryption_context import NONCE_SIZE
 from ..model.errors import CryptoError
 from ..wire import EncryptionKey, MessageMetadata
-from .data_key import NONCE_SIZE, DataKey
+from .data_key import DataKey
 from .key_pairs import wrap_data_key
 
 MAX_KEY_TEXT = 64 * 1024
@@ -57,10 +58,9 @@ def _wrapped(
     return EncryptionKey(name, wrapped, tuple(info.metadata.items()))
 
 
-def wrapped_keys(metadata: MessageMetadata) -> Sequence[EncryptionKey]:
+def wrapped_keys(keys: Sequence[EncryptionKey]) -> Sequence[EncryptionKey]:
     """Return the wrapped data keys of an encrypted entry. Raises `CryptoError` for more, or for longer names
     and metadata, than a consumer looks at."""
-    keys = metadata.encryption_keys
     if len(keys) > MAX_RECIPIENTS:
         raise CryptoError(f"the entry has {len(keys)} encryption keys, allowed are {MAX_RECIPIENTS}")
     texts = 0

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+NONCE_SIZE = 12
+"""Bytes of the nonce of an encrypted payload, which MessageMetadata names encryption_param (CRYPTO-02)."""
+
 
 class EncryptionKey(NamedTuple):
     """The data key of a message, wrapped for the holder of the key pair `key` (message EncryptionKeys)."""

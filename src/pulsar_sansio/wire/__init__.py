@@ -71,7 +71,7 @@ from .messages.payload_frame import (
 )
 from .messages.raw_batch import RawBatch
 from .topics_hash import topics_hash
-from .uniform.message_reader import MESSAGE_TAG, UniformMessageReader, UniformMessages
+from .uniform.message_reader import MESSAGE_TAG, UniformEncryption, UniformMessageReader, UniformMessages
 from .varint import encode_varint
 
 __all__ = [
@@ -83,6 +83,7 @@ __all__ = [
     "INDIVIDUAL",
     "MESSAGE_TAG",
     "Ack",
+    "UniformEncryption",
     "UniformMessages",
     "UniformMessageReader",
     "Batch",

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from pulsar_sansio.client.arrival import encrypted_arrival
 from pulsar_sansio.client.delivery.permits import MAX_ENTRIES_BEYOND_GRANT
 from pulsar_sansio.client.outputs import Deliverable, Disconnect, EncryptionKeyWanted
+from pulsar_sansio.encryption import TAG_SIZE
 from pulsar_sansio.model.config import SubscriptionType
 from pulsar_sansio.model.encryption import ConsumerCryptoFailureAction
 from pulsar_sansio.model.message_id import LATEST
-from pulsar_sansio.wire import MessageCommand, proto
+from pulsar_sansio.wire import MessageCommand, pack_payload, proto, unpack_payload
 from tests.client.broker_script import ConsumerScript, batch_bytes, entry_bytes
 from tests.client.encryption.decrypting import Sealer, asked, decrypting, payloads, provide, refuse
 from tests.client.positions.seeking_script import seek, sought, success
@@ -43,6 +44,97 @@ def test_a_run_of_uniform_messages_waits_too() -> None:
     assert payloads(s) == []
     provide(s, *asked(s))
     assert payloads(s) == [b"%d" % entry for entry in range(40)]
+
+
+def run_of(stored: list[bytes], first: int = 0) -> bytes:
+    return b"".join(
+        MessageCommand(0, 1, entry, payload=each).encode() for entry, each in enumerate(stored, first)
+    )
+
+
+def uniform(sealer: Sealer, count: int, first: int = 0, **fields: Any) -> list[bytes]:
+    return [sealer.entry(b"%05d" % number, **fields) for number in range(first, first + count)]
+
+
+def test_a_run_of_encrypted_messages_is_decrypted_at_once() -> None:
+    s = decrypting()
+    sealer = Sealer()
+    s.deliver(0, uniform(sealer, 1)[0])
+    provide(s, *asked(s))
+    before = s.machine._arrival.bytes_arrived
+    stored = uniform(sealer, 40, 1, schema_version=b"\x01")
+    s.bytes(run_of(stored, 1))
+    s.pump()
+    messages = s.take()
+    assert [message.data for message in messages] == [b"%05d" % entry for entry in range(41)]
+    assert {message.schema_version for message in messages[1:]} == {b"\x01"}
+    context = messages[9].encryption_context
+    assert (context.keys[0].key, context.decryption_failed) == ("a", False)
+    assert s.machine._arrival.bytes_arrived - before == 40 * (5 + TAG_SIZE)
+    assert s.machine.permits.at_broker + s.machine.permits.unreported == s.spec.receiver_queue_size
+
+
+def test_of_a_run_of_encrypted_messages_a_changed_one_alone_is_not_delivered() -> None:
+    s = decrypting()
+    sealer = Sealer()
+    s.deliver(0, uniform(sealer, 1)[0])
+    provide(s, *asked(s))
+    stored = uniform(sealer, 9, 1)
+    stored[4] = _with_changed_nonce(stored[4])
+    s.bytes(run_of(stored, 1))
+    s.pump()
+    assert payloads(s) == [b"%05d" % entry for entry in range(10) if entry != 5]
+    assert s.client.arrival_counters(s.consumer).undecryptable == 1
+
+
+def test_a_run_of_encrypted_messages_of_an_unknown_key_waits_for_it() -> None:
+    s = decrypting()
+    sealer, other = Sealer(), Sealer("b")
+    s.deliver(0, uniform(sealer, 1)[0])
+    provide(s, *asked(s))
+    s.bytes(run_of(uniform(other, 5, 1), 1))
+    s.pump()
+    assert payloads(s) == [b"00000"]
+    [wanted] = asked(s)
+    s.bytes(run_of(uniform(sealer, 5, 6), 6))
+    s.pump()
+    assert payloads(s) == []
+    provide(s, wanted)
+    assert payloads(s) == [b"%05d" % entry for entry in range(1, 11)]
+
+
+@pytest.mark.parametrize("action", ConsumerCryptoFailureAction)
+def test_a_consumer_without_a_key_reader_takes_a_run_of_encrypted_messages_one_by_one(
+    action: ConsumerCryptoFailureAction,
+) -> None:
+    s = decrypting(crypto_key_reader=None, crypto_failure_action=action)
+    s.bytes(run_of(uniform(Sealer(), 5)))
+    s.pump()
+    messages = s.take()
+    delivered = 5 if action is ConsumerCryptoFailureAction.CONSUME else 0
+    assert [message.encryption_context.decryption_failed for message in messages] == [True] * delivered
+    assert s.client.arrival_counters(s.consumer).undecryptable == 5 - delivered
+
+
+def test_a_run_whose_entry_names_too_many_keys_is_not_decrypted() -> None:
+    s = decrypting()
+    sealer = Sealer()
+    stored = uniform(sealer, 1)
+    s.deliver(0, stored[0])
+    provide(s, *asked(s))
+    keys = unpack_payload(stored[0]).metadata.encryption_keys
+    s.bytes(run_of(uniform(sealer, 3, 1, encryption_keys=[*keys] * 65), 1))
+    s.pump()
+    assert payloads(s) == [b"00000"]
+    assert s.client.arrival_counters(s.consumer).undecryptable == 3
+
+
+def _with_changed_nonce(stored: bytes) -> bytes:
+    unpacked = unpack_payload(stored)
+    nonce = unpacked.metadata.encryption_param
+    assert nonce is not None
+    unpacked.metadata.encryption_param = bytes([nonce[0] ^ 1]) + nonce[1:]
+    return b"".join(pack_payload(unpacked.metadata.encode(), unpacked.payload))
 
 
 def test_an_entry_that_waits_for_another_key_stops_the_release() -> None:

@@ -38,6 +38,25 @@ FIELDS: dict[str, dict[str, Any]] = {
     "encrypted": {"encryption_keys": [KEY], "encryption_param": NONCE, "schema_version": bytes(8)},
     "encrypted for two": {"encryption_keys": [KEY, KEY._replace(key="l")], "encryption_param": NONCE},
     "encrypted, a batch": {"num_messages_in_batch": 9, "encryption_keys": [KEY], "encryption_param": NONCE},
+    "encrypted, as Java writes it": {
+        "uncompressed_size": 300,
+        "event_time": TIME,
+        "encryption_keys": [KEY],
+        "encryption_param": NONCE,
+        "schema_version": bytes(8),
+    },
+    "encrypted, a key that looks like a tag": {
+        "partition_key": "jjj",
+        "encryption_keys": [KEY],
+        "encryption_param": NONCE,
+    },
+    "encrypted, fields behind that repeat": {
+        "encryption_keys": [KEY],
+        "encryption_param": NONCE,
+        "replicate_to": ["a"],
+        "ordering_key": b"j",
+        "unknown": b"\xc8\x3e\x01",
+    },
     "encrypted, a short key": {"encryption_keys": [EncryptionKey("k", b"w", ())], "encryption_param": NONCE},
     "encrypted, a long key": {
         "encryption_keys": [LONG_KEY],
@@ -111,6 +130,27 @@ def test_fields_of_encryption_that_stand_apart_are_merged_as_the_table_does(behi
     data += encoded(**further)[len(encoded()) :]
     decoder = MetadataDecoder()
     assert decoder.decode(data) == decoder.decode(data) == MessageMetadata.decode(data)
+
+
+def test_bytes_of_keys_inside_of_another_field_are_that_field() -> None:
+    decoder = MetadataDecoder()
+    encrypted = encoded(encryption_keys=[KEY], encryption_param=NONCE)
+    decoder.decode(encrypted)
+    hidden = encrypted[len(encoded()) :]
+    for fields in ({"ordering_key": hidden}, {"uuid": hidden.decode("latin-1"), "ordering_key": b"j"}):
+        data = encoded(**fields)
+        assert decoder.decode(data) == decoder.decode(data) == MessageMetadata.decode(data)
+        assert not decoder.decode(data).encryption_keys
+
+
+def test_keys_are_compared_at_once_and_long_ones_are_not_remembered_so() -> None:
+    decoder = MetadataDecoder()
+    for count, remembered in ((2, True), (60, False)):
+        keys = [KEY._replace(value=b"w" * 300, key=str(number)) for number in range(count)]
+        data = encoded(uncompressed_size=5, encryption_keys=keys, encryption_param=NONCE)
+        first, second = decoder.decode(data), decoder.decode(data)
+        assert (first.encryption_keys is second.encryption_keys) is remembered
+        assert first == second == MessageMetadata.decode(data)
 
 
 def test_a_long_encryption_key_is_not_remembered() -> None:

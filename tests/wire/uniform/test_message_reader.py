@@ -31,6 +31,8 @@ NOT_PLAIN: dict[str, Any] = {
     "num_chunks_from_msg": 1,
     "null_value": True,
 }
+READ_BY_DEFAULT = ("compression", "encryption_keys")
+"""Of these, the values are checked: with the value 0, and with a nonce, an entry is plain."""
 PLAIN: dict[str, Any] = {
     "uncompressed_size": 300,
     "partition_key": "a key",
@@ -73,6 +75,7 @@ def read_all(data: bytes, reader: Reader) -> int:
         run = reader.take(data, position, LIMIT)
         if run is not None:
             assert run.entry_ids
+            nonces = iter(run.encryption.nonces if run.encryption else ())
             for entry_id, header, payload in zip(run.entry_ids, run.headers, run.payloads, strict=True):
                 found = reader.decode(data, position, LIMIT)
                 assert found is not None
@@ -98,8 +101,15 @@ def read_all(data: bytes, reader: Reader) -> int:
                 assert unpacked.checksum_ok
                 assert unpacked.payload == payload
                 assert unpacked.metadata == metadata
-                assert not any(metadata.has(name) for name in NOT_PLAIN if name != "compression")
+                assert not any(metadata.has(name) for name in NOT_PLAIN if name not in READ_BY_DEFAULT)
                 assert not metadata.compression
+                assert metadata.schema_version == run.schema_version
+                if run.encryption is None:
+                    assert not metadata.encryption_keys
+                else:
+                    assert list(metadata.encryption_keys) == list(run.encryption.keys) != []
+                    assert metadata.encryption_param == next(nonces)
+            assert next(nonces, None) is None
             assert position == run.end
             taken += len(run.payloads)
             continue
@@ -109,6 +119,7 @@ def read_all(data: bytes, reader: Reader) -> int:
         position = found[2]
 
 
+KEYS = [EncryptionKey("k", b"w" * 300), EncryptionKey("j", b"v", (("version", "1"),))]
 ENTRY_IDS = st.integers(0, 300) | st.integers(16_000, 17_000) | st.integers(0, 2**63 - 1)
 METADATA: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
@@ -117,7 +128,12 @@ METADATA: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "publish_time": st.sampled_from([TIME, TIME + 1, 0, 2**64 - 1]),
         "payload": st.binary(max_size=40) | st.just(b"x" * 5000),
     },
-    optional={name: st.just(value) for name, value in (PLAIN | NOT_PLAIN).items()},
+    optional={name: st.just(value) for name, value in (PLAIN | NOT_PLAIN).items()}
+    | {
+        "encryption_keys": st.lists(st.sampled_from(KEYS), max_size=2),
+        "encryption_param": st.sampled_from([b"n" * 12, b"n" * 11]),
+        "schema_version": st.sampled_from([b"", b"\x00", b"\x01" * 8]),
+    },
 )
 COMMANDS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
@@ -142,6 +158,8 @@ def streams(draw: st.DrawFn) -> list[bytes]:
     frames: list[bytes] = []
     for command, metadata in draw(st.lists(st.tuples(COMMANDS, METADATA), min_size=1, max_size=4)):
         for step in range(draw(st.integers(1, 5))):
+            if "encryption_param" in metadata and draw(st.booleans()):
+                metadata = metadata | {"encryption_param": draw(st.binary(min_size=12, max_size=12))}
             entry = stored(**metadata | {"sequence_id": min(metadata["sequence_id"] + step, 2**64 - 1)})
             form = draw(st.integers(0, 9))
             if form == 0:
@@ -232,3 +250,45 @@ def test_a_frame_over_the_limit_is_not_taken() -> None:
     read_all(data, reader)
     assert reader.take(data, 0, len(data) - 4) is not None
     assert reader.take(data, 0, len(data) - 5) is None
+
+
+def encrypted(count: int, first: int = 0, **metadata: Any) -> bytes:
+    """Frames of encrypted entries, as producers of this client and of Java write them."""
+    fields: dict[str, Any] = {"uncompressed_size": 7, "encryption_keys": KEYS} | metadata
+    return b"".join(
+        frame(stored(sequence_id=n, encryption_param=n.to_bytes(12, "big"), **fields), entry_id=n)
+        for n in range(first, first + count)
+    )
+
+
+def test_entries_that_differ_in_the_nonce_only_are_taken_at_once() -> None:
+    reader = Reader()
+    data = encrypted(20) + encrypted(20, 20, schema_version=b"\x01")
+    taken = reader.take(data, 0, LIMIT)
+    assert taken is not None
+    assert taken.encryption is not None
+    assert taken.encryption.keys == tuple(KEYS)
+    assert taken.encryption.nonces == [n.to_bytes(12, "big") for n in range(20)]
+    assert (taken.entry_ids, taken.schema_version) == (list(range(20)), None)
+    assert [isinstance(header, bytes) for header in taken.headers] == [False] + [True] * 19
+    rest = reader.take(data, taken.end, LIMIT)
+    assert rest is not None
+    assert (rest.entry_ids, rest.schema_version) == (list(range(20, 40)), b"\x01")
+
+
+def test_entries_of_other_keys_or_of_none_are_taken_apart() -> None:
+    data = encrypted(5) + encrypted(5, 5, encryption_keys=KEYS[:1]) + uniform(5, 10, uncompressed_size=7)
+    reader, position, sizes = Reader(), 0, []
+    read_all(data, Reader())
+    while run := reader.take(data, position, LIMIT):
+        sizes.append((len(run.entry_ids), len(run.encryption.keys) if run.encryption else 0))
+        position = run.end
+    assert sizes == [(5, 2), (5, 1), (5, 0)]
+
+
+def test_encrypted_payloads_of_several_sizes_are_taken_at_once() -> None:
+    data = b"".join(encrypted(1, n, uncompressed_size=n * 60, payload=b"x" * n * 60) for n in range(9))
+    assert read_all(data, Reader()) == 9
+    taken = Reader().take(data, 0, LIMIT)
+    assert taken is not None
+    assert len(taken.payloads) == 9

@@ -361,11 +361,13 @@ class Arrival:
 
     def receive_uniform(self, entries: UniformMessages, epoch: int, decoder: MetadataDecoder) -> bool:
         """Take plain entries that need no decision: all of the present epoch, none acknowledged, and permits
-        for all. Return False, having changed nothing, if an entry differs; then pass each to `receive`.
+        for all; encrypted ones with a known data key. Return False, having changed nothing, if an entry
+        differs; then pass each to `receive`.
 
         `decoder`: that of the connection.
         """
-        (_, ledger_id, _, redelivery_count, sent_in_epoch), entry_ids, headers, payloads, _ = entries
+        facts, entry_ids, headers, stored, _, schema_version, encryption = entries
+        _, ledger_id, _, redelivery_count, sent_in_epoch = facts
         tracker = self._tracker
         permits = self._permits
         count = len(entry_ids)
@@ -379,11 +381,24 @@ class Arrival:
             or (tracker.taken and tracker.taken.has_any(positions))
         ):
             return False
+        payloads = stored
+        if encryption is not None:
+            opened = None if self._decryption is None else self._decryption.decrypt_all(encryption, stored)
+            if opened is None:
+                return False
+            payloads = opened
         permits.at_broker -= count
-        self.bytes_arrived += sum(map(len, payloads))
+        self.bytes_arrived += sum(map(len, stored))
         self._queue.add_singles(
             ReceivedSingles(
-                self._source, positions, headers, redelivery_count, tracker.single, payloads, decoder
+                self._source,
+                positions,
+                headers,
+                redelivery_count,
+                tracker.single,
+                payloads,
+                decoder,
+                schema_version,
             )
         )
         return True

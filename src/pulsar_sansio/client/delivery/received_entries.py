@@ -111,6 +111,8 @@ class ReceivedSingles(NamedTuple):
     """Never empty."""
     decoder: MetadataDecoder
     """The decoder for headers that are still bytes: that of the connection which brought them."""
+    schema_version: bytes | None = None
+    """The version of the schema of them all; None for bytes."""
 
     def entry(self, index: int) -> PlainEntry:
         """Make the entry at this index."""
@@ -163,7 +165,7 @@ def _batch_messages(item: ReceivedBatch, payloads: Iterator[bytes]) -> Iterator[
 
 def _single_messages(item: ReceivedSingles, payloads: Iterator[bytes]) -> Iterator[Message[Any]]:
     entry_of = PlainEntry.of
-    source, positions, headers, redelivery_count, acknowledgement, _, decoder = item
+    source, positions, headers, redelivery_count, acknowledgement, _, decoder, _ = item
     for payload, position, header in zip(payloads, positions, headers, strict=False):
         message: Message[Any] = Message()
         message.data = payload

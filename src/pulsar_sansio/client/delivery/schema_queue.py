@@ -6,13 +6,12 @@ are held, too, so that order is kept. Permits bound their number, and the timeou
 """
 
 from collections import deque
-from collections.abc import Container, Iterable, Iterator
-from itertools import chain, groupby
+from collections.abc import Container, Iterable
+from itertools import chain
 from typing import Any
 
 from ...model.message import Entry, Message
 from ...model.message_id import EntryPosition
-from ...wire import MessageMetadata
 from ..schemas.decoding_sources import DecodingSources
 from .permits import Permits
 from .received_entries import Item, ReceivedBatch, ReceivedSingles, size_of
@@ -41,12 +40,11 @@ class SchemaQueue(ReceiverQueue):
             super().add_batch(batch)
 
     def add_singles(self, singles: ReceivedSingles) -> None:
-        for part, version in _by_version(singles):
-            source = None if self._held else self._sources.of(version)
-            if source is None:
-                self._hold(part)
-            else:
-                super().add_singles(part._replace(source=source))
+        source = None if self._held else self._sources.of(singles.schema_version)
+        if source is None:
+            self._hold(singles)
+        else:
+            super().add_singles(singles._replace(source=source))
 
     def _hold(self, item: Item) -> None:
         self._held.append(item)
@@ -109,25 +107,3 @@ class SchemaQueue(ReceiverQueue):
     @property
     def undelivered(self) -> int:
         return self.available + sum(map(size_of, self._held))
-
-
-def _by_version(singles: ReceivedSingles) -> Iterator[tuple[ReceivedSingles, bytes | None]]:
-    """Cut a row of entries where their version changes. The headers are decoded for it, once."""
-    decode = singles.decoder.decode
-    headers = [decode(header) if isinstance(header, bytes) else header for header in singles.headers]
-    start = 0
-    for version, run in groupby(headers, _version_of):
-        end = start + sum(1 for _ in run)
-        yield (
-            singles._replace(
-                positions=singles.positions[start:end],
-                headers=headers[start:end],
-                payloads=singles.payloads[start:end],
-            ),
-            version,
-        )
-        start = end
-
-
-def _version_of(header: MessageMetadata) -> bytes | None:
-    return header.schema_version

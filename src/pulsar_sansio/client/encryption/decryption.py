@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ...encryption import DataKey, unwrap_data_key, wrapped_keys
 from ...model.errors import CryptoError
-from ...wire import EncryptionKey, MessageMetadata
+from ...wire import EncryptionKey, MessageMetadata, UniformEncryption
 from ..connecting.services import Services
 from .key_requests import KeyAnswer
 
@@ -76,7 +76,7 @@ class Decryption:
         """Tell whether an encrypted entry has to wait for a key, and ask for that key if so. An entry with a
         known data key does not wait, nor does one that cannot be decrypted."""
         try:
-            keys = wrapped_keys(metadata)
+            keys = wrapped_keys(metadata.encryption_keys)
         except CryptoError:
             return False
         self._forget_old()
@@ -102,11 +102,10 @@ class Decryption:
         """Return the plaintext of an entry that does not wait. Raises `CryptoError`, which says why each key
         failed."""
         reasons = []
-        for key in wrapped_keys(metadata):
+        for key in wrapped_keys(metadata.encryption_keys):
             known = self._keys.get(key.value)
             if known is not None:
-                self._keys[key.value] = _Known(known.data_key, self._context.now)
-                self._keys.move_to_end(key.value)
+                self._use(key, known.data_key)
                 try:
                     return known.data_key.decrypt(metadata.encryption_param or b"", payload)
                 except CryptoError as error:
@@ -115,6 +114,24 @@ class Decryption:
                 reasons.append(str(failure.error))
         more = f" (and {len(reasons) - MAX_REASONS} more)" if len(reasons) > MAX_REASONS else ""
         raise CryptoError("; ".join(reasons[:MAX_REASONS]) + more)
+
+    def decrypt_all(self, encryption: UniformEncryption, payloads: Sequence[bytes]) -> list[bytes] | None:
+        """Return the plaintexts of uniform entries, while no entry waits. Return None where they may need
+        another key, or cannot all be decrypted: then each has to be asked for by itself."""
+        try:
+            keys = wrapped_keys(encryption.keys)
+        except CryptoError:
+            return None
+        self._forget_old()
+        for key in keys:
+            known = self._keys.get(key.value)
+            if known is not None:
+                self._use(key, known.data_key)
+                try:
+                    return list(map(known.data_key.decrypt, encryption.nonces, payloads))
+                except CryptoError:
+                    return None
+        return None
 
     def close(self) -> None:
         """Ask for no more keys, and forget all."""
@@ -126,6 +143,10 @@ class Decryption:
         self._failures.clear()
 
     # --- inside ------------------------------------------------------------------------------------
+
+    def _use(self, key: EncryptionKey, data_key: DataKey) -> None:
+        self._keys[key.value] = _Known(data_key, self._context.now)
+        self._keys.move_to_end(key.value)
 
     def _ask(self, key: EncryptionKey) -> None:
         self.awaited = key.key

@@ -3,12 +3,13 @@
 Every client writes producer_name, sequence_id and publish_time first, in this order
 (`uniform.metadata_front`). The fields behind them are, for most messages, the same few bytes again and again.
 So decode caches turn these bytes into values. The decoder by table, `MessageMetadata.decode_range`, takes all
-other metadata. Of an encrypted entry only the nonce changes, which stands between bytes that repeat.
+other metadata. Of an encrypted entry only the nonce changes, which stands between bytes that repeat: the
+wrapped data keys are compared at once.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from ...model.encryption_context import EncryptionKey
+from ...model.encryption_context import NONCE_SIZE, EncryptionKey
 from ...model.errors import FrameError
 from ..fields import decode_text
 from ..uniform.decode_cache import DecodeCache, remember
@@ -22,6 +23,9 @@ LONGEST_TAIL = 24
 LONGEST_ENCRYPTION_KEY = 1024
 """Bytes up to which an encryption key is remembered: an RSA key of 4096 bits, with its name and metadata."""
 
+LONGEST_RUN = 16 * 1024
+"""Bytes of one entry's encryption keys up to which they are remembered."""
+
 _KEY_TAG, _NONCE_TAG = 0x6A, b"\x7a\x0c"
 """The tag of encryption_keys; that of encryption_param with the length of a nonce."""
 
@@ -31,16 +35,36 @@ Fields = tuple[tuple[str, Any], ...]
 _new = object.__new__
 
 
+class EncryptionFields(NamedTuple):
+    """Metadata of an encrypted entry, behind publish_time."""
+
+    before: Fields
+    """The fields before the encryption keys."""
+    keys: tuple[EncryptionKey, ...]
+    """The keys. Entries whose keys are the same bytes one after the other have the same tuple."""
+    nonce: int
+    """The position of the nonce."""
+    behind: Fields
+    """The fields behind the nonce."""
+
+
+_NO_RUN: tuple[bytes, tuple[EncryptionKey, ...]] = b"", ()
+
+
 class MetadataDecoder:
     """Decodes metadata; one connection owns it, or one pass over stored entries."""
 
-    __slots__ = ("encryption_keys", "names", "tails", "times")
+    __slots__ = ("_keys_run", "_parts", "encryption_keys", "names", "tails", "times")
 
     def __init__(self) -> None:
         self.names: DecodeCache[bytes, str] = {}
         self.times: DecodeCache[bytes, int] = {}
         self.tails: DecodeCache[bytes, Fields] = {}
         self.encryption_keys: DecodeCache[bytes, EncryptionKey] = {}
+        self._keys_run = _NO_RUN
+        """The bytes of the last entry's encryption keys, up to its nonce, and the keys."""
+        self._parts: DecodeCache[bytes, Fields] = {}
+        """Fields before the encryption keys, and behind the nonce."""
 
     def decode(self, data: bytes) -> MessageMetadata:
         """Raises `FrameError` when `data` is malformed or lacks a required field."""
@@ -82,8 +106,14 @@ class MetadataDecoder:
             if not behind:
                 return MessageMetadata.decode_range(data, start, end)
             tail_start = behind
-        if tail_start < end and data[tail_start] == _KEY_TAG:
-            tail_start = self._take_encryption(data, tail_start, end, metadata)
+        if end - tail_start > LONGEST_TAIL:
+            encryption = self.find_encryption(data, tail_start, end)
+            if encryption is not None:
+                before, metadata.encryption_keys, nonce, behind_it = encryption
+                metadata.encryption_param = data[nonce : nonce + NONCE_SIZE]
+                for field, value in before + behind_it if behind_it else before:
+                    setattr(metadata, field, value)
+                return metadata
         tail = data[tail_start:end]
         fields = self.tails.get(tail)
         if fields is None:
@@ -91,6 +121,47 @@ class MetadataDecoder:
         for field, value in fields:
             setattr(metadata, field, value)
         return metadata
+
+    def find_encryption(self, data: bytes, start: int, end: int) -> EncryptionFields | None:
+        """Take apart the metadata behind publish_time of an encrypted entry, as producers write them: the
+        encryption keys one behind the other, and the nonce behind them.
+
+        Returns None for other metadata, and for those that are malformed.
+        """
+        run, keys = self._keys_run
+        first_key = data.find(run, start, end) if run else -1
+        if first_key < 0:
+            first_key = _first_key(data, start, end)
+            run, keys = self._learn_keys(data, first_key, end)
+            if not run:
+                return None
+        nonce = first_key + len(run)
+        behind = nonce + NONCE_SIZE
+        if behind > end:
+            return None
+        # The part before has to be whole fields: the run might be inside of a longer one.
+        before = self._part(data[start:first_key])
+        after = self._part(data[behind:end]) if behind < end else ()
+        return None if before is None or after is None else EncryptionFields(before, keys, nonce, after)
+
+    def _part(self, data: bytes) -> Fields | None:
+        """Decode fields beside the encryption keys and the nonce. Returns None where they are malformed, or
+        would have to be merged with fields elsewhere."""
+        fields = self._parts.get(data)
+        if fields is not None:
+            return fields
+        try:
+            values, unknown = MessageMetadata._layout.decode_part(data, 0, len(data))
+        except FrameError:
+            return None
+        if unknown or not values.keys().isdisjoint(_ENCRYPTION_FIELDS):
+            return None
+        if any(isinstance(value, list) for value in values.values()):
+            return None
+        fields = tuple(values.items())
+        if len(data) <= LONGEST_TAIL:
+            remember(self._parts, data, fields)
+        return fields
 
     def is_name(self, prefix: bytes) -> bool:
         """Tell whether `prefix` is producer_name, in its shortest form, and the tag of sequence_id."""
@@ -112,31 +183,32 @@ class MetadataDecoder:
             remember(self.times, field, time)
         return time
 
-    def _take_encryption(self, data: bytes, start: int, end: int, metadata: MessageMetadata) -> int:
-        """Read the encryption keys one behind the other, and the nonce behind them, as producers write them.
-
-        Gives the position behind; `start` for other bytes, of which nothing is read.
-        """
+    def _learn_keys(self, data: bytes, start: int, end: int) -> tuple[bytes, tuple[EncryptionKey, ...]]:
+        """Read the encryption keys from `start` on. Returns their bytes with the tag of the nonce behind
+        them; `_NO_RUN` for other bytes, and for `start` -1."""
         position = start
         keys = []
-        while position + 2 < end and data[position] == _KEY_TAG:
+        while 0 <= position < end - 2 and data[position] == _KEY_TAG:
             size = data[position + 1]
             position += 2
             if size > 0x7F:
                 if data[position] > 0x7F:
-                    return start
+                    return _NO_RUN
                 size = size & 0x7F | data[position] << 7
                 position += 1
             key = data[position : position + size]
             position += size
-            keys.append(self.encryption_keys.get(key) or self._learn_encryption_key(key))
+            try:
+                keys.append(self.encryption_keys.get(key) or self._learn_encryption_key(key))
+            except FrameError:
+                return _NO_RUN
         nonce = position + len(_NONCE_TAG)
-        behind = nonce + data[nonce - 1] if nonce <= end else end + 1
-        if behind > end or data[position:nonce] != _NONCE_TAG or _KEY_TAG in data[behind:end]:
-            return start
-        metadata.encryption_keys = keys
-        metadata.encryption_param = data[nonce:behind]
-        return behind
+        if not keys or nonce > end or data[position:nonce] != _NONCE_TAG:
+            return _NO_RUN
+        run = data[start:nonce], tuple(keys)
+        if len(run[0]) <= LONGEST_RUN:
+            self._keys_run = run
+        return run
 
     def _learn_encryption_key(self, data: bytes) -> EncryptionKey:
         key = read_encryption_key(data)
@@ -153,6 +225,22 @@ class MetadataDecoder:
         if len(tail) <= LONGEST_TAIL and not any(isinstance(value, list) for value in values.values()):
             remember(self.tails, tail, fields)
         return fields
+
+
+_ENCRYPTION_FIELDS = ("encryption_keys", "encryption_param")
+
+
+def _first_key(data: bytes, position: int, end: int) -> int:
+    """Return the position of the first encryption key behind numbers and short fields; -1 where there is
+    none."""
+    while position < end - 2 and (tag := data[position]) != _KEY_TAG:
+        position += 2
+        if tag & 7 == 2:
+            position += data[position - 1]
+        else:
+            while position < end and data[position - 1] > 0x7F:
+                position += 1
+    return position if position < end - 2 else -1
 
 
 def _take_properties(data: bytes, position: int, end: int, metadata: MessageMetadata) -> int:

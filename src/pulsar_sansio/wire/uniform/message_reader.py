@@ -7,7 +7,8 @@ checks that the others make sense. If so, there is nothing else to read. This ta
 `FrameDecoder` and `open_payload` take 6. The caller gets all frames of one read in one call.
 
 The reader takes only *plain* entries. Their checksum is right, and each has one message. They are neither
-compressed nor encrypted nor chunked, no markers, and have no null value. Any other, damaged or incomplete
+compressed nor chunked, no markers, and have no null value. All of a run have one version of a schema, and the
+same wrapped data keys, or none; each encrypted one has a nonce of its own. Any other, damaged or incomplete
 frame is left to `FrameDecoder`, which alone decides what it means: this module raises nothing.
 """
 
@@ -16,6 +17,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...model.encryption_context import NONCE_SIZE, EncryptionKey
 from ...model.errors import FrameError
 from ..checksum import crc32c
 from ..command_frame import MESSAGE, command_tag
@@ -52,6 +54,15 @@ class DeliveryFacts(NamedTuple):
     consumer_epoch: int | None
 
 
+class UniformEncryption(NamedTuple):
+    """The encryption of uniform messages."""
+
+    keys: tuple[EncryptionKey, ...]
+    """The wrapped data keys of each message: never empty."""
+    nonces: list[bytes]
+    """The nonce of each payload."""
+
+
 class UniformMessages(NamedTuple):
     """Plain entries of one ledger for one consumer, in the order they came. There is at least one."""
 
@@ -62,6 +73,26 @@ class UniformMessages(NamedTuple):
     payloads: list[bytes]
     end: int
     """Position behind the last of their frames."""
+    schema_version: bytes | None
+    encryption: UniformEncryption | None
+    """None: the payloads are not encrypted."""
+
+
+class _Tail(NamedTuple):
+    """Metadata behind publish_time that are those of a plain entry."""
+
+    schema_version: bytes | None
+    keys: tuple[EncryptionKey, ...] = ()
+    before: bytes = b""
+    """The bytes before the nonce of an encrypted entry."""
+    behind: bytes = b""
+    """The bytes behind the nonce."""
+    size: int = 0
+    """The bytes of all three."""
+
+    def goes_with(self, other: "_Tail") -> bool:
+        """Tell whether messages with either tail are uniform."""
+        return self.keys is other.keys and self.schema_version == other.schema_version
 
 
 class _FrameTemplate(NamedTuple):
@@ -101,15 +132,17 @@ def _reader(front: int, entry: int, back: int, name: int, sequence: int) -> Stru
 class UniformMessageReader:
     """Takes uniform messages out of the bytes of one connection, which owns it."""
 
-    __slots__ = ("_deliveries", "_metadata", "_template", "plain_tails")
+    __slots__ = ("_deliveries", "_encrypted_tail", "_metadata", "_template", "plain_tails")
 
     def __init__(self, deliveries: "DeliveryDecoder", metadata: "MetadataDecoder") -> None:
         self._deliveries = deliveries
         self._metadata = metadata
         self._template: _FrameTemplate | None = None
         """The template of the last frame."""
-        self.plain_tails: DecodeCache[bytes, None] = {}
-        """Metadata behind publish_time that is known to be that of a plain entry."""
+        self.plain_tails: DecodeCache[bytes, _Tail] = {}
+        """Metadata behind publish_time that is known to be that of a plain entry, which is not encrypted."""
+        self._encrypted_tail: _Tail | None = None
+        """The tail of the last encrypted entry."""
 
     def take(self, data: bytes, position: int, limit: int) -> UniformMessages | None:
         """Take the plain entries of the uniform frames from `position` on.
@@ -156,7 +189,10 @@ class UniformMessageReader:
         entry_ids: list[int] = []
         headers: list[bytes | MessageMetadata] = []
         payloads: list[bytes] = []
-        last_name = last_time = b""
+        nonces: list[bytes] = []
+        last_name = last_time = last_tail = b""
+        common: _Tail | None = None
+        encrypted = self._encrypted_tail
         while position <= last:
             (
                 total_size,
@@ -195,21 +231,46 @@ class UniformMessageReader:
                 break
             header: bytes | MessageMetadata = data[checked + 4 : metadata_end]
             tail = data[tail_start:metadata_end]
-            if tail not in plain_tails:
-                metadata = self._single_metadata(data, checked + 4, metadata_end, tail)
-                if metadata is None:
+            if (
+                encrypted is not None
+                and metadata_end - tail_start == encrypted.size
+                and tail.startswith(encrypted.before)
+                and tail.endswith(encrypted.behind)
+            ):
+                kind = encrypted
+            elif common is not None and tail == last_tail:
+                kind = common
+            else:
+                known = plain_tails.get(tail)
+                if known is None:
+                    learned = self._learn_tail(data, checked + 4, metadata_end, tail_start)
+                    if learned is None:
+                        break
+                    known, header = learned
+                    if known.keys:
+                        encrypted = self._encrypted_tail = known
+                kind, last_tail = known, tail
+            if kind is not common:
+                if common is not None and not kind.goes_with(common):
                     break
-                header = metadata
+                common = kind
+            if kind.keys:
+                nonces.append(tail[len(kind.before) : len(kind.before) + NONCE_SIZE])
             entry_ids.append(entry_id)
             headers.append(header)
             payloads.append(data[metadata_end:end])
             position = end
-        if not payloads:
+        if common is None or not payloads:
             return None
-        return UniformMessages(facts, entry_ids, headers, payloads, position)
+        encryption = UniformEncryption(common.keys, nonces) if nonces else None
+        return UniformMessages(
+            facts, entry_ids, headers, payloads, position, common.schema_version, encryption
+        )
 
-    def _single_metadata(self, data: bytes, start: int, end: int, tail: bytes) -> "MessageMetadata | None":
-        """Decode the metadata; None where it is not that of a single message in plain bytes."""
+    def _learn_tail(
+        self, data: bytes, start: int, end: int, tail_start: int
+    ) -> "tuple[_Tail, MessageMetadata] | None":
+        """Decode the metadata, and learn its tail. Returns None where it is not that of a plain entry."""
         try:
             metadata = self._metadata.decode_range(data, start, end)
         except FrameError:
@@ -217,15 +278,22 @@ class UniformMessageReader:
         if (
             metadata.num_messages_in_batch is not None
             or metadata.compression
-            or metadata.encryption_keys
             or metadata.marker_type is not None
             or metadata.num_chunks_from_msg is not None
             or metadata.null_value
         ):
             return None
-        if len(tail) <= _TAIL_LIMIT:
-            remember(self.plain_tails, tail, None)
-        return metadata
+        if metadata.encryption_keys:
+            encryption = self._metadata.find_encryption(data, tail_start, end)
+            if encryption is None:
+                return None
+            before, behind = data[tail_start : encryption.nonce], data[encryption.nonce + NONCE_SIZE : end]
+            size = end - tail_start
+            return _Tail(metadata.schema_version, encryption.keys, before, behind, size), metadata
+        tail = _Tail(metadata.schema_version)
+        if end - tail_start <= _TAIL_LIMIT:
+            remember(self.plain_tails, data[tail_start:end], tail)
+        return tail, metadata
 
 
 def _frame_template(command: DeliveryTemplate, data: bytes, position: int) -> _FrameTemplate | None:
