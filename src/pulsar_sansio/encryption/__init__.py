@@ -4,8 +4,8 @@ Pure functions and values; the library `cryptography` does the arithmetic, and i
 used. The client's machines decide which keys are wanted; adapters bring them.
 """
 
-from ..model.encryption_context import NONCE_SIZE
-from .data_key import DATA_KEY_SIZE, TAG_SIZE, DataKey
+from ..model.encryption_context import NONCE_SIZE, TAG_SIZE
+from .data_key import DATA_KEY_SIZE, DataKey
 from .entries import MAX_KEY_TEXT, EntryCipher, wrapped_keys
 from .key_pairs import MAX_WRAPPED_SIZE, unwrap_data_key, wrap_data_key
 

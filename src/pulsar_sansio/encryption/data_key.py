@@ -11,9 +11,6 @@ from typing import NoReturn
 from ..model.encryption_context import NONCE_SIZE
 from ..model.errors import CryptoError
 
-TAG_SIZE = 16
-"""Bytes that encryption adds to a payload."""
-
 DATA_KEY_SIZE = 32
 """Bytes of a new data key, as the Java client makes it."""
 

@@ -23,13 +23,14 @@ class EntryCipher:
     Every entry gets a random nonce. So no nonce is used twice with one key, also in copies of a process.
     """
 
-    __slots__ = ("_data_key", "_entropy", "_keys")
+    __slots__ = ("_data_key", "_entropy", "keys")
 
     def __init__(
         self, data_key: DataKey, keys: Sequence[EncryptionKey], entropy: Callable[[int], bytes]
     ) -> None:
         self._data_key = data_key
-        self._keys = tuple(keys)
+        self.keys = tuple(keys)
+        """The data key, wrapped for each recipient."""
         self._entropy = entropy
 
     @classmethod
@@ -43,9 +44,14 @@ class EntryCipher:
 
     def encrypt(self, metadata: MessageMetadata, payload: bytes) -> bytes:
         """Return the payload encrypted, and set what `metadata` says of it."""
-        metadata.encryption_keys = self._keys
-        metadata.encryption_param = nonce = self._entropy(NONCE_SIZE)
-        return self._data_key.encrypt(nonce, payload)
+        metadata.encryption_keys = self.keys
+        metadata.encryption_param, encrypted = self.seal(payload)
+        return encrypted
+
+    def seal(self, payload: bytes) -> tuple[bytes, bytes]:
+        """Return a new nonce, and the payload encrypted with it."""
+        nonce = self._entropy(NONCE_SIZE)
+        return nonce, self._data_key.encrypt(nonce, payload)
 
 
 def _wrapped(

@@ -6,6 +6,9 @@ from typing import NamedTuple
 NONCE_SIZE = 12
 """Bytes of the nonce of an encrypted payload, which MessageMetadata names encryption_param (CRYPTO-02)."""
 
+TAG_SIZE = 16
+"""Bytes that encryption adds to a payload."""
+
 
 class EncryptionKey(NamedTuple):
     """The data key of a message, wrapped for the holder of the key pair `key` (message EncryptionKeys)."""

@@ -71,13 +71,11 @@ def one_nonce_for_each_data_key(patches: Patches) -> None:
     """The nonce is drawn with the data key, and serves all entries."""
     nonces: dict[DataKey, bytes] = {}
 
-    def encrypt(original: Any, self: Any, metadata: MessageMetadata, payload: bytes) -> Any:
-        original(self, metadata, payload)
-        nonce = nonces.setdefault(self._data_key, metadata.encryption_param or b"")
-        metadata.encryption_param = nonce
-        return self._data_key.encrypt(nonce, payload)
+    def seal(original: Any, self: Any, payload: bytes) -> tuple[bytes, bytes]:
+        nonce = nonces.setdefault(self._data_key, original(self, payload)[0])
+        return nonce, self._data_key.encrypt(nonce, payload)
 
-    patches.around(EntryCipher, "encrypt", encrypt)
+    patches.around(EntryCipher, "seal", seal)
 
 
 @bug("own", caught_by=("INV-X3",), needs=[needs.encryption, general.chunks])
@@ -110,7 +108,7 @@ def data_keys_are_never_renewed(patches: Patches) -> None:
     """A producer keeps its data key for ever."""
 
     def ask(original: Any, self: Any) -> None:
-        if self._cipher is None:
+        if self.cipher is None:
             original(self)
 
     patches.around(EntryEncryption, "_ask", ask)
@@ -121,7 +119,7 @@ def a_failed_renewal_ends_encryption(patches: Patches) -> None:
     """A producer that cannot renew its data key sends in clear, whatever its failure action is."""
 
     def failed(original: Any, self: Any, error: CryptoError) -> None:
-        self._cipher = None
+        self.cipher = None
         original(self, error)
 
     patches.around(EntryEncryption, "_attempt_failed", failed)
@@ -134,12 +132,10 @@ def a_failed_renewal_ends_encryption(patches: Patches) -> None:
 def only_the_first_recipient_can_decrypt(patches: Patches) -> None:
     """The data key is wrapped for the first recipient alone."""
 
-    def encrypt(original: Any, self: Any, metadata: MessageMetadata, payload: bytes) -> Any:
-        encrypted = original(self, metadata, payload)
-        metadata.encryption_keys = metadata.encryption_keys[:1]
-        return encrypted
+    def init(original: Any, self: Any, data_key: DataKey, keys: Any, entropy: Any) -> None:
+        original(self, data_key, keys[:1], entropy)
 
-    patches.around(EntryCipher, "encrypt", encrypt)
+    patches.around(EntryCipher, "__init__", init)
 
 
 @bug("own", caught_by=("INV-E1",), needs=[needs.failing_keys])

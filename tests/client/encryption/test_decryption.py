@@ -161,7 +161,7 @@ def test_chunks_behind_one_that_could_not_be_decrypted_stay_unacknowledged() -> 
 def test_one_data_key_that_cannot_be_unwrapped_says_nothing_of_others() -> None:
     s = decrypting()
     sealer = Sealer("b")
-    [good] = sealer.cipher._keys
+    [good] = sealer.cipher.keys
     s.deliver(0, entry_bytes(b"x" * 16, encryption_keys=[good._replace(value=b"w" * 117)]))
     provide(s, *asked(s))
     s.deliver(1, sealer.entry(b"one"))

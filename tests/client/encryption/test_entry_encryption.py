@@ -14,6 +14,7 @@ from pulsar_sansio.client.outputs import (
     ProducerReady,
     SendFailed,
 )
+from pulsar_sansio.encryption import TAG_SIZE
 from pulsar_sansio.model.config import (
     BatchingPolicy,
     ClientConfig,
@@ -26,7 +27,7 @@ from pulsar_sansio.model.config import (
 from pulsar_sansio.model.encryption import EncryptionKeyInfo, ProducerCryptoFailureAction
 from pulsar_sansio.model.errors import CryptoError, InvalidConfiguration, MessageTooLarge
 from pulsar_sansio.model.secret import Secret
-from pulsar_sansio.wire import split_batch
+from pulsar_sansio.wire import SHORT_SEND_LIMIT, split_batch
 from tests.client.script import (
     SECOND,
     WALL,
@@ -377,3 +378,16 @@ def test_without_the_library_the_option_names_the_extra(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(InvalidConfiguration, match=r"pulsar-trio\[encryption\]"):
         spec_of()
+
+
+def test_a_short_message_and_one_just_too_long_for_a_short_frame_are_encrypted_alike() -> None:
+    script = Script()
+    producer = script.client.open_producer(script.now, spec_of("a"))
+    provide(script, *wanted(script))
+    link = attach(script)
+    sizes = (0, 1, SHORT_SEND_LIMIT - TAG_SIZE, SHORT_SEND_LIMIT - TAG_SIZE + 1)
+    for size in sizes:
+        send(script, producer, bytes(size))
+        command = script.sent(link, Command.SEND)
+        assert opened(command, "a") == bytes(size)
+        assert metadata_of(command).uncompressed_size == size

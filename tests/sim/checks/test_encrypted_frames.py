@@ -80,7 +80,7 @@ def test_a_message_that_not_every_recipient_can_decrypt_is_noticed(sealer: Entry
 
 def test_a_payload_of_another_data_key_is_noticed() -> None:
     one, other = cipher(), cipher(seed=2)
-    one._keys = other._keys
+    one.keys = other.keys
     with broken("INV-E1"):
         opened(EncryptionWatch(PLAN), record(), one)
 

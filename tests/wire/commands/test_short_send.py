@@ -1,9 +1,12 @@
 """`ShortSend` builds a frame in one go, with the bytes that the functions for every message give."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_sansio.wire import (
+    EncryptionKey,
     MessageMetadata,
     ShortSend,
     encode_message_metadata,
@@ -40,11 +43,42 @@ def test_the_parts_for_more_sizes_than_a_producer_keeps() -> None:
         assert short.encode(7, 1_000, b"x" * size) == in_general(1, "p", 7, 1_000, b"x" * size)
 
 
+KEYS = st.lists(
+    st.builds(EncryptionKey, NAMES, st.binary(max_size=300), st.just((("version", "1"),))), max_size=3
+)
+
+
+@given(
+    name=NAMES,
+    version=st.binary(max_size=20),
+    keys=KEYS,
+    messages=st.lists(st.tuples(NUMBERS, NUMBERS, PAYLOADS, st.binary(min_size=12, max_size=12)), max_size=5),
+)
+def test_frames_of_encrypted_messages_are_those_of_the_general_functions(
+    name: str, version: bytes, keys: list[EncryptionKey], messages: list[tuple[int, int, bytes, bytes]]
+) -> None:
+    short = ShortSend(3, name, version, keys)
+    for sequence_id, publish_time, payload, nonce in [*messages, *messages]:
+        encrypted = payload + bytes(16) if keys else payload
+        found = short.encode(sequence_id, publish_time, encrypted, nonce if keys else None)
+        more = {"encryption_keys": keys, "encryption_param": nonce} if keys else {}
+        assert found == in_general(
+            3, name, sequence_id, publish_time, encrypted, version, uncompressed_size=len(payload), **more
+        )
+
+
 def in_general(
-    producer_id: int, name: str, sequence_id: int, publish_time: int, payload: bytes, version: bytes = b""
+    producer_id: int,
+    name: str,
+    sequence_id: int,
+    publish_time: int,
+    payload: bytes,
+    version: bytes = b"",
+    **fields: Any,
 ) -> bytes:
-    metadata = MessageMetadata(name, sequence_id, publish_time)
-    metadata.uncompressed_size = len(payload)
+    metadata = MessageMetadata(
+        name, sequence_id, publish_time, **{"uncompressed_size": len(payload), **fields}
+    )
     if version:
         metadata.schema_version = version
     chunks = pack_payload(encode_message_metadata(metadata), payload)

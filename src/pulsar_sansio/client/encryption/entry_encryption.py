@@ -29,7 +29,6 @@ class EntryEncryption:
 
     __slots__ = (
         "_backoff",
-        "_cipher",
         "_context",
         "_failed",
         "_failed_with",
@@ -40,6 +39,7 @@ class EntryEncryption:
         "_services",
         "_spec",
         "_timer",
+        "cipher",
         "failures",
     )
 
@@ -52,7 +52,7 @@ class EntryEncryption:
         self._services = services
         self._handle = handle
         self._spec = spec
-        self._cipher: EntryCipher | None = None
+        self.cipher: EntryCipher | None = None
         """This is None while entries are not encrypted."""
         self._requests: dict[str, int] = {}
         """The open requests, by the names of their keys."""
@@ -84,14 +84,14 @@ class EntryEncryption:
         """Describe the keys that cannot be had, while the producer goes on without them."""
         if self._failed_with is None:
             return []
-        how = "go unencrypted" if self._cipher is None else "are encrypted with the last data key"
+        how = "go unencrypted" if self.cipher is None else "are encrypted with the last data key"
         failures = f"{self.failures} readings of the encryption keys have failed"
         return [f"messages {how}: {failures}, the latest{reason(self._failed_with)}"]
 
     def encrypt(self, metadata: MessageMetadata, payload: bytes) -> bytes:
         """Return the payload encrypted, and set what `metadata` says of it. Return the payload itself while
         the producer has no keys."""
-        return payload if self._cipher is None else self._cipher.encrypt(metadata, payload)
+        return payload if self.cipher is None else self.cipher.encrypt(metadata, payload)
 
     def close(self) -> None:
         """Ask for no more keys."""
@@ -119,7 +119,7 @@ class EntryEncryption:
         recipients = [(key, self._infos[key]) for key in self._spec.encryption_keys]
         assert self._services.keys.entropy is not None
         try:
-            self._cipher = EntryCipher.new(recipients, self._services.keys.entropy)
+            self.cipher = EntryCipher.new(recipients, self._services.keys.entropy)
         except CryptoError as error:
             self._attempt_failed(error)
             return
@@ -148,6 +148,6 @@ class EntryEncryption:
         self._failed_with = error
         wait = self._backoff.next(self._context.now)
         self._timer.set(self._context.now + wait)
-        in_clear = self._cipher is None
+        in_clear = self.cipher is None
         self._context.emit(EncryptionKeysFailed(self._handle, error, wait, in_clear))
         self._open()

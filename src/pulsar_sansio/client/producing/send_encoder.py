@@ -11,8 +11,9 @@ uncompressed is sent uncompressed.
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
+from ...encryption import TAG_SIZE, EntryCipher
 from ...model.config import CompressionType, OutgoingMessage
 from ...model.errors import ChecksumMismatch, MessageTooLarge
 from ...model.message_id import MAX_CHUNKS
@@ -37,8 +38,9 @@ from ..encryption.entry_encryption import EntryEncryption
 
 Frame: TypeAlias = bytes | list[bytes]
 
-SHORT_NAME_LIMIT = 1024
-"""The longest producer name, in bytes, for which a short SEND needs no check of its total size."""
+SHORT_METADATA_LIMIT = 4096
+"""The longest metadata, in bytes, with which a short SEND needs no check of its total size: a frame may have
+10 KiB beside the largest payload."""
 
 SMALL_PART = 16 * 1024
 """The average size of a batch's parts, in bytes, below which joining is cheaper than writing many chunks."""
@@ -48,6 +50,14 @@ MAX_CHUNKED_SIZE = 2**31 - 1
 
 _COMMAND_ALLOWANCE = 64
 """The bytes reserved in a SEND frame for sizes, checksum and command, which take at most 58."""
+
+
+class _Sealing(NamedTuple):
+    """The short SEND frames of one data key. `limit`: bytes of the largest payload, before encryption."""
+
+    cipher: EntryCipher
+    short_send: ShortSend
+    limit: int
 
 
 def no_version(schema: Schema[object]) -> bytes | None:
@@ -68,6 +78,7 @@ class SendEncoder:
         "_name",
         "_producer_id",
         "_schema_version",
+        "_sealing",
         "_version_of",
         "_short_limit",
         "_short_send",
@@ -86,6 +97,8 @@ class SendEncoder:
     ) -> None:
         self._version_of = version_of
         self._encryption = encryption
+        self._sealing: _Sealing | None = None
+        """Short SEND frames of the present data key."""
         self._name = name
         self._producer_id = producer_id
         self._codec = codec
@@ -101,9 +114,10 @@ class SendEncoder:
         short = (
             self._codec is CompressionType.NONE
             and self._encryption is None
-            and self._short_send.metadata_size < SHORT_NAME_LIMIT
+            and self._short_send.metadata_size < SHORT_METADATA_LIMIT
         )
         self._short_limit = min(SHORT_SEND_LIMIT, max_message_size) if short else -1
+        self._sealing = None
 
     def fits(self, frame: Frame) -> bool:
         """Tell whether the current limit allows a frame that was made under another limit."""
@@ -118,9 +132,31 @@ class SendEncoder:
         """
         if type(message) is bytes and len(message) <= self._short_limit:
             return self._short_send.encode(sequence_id, publish_time, message)
+        if type(message) is bytes and self._encryption is not None:
+            sealed = self._short_sealed(self._encryption.cipher, message, sequence_id, publish_time)
+            if sealed is not None:
+                return sealed
         metadata, payload = self._metadata_of(message, sequence_id, publish_time)
         payload = self._compressed(metadata, payload)
         return self._seal(metadata, (payload,), sequence_id, 1, None)
+
+    def _short_sealed(
+        self, cipher: EntryCipher | None, payload: bytes, sequence_id: int, publish_time: int
+    ) -> bytes | None:
+        """Encrypt a payload, and encode it as a short SEND. Returns None, having done nothing, where there is
+        no cipher, or the frame would not be short."""
+        if cipher is None or self._codec is not CompressionType.NONE:
+            return None
+        sealing = self._sealing
+        if sealing is None or sealing.cipher is not cipher:
+            short_send = ShortSend(self._producer_id, self._name, self._schema_version or b"", cipher.keys)
+            short = short_send.metadata_size < SHORT_METADATA_LIMIT
+            limit = min(SHORT_SEND_LIMIT, self.max_message_size) - TAG_SIZE if short else -1
+            sealing = self._sealing = _Sealing(cipher, short_send, limit)
+        if len(payload) > sealing.limit:
+            return None
+        nonce, encrypted = cipher.seal(payload)
+        return sealing.short_send.encode(sequence_id, publish_time, encrypted, nonce)
 
     def chunks(
         self,

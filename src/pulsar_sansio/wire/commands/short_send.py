@@ -1,12 +1,17 @@
 """`ShortSend`: the SEND frames of one producer for messages that are a payload and nothing else.
 
-Such a message has no key, properties or codec, and is an entry of its own. Unbatched sending costs one frame
-per message, so the frame is built in one go from parts that stay equal from one message to the next. The
-bytes are those that `MessageMetadata`, `pack_payload` and `encode_send` give for the message.
+Such a message has no key, properties or codec, and is an entry of its own. It may be encrypted. Unbatched
+sending costs one frame per message, so the frame is built in one go from parts that stay equal from one
+message to the next. The bytes are those that `MessageMetadata`, `pack_payload` and `encode_send` give for the
+message.
 """
 
+from collections.abc import Sequence
+
+from ...model.encryption_context import NONCE_SIZE, TAG_SIZE, EncryptionKey
 from ..checksum import crc32c
 from ..fields import encode_text
+from ..messages.metadata import NONCE_TAG, encode_encryption_keys
 from ..varint import CONTINUED_VARINTS, SMALL_VARINTS, encode_varint
 from .hot_commands import SEND
 
@@ -20,11 +25,27 @@ _TYPE_AND_TAG = b"\x08" + encode_varint(SEND) + encode_varint(SEND << 3 | 2)
 
 
 class ShortSend:
-    """Raises `InvalidMessage` for a producer name without UTF-8 form."""
+    """`keys`: the wrapped data keys of encrypted messages; empty for a producer that does not encrypt. Raises
+    `InvalidMessage` for a producer name without UTF-8 form."""
 
-    __slots__ = ("_command", "_metadata", "_publish_time", "_schema", "_sizes", "_time", "metadata_size")
+    __slots__ = (
+        "_command",
+        "_keys",
+        "_metadata",
+        "_publish_time",
+        "_schema",
+        "_sizes",
+        "_time",
+        "metadata_size",
+    )
 
-    def __init__(self, producer_id: int, producer_name: str, schema_version: bytes = b"") -> None:
+    def __init__(
+        self,
+        producer_id: int,
+        producer_name: str,
+        schema_version: bytes = b"",
+        keys: Sequence[EncryptionKey] = (),
+    ) -> None:
         name = encode_text(producer_name)
         self._command = b"\x08" + encode_varint(producer_id) + b"\x10"
         """CommandSend up to the value of its sequence_id."""
@@ -33,17 +54,22 @@ class ShortSend:
         self._schema = (
             b"\x82\x01" + encode_varint(len(schema_version)) + schema_version if schema_version else b""
         )
-        """MessageMetadata's schema_version, which follows the uncompressed_size."""
-        self.metadata_size = len(self._metadata) + len(self._schema)
-        """Bytes of the metadata without the values that differ, which take at most 28."""
+        """MessageMetadata's schema_version, which follows the uncompressed_size and the nonce."""
+        self._keys = encode_encryption_keys(keys) + NONCE_TAG if keys else b""
+        """MessageMetadata's encryption_keys, and its encryption_param up to the nonce."""
+        self.metadata_size = len(self._metadata) + len(self._keys) + len(self._schema)
+        """Bytes of the metadata without the values that differ, which take at most 40."""
         self._publish_time = -1
         self._time = b""
         """MessageMetadata's publish_time, and the tag of the uncompressed_size behind it."""
         self._sizes: dict[int, tuple[bytes, bytes, bytes]] = {}
         """The parts that depend on nothing but the sizes of payload and sequence id."""
 
-    def encode(self, sequence_id: int, publish_time: int, payload: bytes) -> bytes:
-        """Return one frame, ready to write. `publish_time`: milliseconds since 1970."""
+    def encode(
+        self, sequence_id: int, publish_time: int, payload: bytes, nonce: bytes | None = None
+    ) -> bytes:
+        """Return one frame, ready to write. `publish_time`: milliseconds since 1970. `nonce`: that of an
+        encrypted payload; None without `keys`."""
         if publish_time != self._publish_time:
             self._start_time(publish_time)
         if sequence_id < 16384:
@@ -55,6 +81,8 @@ class ShortSend:
         sizes = len(payload) << 4 | len(sequence)
         front, metadata, behind = self._sizes.get(sizes) or self._parts(sizes)
         sized = metadata + sequence + self._time + behind
+        if nonce is not None:
+            sized = sized + nonce + self._schema
         return b"".join(
             (front, sequence, b"\x0e\x01", crc32c(payload, crc32c(sized)).to_bytes(4, "big"), sized, payload)
         )
@@ -69,11 +97,16 @@ class ShortSend:
         """Build and keep the parts for these sizes.
 
         They are the frame up to the sequence id, the metadata up to its own copy of the sequence id with its
-        size in front, and the value of uncompressed_size with what follows it.
+        size in front, and the value of uncompressed_size with what follows it, up to a nonce.
         """
         size, length = sizes >> 4, sizes & 15
-        behind = encode_varint(size) + self._schema
-        metadata_size = len(self._metadata) + length + len(self._time) + len(behind)
+        if self._keys:
+            behind = encode_varint(size - TAG_SIZE) + self._keys
+            behind_size = len(behind) + NONCE_SIZE + len(self._schema)
+        else:
+            behind = encode_varint(size) + self._schema
+            behind_size = len(behind)
+        metadata_size = len(self._metadata) + length + len(self._time) + behind_size
         front = _TYPE_AND_TAG + encode_varint(len(self._command) + length) + self._command
         command_size = len(front) + length
         total = command_size + 14 + metadata_size + size

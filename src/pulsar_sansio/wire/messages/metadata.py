@@ -94,6 +94,17 @@ def _write_encryption_key(key: EncryptionKey) -> bytes:
     return _ENCRYPTION_KEY.encode({"key": key.key, "value": key.value, "metadata": key.metadata})
 
 
+NONCE_TAG = b"\x7a\x0c"
+"""The tag of encryption_param, with the length of a nonce."""
+
+
+def encode_encryption_keys(keys: Iterable[EncryptionKey]) -> bytes:
+    """Return the field encryption_keys of `MessageMetadata`. Raises `InvalidMessage` for text that has no
+    UTF-8 form."""
+    encoded = map(_write_encryption_key, keys)
+    return b"".join(b"\x6a" + encode_varint(len(key)) + key for key in encoded)
+
+
 _ENCRYPTION_KEYS = message_kind(read_encryption_key, _write_encryption_key)
 
 # --- the records -----------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from ..fields import decode_text
 from ..uniform.decode_cache import DecodeCache, remember
 from ..uniform.metadata_front import PUBLISH_TIME_SIZE, read_name, read_time
 from ..varint import read_varint
-from .metadata import MessageMetadata, Property, read_encryption_key, short_pair
+from .metadata import NONCE_TAG, MessageMetadata, Property, read_encryption_key, short_pair
 
 LONGEST_TAIL = 24
 """Bytes behind publish_time up to which remembering them is worth it: no keys, no properties."""
@@ -26,8 +26,8 @@ LONGEST_ENCRYPTION_KEY = 1024
 LONGEST_RUN = 16 * 1024
 """Bytes of one entry's encryption keys up to which they are remembered."""
 
-_KEY_TAG, _NONCE_TAG = 0x6A, b"\x7a\x0c"
-"""The tag of encryption_keys; that of encryption_param with the length of a nonce."""
+_KEY_TAG = 0x6A
+"""The tag of encryption_keys."""
 
 Fields = tuple[tuple[str, Any], ...]
 """Names and values of fields."""
@@ -202,8 +202,8 @@ class MetadataDecoder:
                 keys.append(self.encryption_keys.get(key) or self._learn_encryption_key(key))
             except FrameError:
                 return _NO_RUN
-        nonce = position + len(_NONCE_TAG)
-        if not keys or nonce > end or data[position:nonce] != _NONCE_TAG:
+        nonce = position + len(NONCE_TAG)
+        if not keys or nonce > end or data[position:nonce] != NONCE_TAG:
             return _NO_RUN
         run = data[start:nonce], tuple(keys)
         if len(run[0]) <= LONGEST_RUN:
