@@ -23,6 +23,7 @@ from typing import Final
 from pulsar_sansio import (
     BatchingPolicy,
     CompressionType,
+    ConnectionLost,
     OutgoingMessage,
     ProducerSpec,
     PulsarError,
@@ -60,6 +61,15 @@ MAX_BATCH_BYTES: Final = 64 * 2**20
 
 RETRY_PAUSES: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 """Seconds between attempts to open a producer; the last again and again."""
+
+
+LOST_IN_TRANSACTION: Final = (
+    ". A transaction fails with the connection of its unconfirmed rows, and Spark repeats the task. Where "
+    "every attempt fails like this, look at the broker's log: a Pulsar before 4.0.8 and 4.1.2 may refuse all "
+    "transactions of a topic that two producers began at once, until the topic is unloaded "
+    "(apache/pulsar#24945)"
+)
+"""The broker closes the producer before it says why, so the error itself does not tell."""
 
 
 class WriteFailed(PulsarSparkError):
@@ -311,7 +321,9 @@ class Destination:
             )
         if isinstance(error, NotCompatible):
             return SchemaRefused(f"{self.topic}: the broker refuses the schema of the rows: {error}")
-        return WriteFailed(f"writing to {self.topic} failed: {error}")
+        lost = self._task.transaction is not None and isinstance(error, ConnectionLost)
+        hint = LOST_IN_TRANSACTION if lost else ""
+        return WriteFailed(f"writing to {self.topic} failed: {error}{hint}")
 
     def raise_error(self) -> None:
         """Raises what went wrong, if something did."""

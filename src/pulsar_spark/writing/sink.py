@@ -3,7 +3,7 @@
 Each task passes its rows, in order, to a `TaskProducer`. Its name and number come from Spark. For a stream
 they are the query's id and the batch's number. A batch write has the option `writeId` for its name. The
 number of the sink partition is part of every name. A task is done with a receipt for every row. The driver
-has nothing to commit, unless the rows are in transactions.
+has nothing to commit, unless the rows are in transactions. For those it also prepares the topic.
 
 Spark pickles a writer for every task, and makes another to commit: there is no state in one.
 """
@@ -26,6 +26,7 @@ from ..options.query_options import WriteOptions
 from ..schemas.encoders import encoder_of
 from . import transactions
 from .numbering import producer_name
+from .preparing import prepare
 from .producing import Limits, Numbered, TaskProducer, WriteFailed, Written
 from .rows import Routing, in_order
 from .transactions import BatchEnd, TaskTransaction
@@ -34,7 +35,7 @@ from .write_columns import check_columns
 
 log = logging.getLogger("pulsar_spark.sink")
 
-WriterT = TypeVar("WriterT")
+WriterT = TypeVar("WriterT", bound="Writing")
 
 BATCH_PROPERTY = "streaming.sql.batchId"
 QUERY_PROPERTY = "sql.streaming.queryId"
@@ -113,12 +114,30 @@ class Writing:
         """The connection of this worker."""
         return writing_link(self.options)
 
+    def prepare(self) -> None:
+        """In the driver, before the first task: prepare the topic for transactions. Topics that rows say are
+        not known here. Raises what `preparing.prepare` does."""
+        options = self.options
+        if options.delivery_guarantee != "transactions" or options.topic is None:
+            return
+        link = self.link()
+        try:
+            partitions = partitions_of(link, options.operation_timeout_s, options.topic)
+            prepare(link, options.topic, partitions, self._limits())
+        except BaseException:
+            link.drop()
+            raise
+
     def producer(
         self, link: Link, numbered: Numbered | None, transaction: TransactionId | None
     ) -> TaskProducer:
         """Make the producer that sends the rows of one task."""
+        return TaskProducer(link, self._limits(), numbered, transaction)
+
+    def _limits(self) -> Limits:
+        """The options say how a task sends, and what its entries are."""
         options = self.options
-        limits = Limits(
+        return Limits(
             options.batch_max_messages,
             options.batch_max_bytes,
             options.max_in_flight,
@@ -130,7 +149,6 @@ class Writing:
             options.key_files,
             None if self.schema is None else RegisteredSchema(self.schema),
         )
-        return TaskProducer(link, limits, numbered, transaction)
 
     def numbered(self, context: Any) -> Numbered:
         """The name and number under which a task writes exactly once."""
@@ -202,8 +220,8 @@ def checked(
     schema: Any,
     overwrite: bool,
 ) -> WriterT:
-    """A writer of this kind. Raises an `OptionError`, `InvalidRows` or `NoSchema` for what cannot be
-    written."""
+    """A writer of this kind, whose topic is prepared for transactions where it needs them. Raises an
+    `OptionError`, `InvalidRows` or `NoSchema` for what cannot be written, and `WriteFailed`."""
     if overwrite:
         raise InvalidOption(
             "mode overwrite (outputMode complete of a stream) is not possible: a topic cannot be replaced; "
@@ -211,7 +229,9 @@ def checked(
         )
     columns = [(field.name, field.dataType.simpleString()) for field in schema.fields]
     check_columns(columns, options.topic, options.order_by, options.value_schema != "none")
-    return kind(options, schema_of_rows(options, schema, partial(_definition, options)))
+    writer = kind(options, schema_of_rows(options, schema, partial(_definition, options)))
+    writer.prepare()
+    return writer
 
 
 def writing_link(options: WriteOptions) -> Link:

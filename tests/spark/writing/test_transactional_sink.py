@@ -61,6 +61,20 @@ def test_a_write_is_done_once(spark: SparkSession, broker: SparkBroker, topic: s
     assert sorted(values_of(broker, topic)) == expected(3000)
 
 
+def test_tasks_begin_at_once_in_fresh_topics(spark: SparkSession, broker: SparkBroker, topic: str) -> None:
+    """TXN-01: Pulsar 4.0.7 may break a topic whose first transactional messages come from two producers at
+    once. Workers that have written before begin within a millisecond; a namespace without transactions is
+    slow at first."""
+    for _ in range(3):
+        write(numbers(spark, 1000), broker, topic=topic)
+    for fresh in range(3):
+        namespace = f"public/fresh-{topic.rpartition('-')[2]}-{fresh}"
+        broker.admin.create_namespace(namespace)
+        name = f"persistent://{namespace}/t"
+        write(numbers(spark, 50_000), broker, topic=name, writeId="w", **IN_TRANSACTIONS)
+        assert sorted(values_of(broker, name)) == expected(50_000)
+
+
 def test_rows_say_their_topics_and_more(spark: SparkSession, our_broker: SparkBroker, topic: str) -> None:
     rows = numbers(spark, 100).selectExpr(
         "value",
