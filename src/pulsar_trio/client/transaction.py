@@ -47,7 +47,7 @@ class Transaction:
         confirmed.
 
         Raises the error of the first that failed, such as `TransactionConflict`; the transaction can then
-        only abort. Raises `TransactionNotOpen` after the end.
+        only abort. Raises `TransactionNotOpen` after the end, and when an abort is asked for meanwhile.
         """
         await self._driver.request(self._driver.machine.flush_transaction, self.id)
 

@@ -226,6 +226,18 @@ def test_a_flush_waits_for_every_receipt() -> None:
     script.done(request)
 
 
+def test_a_flush_fails_when_the_abort_is_asked_for() -> None:
+    """INV-T1: messages that fail after that are no failure of the abort, and were not confirmed either."""
+    script = TransactionScript()
+    handle = script.producer()
+    id_ = script.begin()
+    script.client.send(script.now, handle, OutgoingMessage(b"a", transaction=id_), WALL)
+    script.answer(Command.ADD_PARTITION_TO_TXN)
+    request = script.client.flush_transaction(script.now, id_)
+    script.client.abort(script.now, id_)
+    assert isinstance(script.failed(request), TransactionNotOpen)
+
+
 def test_a_flush_of_a_transaction_that_times_out() -> None:
     script = TransactionScript()
     handle = script.producer()

@@ -255,6 +255,7 @@ class Transaction:
             return
         self.check_open()
         self._request = request
+        self._answer_flushes(TransactionNotOpen(f"transaction {self.id} is aborted"))
         self._failure = None  # An operation that failed takes no effect, as the application wants it.
         self._move(TransactionInput.ABORT, states.Aborting())
         self._finish()
@@ -285,7 +286,7 @@ class Transaction:
     def _end_if_settled(self) -> None:
         if self._open_operations or self._joining:
             return
-        self._answer_flushes()
+        self._answer_flushes(self._failure)
         if isinstance(self.state, states.Open):
             return
         if isinstance(self.state, states.Committing) and self._failure is not None:
@@ -310,14 +311,11 @@ class Transaction:
             (TransactionNotFound,) if self.exactly_once else None,
         )
 
-    def _answer_flushes(self) -> None:
+    def _answer_flushes(self, error: PulsarError | None) -> None:
         emit = self._services.context.emit
         flushes, self._flushes = self._flushes, []
         for request in flushes:
-            if self._failure is None:
-                emit(RequestDone(request, None))
-            else:
-                emit(RequestFailed(request, self._failure))
+            emit(RequestDone(request, None) if error is None else RequestFailed(request, error))
 
     def _not_ended(self, error: PulsarError) -> None:
         """The coordinator refused the end, or did not answer.
@@ -402,7 +400,7 @@ class Transaction:
         self.is_over = True
         self._expiry.clear()
         self._stop_joining()
-        self._answer_flushes()
+        self._answer_flushes(self._failure)
         self._ended(self)
         committed = isinstance(following, states.Committed)
         for callback in self._on_end:
