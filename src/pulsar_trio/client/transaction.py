@@ -6,7 +6,13 @@ from logging import getLogger
 from math import inf
 from typing import TYPE_CHECKING
 
-from pulsar_sansio import ClosedError, InvalidConfiguration, TransactionId, TransactionNotOpen
+from pulsar_sansio import (
+    ClosedError,
+    InvalidConfiguration,
+    LocalProtocolError,
+    TransactionId,
+    TransactionNotOpen,
+)
 
 from .position import seconds
 
@@ -30,6 +36,22 @@ async def open_transaction(
     """Open a transaction; `exactly_once`: see `begin_transaction` of the core."""
     begin = partial(driver.machine.begin_transaction, exactly_once=exactly_once)
     return Transaction(driver, await driver.request(begin, seconds(timeout)))
+
+
+def id_of(transaction: object, driver: "Driver") -> TransactionId:
+    """Return the id of a transaction of this client.
+
+    Raises `LocalProtocolError` for a transaction of another client. Its id may be that of one of this client,
+    where the clients use two clusters.
+    """
+    if not isinstance(transaction, Transaction):
+        raise LocalProtocolError(f"transaction: made by client.transaction, not {transaction!r}")
+    if transaction._driver is not driver:
+        raise LocalProtocolError(
+            f"transaction {transaction.id} is another client's: a transaction is for producers and consumers "
+            "of the client that has opened it"
+        )
+    return transaction.id
 
 
 class Transaction:

@@ -36,7 +36,7 @@ from pulsar_sansio import client_outputs as outputs
 from .. import official_names, plain_calls
 from ..client.endpoint import Endpoint
 from ..client.position import Position, core_position, seconds
-from ..client.transaction import Transaction, checked_timeout, open_transaction
+from ..client.transaction import Transaction, checked_timeout, id_of, open_transaction
 from ..values import T
 from .copies import copy_each
 from .failures import NEGATIVE_ACKNOWLEDGE, FailureActions, FailurePolicy
@@ -298,7 +298,7 @@ class Consumer(Endpoint, trio.abc.ReceiveChannel[Message[T]], Generic[T]):
         driver = self._driver
         driver.tick = driver.now()
         try:
-            self._machine.acknowledge(driver.tick, self._handle, what, transaction.id)
+            self._machine.acknowledge(driver.tick, self._handle, what, id_of(transaction, driver))
         except Exception as error:
             raise driver.own_fault(error) from error.__cause__
         if self._outputs:

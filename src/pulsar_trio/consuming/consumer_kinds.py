@@ -13,7 +13,7 @@ from pulsar_sansio import Message, SubscriptionType
 
 from .. import plain_calls
 from ..client.position import seconds
-from ..client.transaction import Transaction
+from ..client.transaction import Transaction, id_of
 from ..values import T
 from .consumer import Consumer, MessageOrId
 
@@ -32,7 +32,7 @@ class _InOrderConsumer(Consumer[T]):
     def acknowledge_cumulative(self, what: MessageOrId, transaction: Transaction | None = None) -> None:
         """Acknowledge a message or id and everything before it. Sent as `acknowledge` does, also with a
         `transaction`."""
-        id_ = None if transaction is None else transaction.id
+        id_ = None if transaction is None else id_of(transaction, self._driver)
         self._command(self._machine.acknowledge_cumulative, what, id_)
         return plain_calls.ACKNOWLEDGE_CUMULATIVE
 

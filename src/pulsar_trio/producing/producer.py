@@ -35,7 +35,7 @@ from pulsar_sansio import client_outputs as outputs
 from .. import official_names
 from ..client.endpoint import TURN, Endpoint
 from ..client.options import TEN_YEARS
-from ..client.transaction import Transaction
+from ..client.transaction import Transaction, id_of
 from ..errors import trio_error
 from ..values import T_contra
 from .receipts import PAGE, MessageIds, Page, Receipt, Settled
@@ -147,8 +147,9 @@ class Producer(Endpoint, Generic[T_contra]):
         """
         inside: TransactionId | None = None
         if fields:
-            if len(fields) == 1 and type(message) is bytes and "transaction" in fields:
-                inside = transaction_id(self._driver, fields["transaction"])
+            only = fields.get("transaction")
+            if only is not None and len(fields) == 1 and type(message) is bytes:
+                inside = id_of(only, self._driver)
             else:
                 message = outgoing(self._driver, message, fields)
         self._turn -= 1
@@ -252,7 +253,7 @@ class Producer(Endpoint, Generic[T_contra]):
         """
         if not isinstance(messages, Iterable):
             raise InvalidMessage(f"messages: several of bytes or OutgoingMessage, not {messages!r}")
-        inside = None if transaction is None else transaction_id(self._driver, transaction)
+        inside = None if transaction is None else id_of(transaction, self._driver)
         prepared = _plain if inside is None else partial(_plain_within, inside)
         iterator = iter(messages)
         pages: list[tuple[Page, range]] = []
@@ -488,8 +489,8 @@ def outgoing(driver: "Driver", payload: Any, fields: MessageFields) -> OutgoingM
         )
     given = dict(fields)
     delay = given.pop("deliver_after", None)
-    if "transaction" in given:
-        given["transaction"] = transaction_id(driver, given["transaction"])
+    if (transaction := given.get("transaction")) is not None:
+        given["transaction"] = id_of(transaction, driver)
     try:
         message = OutgoingMessage(payload, **given)  # type: ignore[arg-type]
     except TypeError:
@@ -503,18 +504,6 @@ def outgoing(driver: "Driver", payload: Any, fields: MessageFields) -> OutgoingM
         now = (driver.now() + driver.wall_offset) // 1_000_000
         message.deliver_at = now + round(_delay("deliver_after", delay) * 1000)
     return message
-
-
-def transaction_id(driver: "Driver", transaction: object) -> TransactionId | None:
-    """Return the id of a transaction that an application gives with a message; None for none."""
-    if transaction is None:
-        return None
-    if not isinstance(transaction, Transaction):
-        raise InvalidMessage(
-            "transaction: the one of `async with client.transaction() as transaction:`, not "
-            f"{transaction!r:.100}"
-        )
-    return transaction.id
 
 
 def _within(message: Any, transaction: TransactionId | None) -> Any:

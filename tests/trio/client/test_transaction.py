@@ -82,10 +82,53 @@ async def test_a_transaction_is_not_its_id(client: Client) -> None:
     async with client.create_producer("t") as producer:
         async with client.transaction() as transaction:
             for send in (producer.send, producer.enqueue):
-                with pytest.raises(InvalidMessage, match="not TransactionId"):
+                with pytest.raises(LocalProtocolError, match="not TransactionId"):
                     await send(b"x", transaction=transaction.id)  # type: ignore[arg-type]
-            with pytest.raises(InvalidMessage, match="not TransactionId"):
+            with pytest.raises(LocalProtocolError, match="not TransactionId"):
                 await producer.send_many([b"x"], transaction=transaction.id)  # type: ignore[arg-type]
+
+
+async def test_a_transaction_of_another_client_is_refused(broker: EmbeddedBroker, client: Client) -> None:
+    """The ids of two clusters may be equal."""
+    async with (
+        open_broker() as elsewhere,
+        open_client(elsewhere.url, transactions=True) as other,
+        other.create_producer("t") as producer,
+        other.subscribe("t", "s", "shared") as shared,
+        other.subscribe("t", "x", "exclusive") as exclusive,
+        client.transaction() as foreign,
+        other.transaction() as own,
+    ):
+        assert foreign.id == own.id
+        with pytest.raises(LocalProtocolError, match=r"transaction \(0,0\) is another client's"):
+            await producer.send(b"x", transaction=foreign)
+        with pytest.raises(LocalProtocolError, match="another client's"):
+            await producer.enqueue(b"x", transaction=foreign, key="k")
+        with pytest.raises(LocalProtocolError, match="another client's"):
+            producer.enqueue_nowait(b"x", transaction=foreign)
+        await producer.send(b"x", transaction=own)
+        await producer.send(b"y")
+        await own.commit()
+        message = await shared.receive()
+        with pytest.raises(LocalProtocolError, match="another client's"):
+            shared.acknowledge(message, transaction=foreign)
+        last = await exclusive.receive()
+        with pytest.raises(LocalProtocolError, match="another client's"):
+            exclusive.acknowledge_cumulative(last, transaction=foreign)
+        assert producer.statistics().messages_sent == 2
+
+
+async def test_an_acknowledgement_takes_no_id_of_a_transaction(client: Client) -> None:
+    async with (
+        client.create_producer("t") as producer,
+        client.subscribe("t", "s", "exclusive") as consumer,
+        client.transaction() as transaction,
+    ):
+        await producer.send(b"x")
+        message = await consumer.receive()
+        for acknowledge in (consumer.acknowledge, consumer.acknowledge_cumulative):
+            with pytest.raises(LocalProtocolError, match=r"made by client\.transaction, not TransactionId"):
+                acknowledge(message, transaction=transaction.id)  # type: ignore[arg-type]
 
 
 async def test_an_end_within_the_block_is_the_end(client: Client) -> None:
