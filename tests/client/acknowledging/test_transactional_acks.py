@@ -645,6 +645,67 @@ def test_a_refused_acknowledgement_is_asked_for_after_the_abort() -> None:
     assert asked_again(s) == [(1, 1)], "a batch is asked for when its other messages are settled"
 
 
+@pytest.mark.parametrize("sent", ["before the abort", "before its answer", "later"])
+@pytest.mark.parametrize("size", [1, 2])
+def test_what_is_acknowledged_outside_of_an_aborted_transaction_is_not_asked_for(
+    size: int, sent: str
+) -> None:
+    """INV-C9: the broker has no such message any more, whatever becomes of the transaction."""
+    s = Scene(acknowledgement_group_time=0.1)
+    for entry in range(2):
+        s.batch(entry, size) if size > 1 else s.message(entry)
+    messages = s.take()
+    s.ack(messages)
+    s.joined(ServerError.TransactionNotFound)
+    s.client.acknowledge(s.now, s.consumer, messages[:size])
+    if sent == "before the abort":
+        s.pass_time(100_000_000)
+        s.expect("ACK")
+    s.end("abort")
+    if sent == "before its answer":
+        end, *_ = s.frames()
+        s.pass_time(100_000_000)
+        s.expect("ACK")
+        s.say("END_TXN_RESPONSE", proto.CommandEndTxnResponse(request_id=end[1].request_id))
+    else:
+        s.ended()
+    [asked] = [command for name, command in s.frames() if name == "REDELIVER_UNACKNOWLEDGED_MESSAGES"]
+    assert [each.entryId for each in asked.message_ids] == [1]
+
+
+def test_a_refused_message_that_another_transaction_acknowledges_is_asked_for() -> None:
+    """TXN-01: a Pulsar broker that refuses it forgets that the consumer has it."""
+    s = Scene()
+    s.message(0)
+    message = s.receive()
+    s.ack(message)
+    s.joined()
+    s.end()
+    [ack] = s.expect("ACK")
+    s.confirm(ack, ServerError.TransactionConflict)
+    s.client.begin_transaction(s.now, 60.0)
+    end, opening = s.expect("END_TXN", "NEW_TXN")
+    opened = proto.CommandNewTxnResponse(request_id=opening.request_id, txnid_least_bits=8, txnid_most_bits=0)
+    s.say("NEW_TXN_RESPONSE", opened)
+    s.client.acknowledge(s.now, s.consumer, message, TransactionId(0, 8))
+    s.expect("ADD_SUBSCRIPTION_TO_TXN")
+    s.say("END_TXN_RESPONSE", proto.CommandEndTxnResponse(request_id=end.request_id))
+    assert asked_again(s) == [(1, 0)]
+
+
+def test_messages_of_a_batch_that_are_acknowledged_outside_are_not_asked_for() -> None:
+    """INV-C9"""
+    s = Scene()
+    s.batch(0, 3)
+    messages = s.take()
+    s.ack(messages[:2])
+    s.joined(ServerError.TransactionNotFound)
+    s.client.acknowledge(s.now, s.consumer, messages[:2])
+    s.end("abort")
+    s.ended()
+    s.expect()
+
+
 def test_messages_that_come_before_the_answer_to_the_abort_are_no_duplicates() -> None:
     s = Scene()
     s.message(0)

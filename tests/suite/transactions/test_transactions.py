@@ -193,7 +193,6 @@ async def test_two_transactions_cannot_use_one_message_of_a_batch(client: Client
             consumer.acknowledge(messages[1:], transaction=third)
 
 
-@pytest.mark.breaks("INV-C9", "the application acknowledges a message twice")
 async def test_a_message_that_is_reconsumed_later_is_not_acknowledged_in_a_transaction(
     client: Client, topic: str
 ) -> None:
@@ -215,7 +214,6 @@ async def test_a_message_that_is_reconsumed_later_is_not_acknowledged_in_a_trans
         assert await nothing_comes(consumer)
 
 
-@pytest.mark.breaks("INV-C9", "the application acknowledges a message twice")
 async def test_an_acknowledged_message_is_reconsumed_later_and_the_transaction_aborted(
     client: Client, topic: str
 ) -> None:

@@ -367,6 +367,11 @@ class AckTracker:
                 AckContent(cumulative, [(*cumulative[:2], bits)], [] if record is None else [record])
             )
         entries, parts = self.entries.copy(), self._parts
+        if self.taken.may_return:
+            for position in entries:
+                self.taken.acknowledged(position, -1)
+            for position, record in parts.items():
+                self.taken.acknowledged(position, ~record.unconfirmed_bits)
         self.entries.clear()
         self._parts = {}
         if not parts:

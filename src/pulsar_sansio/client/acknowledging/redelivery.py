@@ -243,14 +243,20 @@ class Redelivery:
         self._ask_for(self._held.sort(every, self.negative.longest) if self._single_entries else every)
 
     def aborted(self, positions: Mapping[EntryPosition, int]) -> None:
-        """Request these entries, given with the messages, as bits, whose transaction was aborted. Do nothing
-        while detached: the broker redelivers them unasked."""
-        if self._connection is not None and self._wanted:
-            for position, bits in positions.items():
-                record = self._tracker.batch_of(position)
-                if record is not None:
-                    record.aborted(bits)
-            self.not_copied(positions)
+        """Request these entries, given with the messages, as bits, whose transaction was aborted, unless the
+        messages were acknowledged outside of it. Do nothing while detached: the broker redelivers them
+        unasked."""
+        if self._connection is None or not self._wanted:
+            return
+        wanted: dict[EntryPosition, int] = {}
+        for position, bits in positions.items():
+            record = self._tracker.batch_of(position)
+            if record is not None:
+                record.aborted(bits)
+                bits &= record.open_bits
+            if bits and position not in self._tracker.entries:
+                wanted[position] = bits
+        self.not_copied(wanted)
 
     def aborted_in_order(self) -> None:
         """Request everything whose acknowledgement an aborted transaction has not carried out, in order.

@@ -1,7 +1,8 @@
 """`TakenMessages`: the messages that open transactions of one consumer have acknowledged.
 
 A broker may deliver them again before it knows: their ACK waits for the end of the transaction. They are
-duplicates then. When the transaction is aborted, they are requested.
+duplicates then. When the transaction is aborted, they are requested, unless they were acknowledged outside of
+it meanwhile.
 """
 
 from collections.abc import Iterable
@@ -28,7 +29,8 @@ class AcknowledgedMessages:
         """Position -> bits of the messages that were acknowledged individually."""
         self.unconfirmed: dict[EntryPosition, int] = {}
         """The part of `entries` of which the broker does not know, or which it has refused. After an abort it
-        delivers the others again by itself."""
+        delivers the others again by itself. Messages that were acknowledged outside of the transaction are
+        not in it."""
         self.cumulative: AckId | None = None
         """The end of the cumulative acknowledgement that reaches furthest."""
 
@@ -42,10 +44,12 @@ class AcknowledgedMessages:
 class TakenMessages:
     """The messages of all open transactions."""
 
-    __slots__ = ("_dropped", "_entries", "_open")
+    __slots__ = ("_dropped", "_ending", "_entries", "_open")
 
     def __init__(self) -> None:
         self._open: dict[AcknowledgedMessages, None] = {}
+        self._ending: dict[AcknowledgedMessages, None] = {}
+        """The messages of transactions whose abort was asked for, and not answered."""
         self._entries: dict[EntryPosition, int] = {}
         """Position -> bits of the messages that were acknowledged individually."""
         self._dropped: dict[EntryPosition, int] = {}
@@ -53,6 +57,11 @@ class TakenMessages:
 
     def __bool__(self) -> bool:
         return bool(self._open)
+
+    @property
+    def may_return(self) -> bool:
+        """True when a transaction may be aborted that has acknowledged messages."""
+        return bool(self._open or self._ending)
 
     def take(self, messages: AcknowledgedMessages, position: EntryPosition, bits: int) -> None:
         """A transaction acknowledges messages of an entry."""
@@ -70,6 +79,7 @@ class TakenMessages:
         confirmed: the coordinator may have aborted it before, and the broker does not deliver them twice."""
         if self._open.pop(messages, self) is self:
             return
+        self._ending[messages] = None
         for position, bits in messages.entries.items():
             dropped = self._dropped.pop(position, 0) & bits
             if dropped:
@@ -78,9 +88,23 @@ class TakenMessages:
             if left:
                 self._entries[position] = left
 
+    def forget(self, messages: AcknowledgedMessages) -> None:
+        """The transaction is over."""
+        self.remove(messages)
+        self._ending.pop(messages, None)
+
+    def acknowledged(self, position: EntryPosition, bits: int) -> None:
+        """Messages were acknowledged outside of transactions: an abort does not bring them back (INV-C9)."""
+        for messages in (*self._open, *self._ending):
+            messages.confirm(position, bits)
+        dropped = self._dropped.pop(position, 0) & ~bits
+        if dropped:
+            self._dropped[position] = dropped
+
     def clear(self) -> None:
         """The subscription was moved: everything that comes is wanted."""
         self._open.clear()
+        self._ending.clear()
         self._entries.clear()
         self._dropped.clear()
 

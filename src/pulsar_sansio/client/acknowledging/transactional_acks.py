@@ -231,7 +231,7 @@ class TransactionalAcks:
         messages = self._acknowledged.pop(transaction, None)
         if messages is None:
             return  # The consumer was closed before.
-        self._tracker.taken.remove(messages)
+        self._tracker.taken.forget(messages)
         if committed:
             waits = False
             if messages.cumulative is not None:
