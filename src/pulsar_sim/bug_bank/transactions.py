@@ -233,6 +233,29 @@ def an_end_without_an_answer_is_given_up(patches: Patches) -> None:
     patches.around(TransactionCoordinators, "question", question)
 
 
+@bug("own", caught_by=("GAP-40",), needs=[needs.partitions])
+def the_first_partition_joins_for_all(patches: Patches) -> None:
+    """The coordinator is told of one partition of each topic."""
+
+    def has_topic(original: Any, self: Any, topic: str) -> bool:
+        joined = {each.partition("-partition-")[0] for each in self._joined if isinstance(each, str)}
+        return topic.partition("-partition-")[0] in joined
+
+    patches.around(Transaction, "has_topic", has_topic)
+
+
+@bug("own", caught_by=("GAP-40",), needs=[needs.partitions])
+def the_subscription_to_one_partition_joins_for_all(patches: Patches) -> None:
+    """The coordinator is told of the acknowledgements on one partition of each topic."""
+
+    def has_subscription(original: Any, self: Any, topic: str, subscription: str) -> bool:
+        joined = {each for each in self._joined if isinstance(each, tuple)}
+        whole = topic.partition("-partition-")[0]
+        return any(name.startswith(whole) and other == subscription for name, other in joined)
+
+    patches.around(Transaction, "has_subscription", has_subscription)
+
+
 @bug("own", caught_by=("INV-T1",), needs=[needs.flushes])
 def a_flush_waits_for_nothing(patches: Patches) -> None:
     """All of a transaction is said to be confirmed while messages are under way."""

@@ -87,7 +87,7 @@ class TransactingClientWatch:
     # --- acknowledgements ---------------------------------------------------------------------------------
 
     def _wrote_subscribe(self, wire: Wire, command: Any) -> None:
-        subscription = self._account.subscriptions[command.subscription]
+        subscription = self._account.subscription_of(command.topic, command.subscription)
         self._consumers[wire.client.name, command.consumer_id] = subscription, command.consumer_name
 
     def _wrote_ack(self, wire: Wire, command: Ack) -> None:
@@ -207,7 +207,7 @@ class TransactingBrokerWatch:
             handler(wire, command)
 
     def _got_subscribe(self, wire: Wire, command: Any) -> None:
-        subscription = self._account.subscriptions[command.subscription]
+        subscription = self._account.subscription_of(command.topic, command.subscription)
         self._consumers[wire.number, command.consumer_id] = subscription
 
     def _got_ack(self, wire: Wire, command: Ack) -> None:

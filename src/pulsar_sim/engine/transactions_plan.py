@@ -13,6 +13,8 @@ class TransactionsPlan:
     transactions and outside of them, and receives from each of its subscriptions."""
 
     topics: int = 2
+    partitions: int = 0
+    """Partitions of each topic; 0 means that no topic is partitioned."""
     kinds: list[SubscriptionType] = field(default_factory=lambda: [SubscriptionType.SHARED])
     """The types of the subscriptions, which are of the topics in turn."""
     consumers: int = 1
@@ -48,6 +50,28 @@ class TransactionsPlan:
     """Nanoseconds between steps, at most."""
 
     @property
-    def names(self) -> list[str]:
-        """The topics of the application."""
+    def wholes(self) -> list[str]:
+        """The topics of the application, without their partitions."""
         return [f"persistent://public/default/x{index}" for index in range(self.topics)]
+
+    @property
+    def partitioned(self) -> dict[str, list[str]]:
+        """The partitions of each partitioned topic."""
+        if not self.partitions:
+            return {}
+        numbers = range(self.partitions)
+        return {whole: [f"{whole}-partition-{each}" for each in numbers] for whole in self.wholes}
+
+    @property
+    def subscriptions(self) -> list[tuple[str, str, SubscriptionType]]:
+        """The name, the topic and the type of each subscription."""
+        wholes = self.wholes
+        return [
+            (f"transacting-{index}", wholes[index % self.topics], kind)
+            for index, kind in enumerate(self.kinds)
+        ]
+
+    @property
+    def names(self) -> list[str]:
+        """The topics of the application, and partitions in place of those that have some."""
+        return [name for whole in self.wholes for name in self.partitioned.get(whole, [whole])]

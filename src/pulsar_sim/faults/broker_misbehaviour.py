@@ -251,6 +251,8 @@ class BrokerMisbehaviour:
         count = self._stream.between(1, command.partitions - 1)
         for topic in self._world.model.partitioned.values():
             topic.wrong_counts.append(count)
+        if self._world.transactions is not None:
+            self._world.transactions.wrong_counts.append(count)
         answer = proto.CommandPartitionedTopicMetadataResponse(
             request_id=command.request_id,
             response=proto.CommandPartitionedTopicMetadataResponse.Success,

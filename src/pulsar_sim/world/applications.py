@@ -85,11 +85,11 @@ class Applications:
     def _add_transactions(self, world: "World", host: TransactingProcess) -> None:
         account = world.transactions
         assert account is not None
-        for subscription in account.subscriptions.values():
-            alone = subscription.kind is SubscriptionType.EXCLUSIVE
-            for _ in range(1 if alone else host.plan.consumers):
+        for name, topic, kind in host.plan.subscriptions:
+            for _ in range(1 if kind is SubscriptionType.EXCLUSIVE else host.plan.consumers):
                 index = len(self.transacting)
-                self.transacting.append(TransactingConsumer(world, host, index, account, subscription))
+                consumer = TransactingConsumer(world, host, index, account, topic, name)
+                self.transacting.append(consumer)
         self.transactors = [Transactor(world, host, account, self.transacting)]
 
     @property

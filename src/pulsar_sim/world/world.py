@@ -207,11 +207,11 @@ class World:
         if plan is None:
             return None
         by_key = plan.batching is not None and plan.batching.by_key
-        account = TransactionAccount(plan.names, by_key)
-        for index, kind in enumerate(plan.kinds):
-            name = f"transacting-{index}"
-            topic = plan.names[index % plan.topics]
-            account.subscriptions[name] = SubscriptionAccount(name, topic, kind)
+        account = TransactionAccount(plan.names, by_key, plan.partitioned)
+        for subscription, whole, kind in plan.subscriptions:
+            for topic in plan.partitioned.get(whole, [whole]):
+                name = subscription + topic.removeprefix(whole)
+                account.subscriptions[name] = SubscriptionAccount(name, topic, kind, subscription)
         return account
 
     def _start_control_service(self) -> None:

@@ -44,7 +44,7 @@ class Scene:
                 number=1, client=SimpleNamespace(name="client"), network=SimpleNamespace(clock=self.clock)
             ),
         )
-        subscribe = proto.CommandSubscribe(subscription="s", consumer_id=0, consumer_name="x0.1")
+        subscribe = proto.CommandSubscribe(topic=X, subscription="s", consumer_id=0, consumer_name="x0.1")
         self.client.wrote(self.wire, T.SUBSCRIBE, subscribe)
         self.broker.got(self.wire, T.SUBSCRIBE, subscribe)
         for index in range(2):

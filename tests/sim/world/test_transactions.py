@@ -67,6 +67,16 @@ def _outcomes_without_answers(seed: int) -> list[TransactionOutcome]:
     return outcomes(passed(profile, seed))
 
 
+@pytest.mark.parametrize("kind", SubscriptionType)
+def test_partitioned_topics(kind: SubscriptionType) -> None:
+    """INV-ROUTE, INV-T4, INV-T5: a transaction takes effect in all partitions, or in none."""
+    options = {"abort_permille": 300, "cumulative_permille": 500, "at_once": 2}
+    world = passed(profile_of("transacting_links_reset", kinds=[kind], topics=1, partitions=3, **options))
+    assert world.transactions is not None
+    assert all(each.committed for each in world.transactions.subscriptions.values())
+    assert {TransactionOutcome.COMMITTED, TransactionOutcome.ABORTED} <= set(outcomes(world))
+
+
 @pytest.mark.parametrize("fault", [*TRANSACTION_FAULTS, "broker_killed"])
 def test_exactly_once(fault: str) -> None:
     """INV-T5, INV-T7: each end is over when it is reported, and each message is stored once."""

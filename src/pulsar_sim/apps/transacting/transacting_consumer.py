@@ -1,13 +1,12 @@
 """`TransactingConsumer`: a consumer whose messages are acknowledged in transactions, or outside of them."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from pulsar_sansio.client.outputs import ActiveChanged, Output
-from pulsar_sansio.model.config import ConsumerSpec, InitialPosition
+from pulsar_sansio.client.outputs import ActiveChanged, Output, TopicJoined
+from pulsar_sansio.model.config import ConsumerSpec, InitialPosition, SubscriptionType
 from pulsar_sansio.model.message import Message
 
 from ...model.records.message_position import MessagePosition
-from ...model.transactions.subscription_account import SubscriptionAccount
 from ...model.transactions.transaction_account import TransactionAccount
 from ..transient_app import ReceivingApp
 from .transacting_process import TransactingProcess
@@ -27,6 +26,10 @@ class ConsumerName:
         self.closed = False
 
 
+Held: TypeAlias = tuple[str, MessagePosition]
+"""A message that a consumer holds: the name of its subscription's account, and its position."""
+
+
 class TransactingConsumer(ReceivingApp[ConsumerName]):
     """One consumer of one subscription, through as many openings as it needs."""
 
@@ -36,13 +39,19 @@ class TransactingConsumer(ReceivingApp[ConsumerName]):
         host: TransactingProcess,
         index: int,
         account: TransactionAccount,
-        subscription: SubscriptionAccount,
+        topic: str,
+        subscription: str,
     ) -> None:
         super().__init__(world, "transacting consumer", index, host.index, host.plan.pause)
         self.plan = host.plan
         self.account = account
-        self.subscription = subscription
-        self.held: dict[MessagePosition, Message] = {}
+        self._topic = topic
+        self._subscription = subscription
+        accounts = account.subscriptions.values()
+        self._accounts = {each.topic: each for each in accounts if each.subscription == subscription}
+        """The accounts of the topic, or of all its partitions."""
+        self.kind: SubscriptionType = next(iter(self._accounts.values())).kind
+        self.held: dict[Held, Message] = {}
         """Messages that are taken and not acknowledged."""
 
     @property
@@ -61,9 +70,9 @@ class TransactingConsumer(ReceivingApp[ConsumerName]):
         self.incarnation += 1
         name = f"x{self.index}.{self.incarnation}"
         spec = ConsumerSpec(
-            self.subscription.topic,
-            self.subscription.name,
-            subscription_type=self.subscription.kind,
+            self._topic,
+            self._subscription,
+            subscription_type=self.kind,
             consumer_name=name,
             initial_position=InitialPosition.EARLIEST,
             receiver_queue_size=self.plan.queue,
@@ -96,16 +105,18 @@ class TransactingConsumer(ReceivingApp[ConsumerName]):
             for message in messages:
                 found = message.message_id
                 position = (found.ledger_id, found.entry_id, max(found.batch_index, 0))
-                self.account.receives(self.subscription, position, message.data)
-                self.held[position] = message
+                subscription = self._accounts[message.topic]
+                self.account.receives(subscription, position, message.data)
+                self.held[subscription.name, position] = message
 
     def acknowledge_plainly(self, most: int) -> None:
         """Acknowledge held messages outside of transactions."""
-        positions = sorted(self.held)[:most]
-        if self.state == "open" and positions:
-            self.subscription.plain.update(positions)
-            messages = [self.held.pop(each) for each in positions]
+        held = sorted(self.held)[:most]
+        if self.state == "open" and held:
+            for name, position in held:
+                self.account.subscriptions[name].plain.add(position)
+            messages = [self.held.pop(each) for each in held]
             self.host.node.client.acknowledge(self.world.clock.now, self.handle, messages)
 
     def _on_other_output(self, output: Output) -> bool:
-        return super()._on_other_output(output) or isinstance(output, ActiveChanged)
+        return super()._on_other_output(output) or isinstance(output, (ActiveChanged, TopicJoined))

@@ -80,7 +80,8 @@ class TransactingProducer:
             for ticket, found in enumerate(output.message_ids, output.first):
                 position = (found.ledger_id, found.entry_id, max(found.batch_index, 0))
                 message = self.pending.pop(ticket)
-                self._app.account.confirms(message, None if found.ledger_id < 0 else position)
+                stored = None if found.ledger_id < 0 else position
+                self._app.account.confirms(message, stored, found.partition)
         elif isinstance(output, SendFailed):
             for ticket in range(output.first, output.first + output.count):
                 self.pending.pop(ticket).outcome = "failed"

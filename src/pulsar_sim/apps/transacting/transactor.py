@@ -13,10 +13,11 @@ from pulsar_sansio.model.errors import ClosedError, TransactionNotOpen
 
 from ...engine.clock import MILLISECOND, SECOND
 from ...engine.failures import ViolationError
+from ...model.records.message_position import MessagePosition
 from ...model.transactions.transaction_account import TransactionAccount
 from ...model.transactions.transaction_record import TransactionOutcome, TransactionRecord
 from ..client_process import HURRY
-from .transacting_consumer import TransactingConsumer
+from .transacting_consumer import Held, TransactingConsumer
 from .transacting_process import TransactingProcess
 from .transacting_producer import TransactingProducer
 
@@ -112,8 +113,9 @@ class Transactor:
                 found[subscription.name] = -1
                 continue
             stats = broker.topic_administration.stats(subscription.topic, BACKLOGS)["subscriptions"]
-            if subscription.name not in stats or stats[subscription.name]["backlog"]:
-                found[subscription.name] = stats.get(subscription.name, {}).get("backlog", -1)
+            name = subscription.subscription
+            if name not in stats or stats[name]["backlog"]:
+                found[subscription.name] = stats.get(name, {}).get("backlog", -1)
         return found
 
     def describe(self) -> str:
@@ -184,7 +186,7 @@ class Transactor:
         if turn != self._turn or self.host.closing is not None or self.world.closing:
             return
         self.account.clocks_jump = "wall_clock_set" in self.world.faults
-        for topic in self.account.topics:
+        for topic in self.plan.wholes:
             if topic not in self._producers:
                 self._opened_producers += 1
                 self._producers[topic] = TransactingProducer(self, topic, self._opened_producers)
@@ -295,24 +297,29 @@ class Transactor:
         if consumer.state != "open" or not consumer.held:
             return
         client, now = self.host.node.client, self.world.clock.now
-        subscription = consumer.subscription
-        positions = sorted(consumer.held)[:most]
-        if subscription.kind.cumulative and self.stream.chance(self.plan.cumulative_permille):
-            last = positions[-1]
-            client.acknowledge_cumulative(
-                now, consumer.handle, consumer.held[last], transaction=transaction.id
-            )
-            assert consumer.record is not None
-            transaction.acknowledges_through(subscription.name, consumer.record.name, last)
-            done = subscription.plain | subscription.committed
-            positions = [each for each in subscription.received if each <= last and each not in done]
-            positions += [each for each in consumer.held if each <= last and each in done]
+        held = sorted(consumer.held)[:most]
+        if consumer.kind.cumulative and self.stream.chance(self.plan.cumulative_permille):
+            message = consumer.held[held[-1]]
+            client.acknowledge_cumulative(now, consumer.handle, message, transaction=transaction.id)
+            held = self._through(transaction, consumer, *held[-1])
         else:
-            messages = [consumer.held[each] for each in positions]
+            messages = [consumer.held[each] for each in held]
             client.acknowledge(now, consumer.handle, messages, transaction=transaction.id)
-        for position in positions:
-            consumer.held.pop(position, None)
-            subscription.acknowledges(position, transaction)
+        for name, position in held:
+            consumer.held.pop((name, position), None)
+            self.account.subscriptions[name].acknowledges(position, transaction)
+
+    def _through(
+        self, transaction: TransactionRecord, consumer: TransactingConsumer, name: str, last: MessagePosition
+    ) -> list[Held]:
+        """Return what a cumulative acknowledgement of `last` covers on that subscription."""
+        subscription = self.account.subscriptions[name]
+        assert consumer.record is not None
+        transaction.acknowledges_through(name, consumer.record.name, last)
+        done = subscription.plain | subscription.committed
+        covered = [(name, each) for each in subscription.received if each <= last and each not in done]
+        held = [each for each in consumer.held if each[0] == name and each[1] <= last]
+        return covered + [each for each in held if each[1] in done]
 
     def _flush(self, transaction: TransactionRecord) -> None:
         """Ask whether all of it is confirmed so far. Raises `TransactionNotOpen`."""

@@ -65,6 +65,11 @@ def exactly_once(profile: Profile) -> bool:
     return profile.transactions is not None and bool(profile.transactions.exactly_once_permille)
 
 
+def partitions(profile: Profile) -> bool:
+    """Its topics have partitions."""
+    return profile.transactions is not None and bool(profile.transactions.partitions)
+
+
 def flushes(profile: Profile) -> bool:
     """The application asks whether all of a transaction is confirmed."""
     return profile.transactions is not None and bool(profile.transactions.flush_permille)

@@ -141,6 +141,9 @@ class Cluster:
         """Start the brokers that are not running."""
         for name, topic in self.world.model.partitioned.items():
             self.set_partitions(name, topic.count)
+        plan = self.world.profile.transactions
+        for name, partitions in ({} if plan is None else plan.partitioned).items():
+            self.set_partitions(name, len(partitions))
         for node in self.nodes:
             self._boot(node)
 

@@ -58,6 +58,14 @@ def draw_transactions(draw: Stream, profile: Profile, faults: bool) -> None:
         broker.protocol_version = max(broker.protocol_version, LEAST_VERSION)
 
 
+def draw_partitions_in_transactions(draw: Stream, profile: Profile) -> None:
+    """Let some applications with transactions have partitioned topics."""
+    plan = profile.transactions
+    if plan is not None and draw.chance(300):
+        plan.partitions = draw.between(2, 3)
+        plan.topics = min(plan.topics, 2)
+
+
 def draw_exactly_once(draw: Stream, profile: Profile) -> None:
     """Let some applications open transactions with `exactly_once`, and ask what is confirmed."""
     plan = profile.transactions

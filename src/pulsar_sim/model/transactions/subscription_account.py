@@ -8,10 +8,14 @@ from .transaction_record import SentMessage, TransactionOutcome, TransactionReco
 
 
 class SubscriptionAccount:
-    """One subscription of one topic, over all consumers."""
+    """One subscription of one topic or partition, over all consumers. `name` is unique; `subscription` is the
+    name that consumers use, and is of several partitions."""
 
-    def __init__(self, name: str, topic: str, kind: SubscriptionType) -> None:
+    def __init__(
+        self, name: str, topic: str, kind: SubscriptionType, subscription: str | None = None
+    ) -> None:
         self.name = name
+        self.subscription = name if subscription is None else subscription
         self.topic = topic
         self.kind = kind
         self.received: dict[MessagePosition, SentMessage] = {}

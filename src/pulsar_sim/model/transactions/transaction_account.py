@@ -8,8 +8,9 @@ that of the coordinator (INV-T7). At rest nothing is left of a transaction (INV-
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from pulsar_sansio.model.config import HashingScheme
 from pulsar_sansio.model.errors import (
     PulsarError,
     TransactionConflict,
@@ -20,6 +21,7 @@ from pulsar_sansio.model.errors import (
 from pulsar_sansio.model.transaction_id import TransactionId
 
 from ...engine.failures import ViolationError
+from ..partitioned_topics import hash_of
 from ..records.message_position import MessagePosition
 from .durable_transactions import DurableTransactions, LogEntry
 from .subscription_account import SubscriptionAccount
@@ -31,11 +33,20 @@ _PAYLOAD = re.compile(rb"<<(\d+)>>")
 class TransactionAccount:
     """The account of one application, over all its processes.
 
-    `by_key`: its batches are by key, so only messages of one key are stored in order.
+    `topics`: with partitions in place of partitioned topics. `by_key`: its batches are by key, so only
+    messages of one key are stored in order. `partitioned`: the partitions of partitioned topics.
     """
 
-    def __init__(self, topics: Sequence[str], by_key: bool = False) -> None:
+    def __init__(
+        self,
+        topics: Sequence[str],
+        by_key: bool = False,
+        partitioned: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
         self.topics = topics
+        self._partitioned = partitioned or {}
+        self.wrong_counts: list[int] = []
+        """Wrong numbers of partitions that a broker has answered."""
         self.messages: list[SentMessage] = []
         self.transactions: dict[TransactionId, TransactionRecord] = {}
         self.subscriptions: dict[str, SubscriptionAccount] = {}
@@ -58,6 +69,11 @@ class TransactionAccount:
             transaction.messages.append(message)
         return message
 
+    def subscription_of(self, topic: str, name: str) -> SubscriptionAccount:
+        """Return the account of a consumer's subscription to a topic or partition."""
+        accounts = self.subscriptions.values()
+        return next(each for each in accounts if (each.topic, each.subscription) == (topic, name))
+
     def withdraw(self, message: SentMessage) -> None:
         """The client did not accept the message."""
         message.outcome = "failed"
@@ -73,7 +89,16 @@ class TransactionAccount:
         return [self.messages[number] for number in numbers]
 
     def is_at(self, message: SentMessage, topic: str, position: MessagePosition) -> None:
-        """INV-C2: a receipt, a delivery or the log names the place of a message."""
+        """INV-C2: a receipt, a delivery or the log names the place of a message. INV-ROUTE: the partition is
+        that of its key."""
+        partitions = self._partitioned.get(message.topic)
+        if partitions is not None:
+            assert message.key is not None
+            hashed = hash_of(HashingScheme.JAVA_STRING, message.key)
+            counts = (len(partitions), *self.wrong_counts)
+            if topic not in {f"{message.topic}-partition-{hashed % count}" for count in counts}:
+                raise ViolationError("INV-ROUTE", f"{message} of {message.key} is at {position} of {topic}")
+            message.topic = topic
         known = self.positions[topic].setdefault(position, message)
         if known is not message or message.topic != topic:
             raise ViolationError("INV-C2", f"{message} and {known} are both at {position} of {topic}")
@@ -86,12 +111,15 @@ class TransactionAccount:
             index += 1
         return index
 
-    def confirms(self, message: SentMessage, position: MessagePosition | None) -> None:
-        """`position` is None for a message that the broker calls a duplicate."""
+    def confirms(self, message: SentMessage, position: MessagePosition | None, partition: int = -1) -> None:
+        """`position` is None for a message that the broker calls a duplicate. `partition`: its number; -1 for
+        a topic that is not partitioned."""
         message.outcome = "confirmed"
         if position is not None:
             message.position = position
-            self.is_at(message, message.topic, position)
+            partitions = self._partitioned.get(message.topic)
+            topic = message.topic if partitions is None else partitions[partition]
+            self.is_at(message, topic, position)
 
     def receives(self, subscription: SubscriptionAccount, position: MessagePosition, data: bytes) -> None:
         """INV-T4: the application takes a message, which is of no open or aborted transaction."""

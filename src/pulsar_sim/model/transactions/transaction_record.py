@@ -39,6 +39,7 @@ class SentMessage:
         self.number = number
         """Messages are numbered in the order in which they were sent, over all topics."""
         self.topic = topic
+        """The topic; the partition, once a receipt, a delivery or the log has named it."""
         self.producer = producer
         """The number of the producer, over all processes."""
         self.key = key

@@ -309,3 +309,25 @@ def test_with_exactly_once_a_message_is_stored_once() -> None:
     s.check()
     transaction.exactly_once = True
     s.breaks("INV-T5", s.check)
+
+
+def test_the_key_of_a_message_decides_on_its_partition() -> None:
+    """INV-ROUTE: or the number of partitions was wrong that a broker answered."""
+    partitions = [f"{X}-partition-{each}" for each in range(2)]
+    account = TransactionAccount(partitions, partitioned={X: partitions})
+    message = account.sends(X, 1, "b", None)  # "b" has the hash 98
+
+    def is_at_another_partition() -> None:
+        account.is_at(account.sends(X, 1, "b", None), partitions[1], (0, 0, 0))
+
+    with pytest.raises(ViolationError) as violation:
+        is_at_another_partition()
+    assert violation.value.rule == "INV-ROUTE"
+    account.confirms(message, (0, 0, 0), 0)
+    assert message.topic == partitions[0]
+    with pytest.raises(ViolationError) as violation:  # it stays there
+        account.is_at(message, partitions[1], (0, 1, 0))
+    assert violation.value.rule == "INV-C2"
+    account = TransactionAccount(partitions, partitioned={X: partitions})
+    account.wrong_counts.append(1)
+    account.is_at(account.sends(X, 1, "a", None), partitions[0], (0, 0, 0))  # "a" has the hash 97
