@@ -3,7 +3,9 @@
 from typing import TYPE_CHECKING
 
 from pulsar_sansio.client.outputs import (
+    Attached,
     Closed,
+    Detached,
     Output,
     ProducerFailed,
     ProducerReady,
@@ -30,6 +32,8 @@ class TransactingProducer:
         self.number = number
         """The number among all producers of the application."""
         self.ready = False
+        self.detached = False
+        """True between a lost connection and the next one."""
         self.closing = False
         self.pending: dict[int, SentMessage] = {}
         """Messages without an outcome, by ticket."""
@@ -73,9 +77,16 @@ class TransactingProducer:
             message.outcome = "failed"
         self.pending.clear()
 
+    @property
+    def done(self) -> bool:
+        """True when nothing of the producer is under way."""
+        return self.ready and not self.detached and not self.pending
+
     def on_output(self, output: Output) -> None:
         if isinstance(output, ProducerReady):
             self.ready = True
+        elif isinstance(output, (Attached, Detached)):
+            self.detached = isinstance(output, Detached)
         elif isinstance(output, Receipts):
             for ticket, found in enumerate(output.message_ids, output.first):
                 position = (found.ledger_id, found.entry_id, max(found.batch_index, 0))

@@ -100,7 +100,7 @@ class Transactor:
         if self.open or self.requests or self._closing or not all(each.done for each in self._consumers):
             return False
         producers = self._producers.values()
-        if len(producers) < self.plan.topics or any(each.pending or not each.ready for each in producers):
+        if len(producers) < self.plan.topics or not all(each.done for each in producers):
             return False
         return self.world.durable_transactions().is_settled and not self.backlogs()
 

@@ -50,6 +50,12 @@ def test_there_are_scenarios_of_everything() -> None:
         assert written[kind], kind
 
 
+def test_a_world_is_not_at_rest_while_a_producer_with_transactions_is_detached() -> None:
+    """The broker still asked the connection before, which had ended, when the world was judged (INV-L1)."""
+    report = run_point(find("commit-a-transaction"), "wire 1 to broker byte 1637 clean-end")
+    assert report.outcome is Outcome.PASSED, str(report)
+
+
 @pytest.mark.slow
 def test_a_sample_of_all_cuts_passes() -> None:
     endings: Counter[str] = Counter()
