@@ -1,12 +1,16 @@
 """The first transactional message of a topic: what the driver sends before tasks do, on both brokers."""
 
+import itertools
+import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
 from pulsar_sansio import OutgoingMessage
+from pulsar_sansio import client_outputs as outputs
 from pulsar_sansio.schemas import RegisteredSchema, SchemaInfo, SchemaType
 from pulsar_spark.errors import SchemaRefused
 from pulsar_spark.link import Link
@@ -21,6 +25,8 @@ from tests.spark.scenes.brokers import OurBroker, SparkBroker
 from tests.spark.scenes.reading_back import values_of
 
 LIMITS = Limits(operation_timeout=10.0)
+
+PARTITIONS = 100
 
 
 class Driver:
@@ -83,6 +89,54 @@ def test_each_partition_is_prepared_once(driver: Driver, topic: str) -> None:
     prepare(driver.link, topic, 4, LIMITS)
     assert [driver.sent(f"{topic}-partition-{number}") for number in range(4)] == [1, 1, 1, 1]
     assert values_of(driver.broker, topic) == []
+
+
+def begin_at_once(broker: SparkBroker, topics: list[str], writers: int) -> list[str]:
+    """Writers with connections of their own send their first messages of transactions, all within a
+    millisecond. Returns the topics where that failed."""
+    links = [Link(broker.url, memory_limit=None, transactions=True) for _ in range(writers)]
+    tasks = []
+    for link in links:
+        transaction = begin(link, "w", 0, 60.0, 30.0).id
+        task = TaskProducer(link, replace(LIMITS, batch_messages=1), None, transaction)
+        task.open(topics)
+        tasks.append(task)
+        for each in task._destinations.values():
+            link.client.send(
+                time.monotonic_ns(), each._handle, OutgoingMessage(b"row", transaction=transaction), 0
+            )
+            link.client.push(time.monotonic_ns(), each._handle)
+    broken: set[str] = set()
+    confirmed = 0
+
+    def listen(topic: str, output: outputs.Output) -> None:
+        nonlocal confirmed
+        match output:
+            case outputs.Receipts(_, _, ids):
+                confirmed += len(ids)
+            case outputs.Detached():
+                broken.add(topic)
+
+    for task in tasks:
+        for each in task._destinations.values():
+            task.link.listen(each._handle, partial(listen, each.topic))
+    deadline = time.monotonic() + 30.0
+    for link in itertools.cycle(links):
+        link.serve(0.001)
+        if broken or confirmed == len(topics) * writers or time.monotonic() > deadline:
+            break
+    assert broken or confirmed == len(topics) * writers
+    for link in links:
+        link.drop()
+    return sorted(broken)
+
+
+def test_producers_that_begin_at_once_harm_no_prepared_partition(driver: Driver, topic: str) -> None:
+    """Without the preparation a Pulsar 4.0.7 breaks some of so many."""
+    driver.broker.admin.create_partitioned_topic(topic, PARTITIONS)
+    prepare(driver.link, topic, PARTITIONS, LIMITS)
+    names = [f"{topic}-partition-{number}" for number in range(PARTITIONS)]
+    assert begin_at_once(driver.broker, names, writers=4) == []
 
 
 def test_deduplication_drops_nothing_that_comes_after(driver: Driver, deduplicated_topic: str) -> None:
