@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from .batch_receives import BatchReceives
 from .chunked_messages import ChunkedMessages
+from .hung_acknowledgements import HungAcknowledgements
 from .hung_questions import HungQuestions
+from .partitioned_sends import PartitionedSends
 from .raw_broker import RawBroker
 from .redelivered_messages import RedeliveredMessages
 from .sent_messages import SentMessages
@@ -26,7 +28,9 @@ class ClientConversation(Protocol):
 CONVERSATIONS: dict[str, "Callable[[RawBroker, Stream], ClientConversation]"] = {
     "chunks": ChunkedMessages,
     "batch receives": BatchReceives,
+    "partitions": PartitionedSends,
     "questions": HungQuestions,
+    "receipts of acknowledgements": HungAcknowledgements,
     "redelivery": RedeliveredMessages,
     "sending": SentMessages,
 }

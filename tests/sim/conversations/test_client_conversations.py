@@ -9,6 +9,8 @@ from pulsar_sansio.client.acknowledging.ack_timeout import AcknowledgementTimeou
 from pulsar_sansio.client.acknowledging.redelivery import NegativeAcknowledgements
 from pulsar_sansio.client.arrival.chunk_assembly import ChunkAssembly
 from pulsar_sansio.client.delivery.metered_queue import MeteredQueue
+from pulsar_sansio.client.partitions.partition_producer import Partition
+from pulsar_sansio.client.partitions.partitioned_producer import PartitionedProducer
 from pulsar_sansio.client.positions.last_message import LastMessage
 from pulsar_sansio.client.producing.key_batches import KeyBatches
 from pulsar_sansio.client.producing.open_batch import OpenBatch
@@ -73,6 +75,10 @@ def _limit_late(self: OpenBatch, max_message_size: int) -> None:
     self._max_messages += 1
 
 
+def _nothing(self: Any, *_: Any) -> None:
+    """Do nothing, in place of a method."""
+
+
 _CANCEL = LastMessage._cancel
 
 
@@ -101,6 +107,14 @@ WRONG: dict[str, tuple[str, Any, str, Any]] = {
     "a batch of one message more": ("sending", OpenBatch, "limit", _limit_late),
     "a batch receive that ignores bytes": ("batch receives", MeteredQueue, "weigh", lambda self, size: None),
     "a question that is asked anew": ("questions", LastMessage, "_cancel", _forget_deadline),
+    "no room when a partition ends": ("partitions", PartitionedProducer, "on_partition_writable", _nothing),
+    "tickets that stay apart": ("partitions", Partition, "continue_at", _nothing),
+    "a refusal that is forgotten": (
+        "receipts of acknowledgements",
+        AckGrouping,
+        "_fail",
+        lambda self, flush, error: setattr(self, "_refusal", None),
+    ),
     "a broken message is kept for long": ("chunks", ChunkAssembly, "_expire", lambda self: None),
 }
 
