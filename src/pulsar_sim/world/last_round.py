@@ -14,6 +14,7 @@ from pulsar_sansio.model.errors import InvalidConfiguration, LocalProtocolError
 from pulsar_sansio.model.message_id import EARLIEST, MessageId
 from pulsar_sansio.model.topic_name import TopicName
 
+from ..conversations.broker_options import check_broker_options
 from ..engine.failures import ViolationError
 from ..engine.leftovers.inputs import check_recorded
 from ..engine.profile import AUDIT
@@ -321,6 +322,7 @@ class _Round:
         ):
             self._refused(error, command, *arguments)
         self._settle()
+        check_broker_options()
 
     def _converse(self) -> None:
         """INV-A2: let raw peers talk to the broker, in a namespace of their own."""

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from pulsar_sansio.broker.broker import Broker
 from pulsar_sansio.broker.outputs import Disconnect, Output, Transmit
+from pulsar_sansio.broker.policies import SubscribeRate
 from pulsar_sansio.wire import INDIVIDUAL, encode_ack, proto
 
+from ..engine.failures import ViolationError
 from .raw_peer import FIRST_LINK, RawPeer, SubType, T
 
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ class RawConversations:
         self._switch_deduplication(one, self._new_topic(namespace, "deduplicated"))
         self._refuse(one, namespace)
         self._use_nonpersistent(one, other, namespace)
+        self._limit_subscribing(one, self._new_topic(namespace, "limited"))
         self._end_topic(one, self._new_topic(namespace, "ended"))
         self._lose_rival(one, self._new_topic(namespace, "rival"))
         for peer in (one, other):
@@ -376,11 +379,56 @@ class RawConversations:
             one.fail(f"a message for consumer {found.consumer_id}")
         one.nothing()
         other.nothing()
+        self._check_nonpersistent(topic)
         self._close_consumer(one, 1)
         self._close_consumer(other, 1)
         other.send(T.CLOSE_PRODUCER, proto.CommandCloseProducer(producer_id=1, request_id=other.request()))
         other.expect(T.SUCCESS)
         self._do(self._broker.topic_administration.delete_topic, topic)
+
+    def _check_nonpersistent(self, topic: str) -> None:
+        """One of two messages was delivered, in a subscription of two."""
+        stats = self._broker.topic_administration.stats(topic)
+        (publisher,) = stats["publishers"]
+        subscriptions = stats["subscriptions"]
+        found = {
+            "msgInCounter": stats["msgInCounter"],
+            "bytesInCounter": stats["bytesInCounter"] // 2,
+            "msgOutCounter": stats["msgOutCounter"],
+            "bytesOutCounter": stats["bytesOutCounter"],
+            "only": subscriptions["only"]["msgOutCounter"],
+            "shared": subscriptions["shared"]["msgOutCounter"],
+            "flow of only": subscriptions["only"]["lastConsumedFlowTimestamp"] > 0,
+            "flow of shared": subscriptions["shared"]["lastConsumedFlowTimestamp"] > 0,
+        }
+        size = stats["bytesOutCounter"]
+        wanted = {
+            "msgInCounter": 2,
+            "bytesInCounter": size,
+            "msgOutCounter": 1,
+            "bytesOutCounter": max(1, size),
+            "only": 1,
+            "shared": 0,
+            "flow of only": True,
+            "flow of shared": False,
+        }
+        if found != wanted or publisher["producerName"] != "passing":
+            raise ViolationError("INV-A2", f"{topic}: {found} are the counts, {wanted} expected")
+
+    def _limit_subscribing(self, peer: RawPeer, topic: str) -> None:
+        """BROKER-15: the rate of SUBSCRIBE holds for a topic that is loaded again, too."""
+        set_policy = self._broker.administration.set_policy
+        self._do(set_policy, topic, "subscribe_rate", SubscribeRate(1, 30))
+        self._do(self._broker.topic_administration.unload, topic)
+        peer.subscribe(topic, "limited", SubType.Shared, 9)
+        peer.expect(T.SUCCESS)
+        self._close_consumer(peer, 9)
+        peer.subscribe(topic, "limited", SubType.Shared, 9)
+        peer.refused("NotAllowedError")
+        self._pass(30_000_000_001)
+        peer.subscribe(topic, "limited", SubType.Shared, 9)
+        peer.expect(T.SUCCESS)
+        self._close_consumer(peer, 9)
 
     # --- the end of a topic -----------------------------------------------------------------------------
 

@@ -1,0 +1,155 @@
+"""The options and policies of a broker at their bounds: what is allowed there, and what is refused beyond.
+
+Owns the bounds once more, as its documentation has them (INV-A1).
+"""
+
+from pulsar_sansio.broker.config import BrokerConfig
+from pulsar_sansio.broker.policies import Policies
+from pulsar_sansio.broker.security.broker_authentication import BrokerAuthentication
+from pulsar_sansio.model.errors import InvalidConfiguration
+
+from ..engine.failures import ViolationError
+
+INT32 = 2**31 - 1
+YEARS = 10.0 * 365 * 86_400
+
+BOUNDS: dict[str, tuple[float, float]] = {
+    **dict.fromkeys(("keepalive_interval", "liveness_timeout", "housekeeping_interval"), (0.001, YEARS)),
+    **dict.fromkeys(
+        ("cursor_flush_interval", "failover_delay", "deduplication_inactivity", "delayed_delivery_tick"),
+        (0.0, YEARS),
+    ),
+    **dict.fromkeys(
+        (
+            "max_connections",
+            "max_pending_publishes",
+            "max_producers_per_connection",
+            "max_consumers_per_connection",
+            "max_topics",
+            "max_subscriptions_per_topic",
+            "deduplication_max_producers",
+            "ledger_max_entries",
+            "entries_per_turn",
+            "key_shared_look_ahead",
+            "max_transactions",
+        ),
+        (1, INT32),
+    ),
+    "transaction_coordinators": (0, 1024),
+    "protocol_version": (12, 21),
+    "max_message_size": (1024, INT32 - 10_240),
+    "max_unsent_bytes": (1024, 2**40),
+    "keep_without_subscription": (0, 2**40),
+    "ledger_max_bytes": (1024, 2**40),
+    "auto_topic_partitions": (0, 10_000),
+    "max_unacked_messages_per_consumer": (0, INT32),
+    "max_unacked_messages_per_subscription": (0, INT32),
+}
+"""The least and the greatest value of each option that is a number."""
+
+FLAGS = (
+    "proxy_through_service_url",
+    "feature_flags",
+    "auto_topic_creation",
+    "auto_subscription_creation",
+    "deduplication",
+    "broker_entry_metadata",
+    "batch_index_acknowledgement",
+    "key_shared_consistent_hashing",
+    "delayed_delivery",
+    "delayed_delivery_strict",
+    "topic_list_watcher",
+)
+
+URL = "pulsar://raw:6650"
+
+STRANGE: tuple[object, ...] = (True, "1", None)
+"""Values of other types than a number."""
+
+POLICIES: dict[str, tuple[int, int]] = {
+    "retention_time": (-1, 2**63 - 1),
+    "retention_size": (-1, 2**63 - 1),
+    "message_ttl": (0, 2**63 - 1),
+    "max_producers": (0, 2**63 - 1),
+    "auto_topic_partitions": (0, 10_000),
+}
+
+
+def check_broker_options() -> None:
+    """INV-A1: every option takes its bounds, and refuses what is beyond or of another type."""
+    for name, (least, most) in BOUNDS.items():
+        beyond = (least - 1, most + 1) if isinstance(least, int) else (least - 0.001, most * 1.001)
+        for value in (least, most):
+            _allowed(name, value)
+        for wrong in (*beyond, *STRANGE):
+            _refused(name, wrong)
+    for name in FLAGS:
+        _allowed(name, False)
+        _refused(name, 1)
+    for name, value in (
+        ("cluster", " "),
+        ("cluster", 1),
+        ("server_version", ""),
+        ("web_service_url", "https://raw:8080"),
+        ("web_service_url_tls", "http://raw:8080"),
+        ("web_service_url", 1),
+        ("reached_end_of_topic", "always"),
+        ("authentication", "token"),
+        ("default_policies", None),
+        ("default_policies", Policies(deduplication=True)),
+    ):
+        _refused(name, value)
+    _check_policies()
+    _check_authentication()
+
+
+def _check_policies() -> None:
+    for name, (least, most) in POLICIES.items():
+        for allowed in (least, most, None):
+            Policies().with_policy(name, allowed)
+        for wrong in (least - 1, most + 1, True, "1"):
+            try:
+                Policies().with_policy(name, wrong)
+            except InvalidConfiguration:
+                continue
+            raise ViolationError("INV-A1", f"policy {name} may be {wrong!r}")
+
+
+def _check_authentication() -> None:
+    BrokerAuthentication((), "someone", frozenset({"a"}), frozenset({"b"}), 0.001)
+    for option, wrong in (
+        ("superusers", "admin"),
+        ("superusers", 5),
+        ("superusers", {" "}),
+        ("proxy_roles", {1}),
+        ("anonymous_role", ""),
+        ("refresh_interval", 0.0009),
+        ("refresh_interval", True),
+        ("authorization", 1),
+        ("providers", "token"),
+        ("providers", 1),
+        ("providers", (1,)),
+    ):
+        fields: dict[str, object] = {"providers": (), option: wrong}
+        try:
+            BrokerAuthentication(**fields)  # type: ignore[arg-type]
+        except InvalidConfiguration:
+            continue
+        raise ViolationError("INV-A1", f"{option} of the authentication may be {wrong!r}")
+
+
+def _allowed(name: str, value: object) -> None:
+    fields: dict[str, object] = {name: value}
+    try:
+        BrokerConfig(service_url=URL, **fields)  # type: ignore[arg-type]
+    except InvalidConfiguration as error:
+        raise ViolationError("INV-A1", f"{name} may not be {value!r}: {error}") from None
+
+
+def _refused(name: str, value: object) -> None:
+    fields: dict[str, object] = {name: value}
+    try:
+        BrokerConfig(service_url=URL, **fields)  # type: ignore[arg-type]
+    except InvalidConfiguration:
+        return
+    raise ViolationError("INV-A1", f"{name} may be {value!r}")
