@@ -86,7 +86,7 @@ def check_broker_options() -> None:
     for name in FLAGS:
         _allowed(name, False)
         _refused(name, 1)
-    for name, value in (
+    for name, other in (
         ("cluster", " "),
         ("cluster", 1),
         ("server_version", ""),
@@ -98,7 +98,7 @@ def check_broker_options() -> None:
         ("default_policies", None),
         ("default_policies", Policies(deduplication=True)),
     ):
-        _refused(name, value)
+        _refused(name, other)
     _check_policies()
     _check_authentication()
 

@@ -17,8 +17,8 @@ from .producing import Limits, TaskProducer
 from .transactions import abort_quietly, begin
 
 _prepared: set[tuple[str, str]] = set()
-"""This process has prepared these topics and partitions; each is here with its service URL. Spark plans the writer of a stream
-for every micro-batch, in processes that live on."""
+"""This process has prepared these topics and partitions; each is here with its service URL. Spark plans the
+writer of a stream for every micro-batch, in processes that live on."""
 
 
 def prepare(link: Link, topic: str, partitions: int, limits: Limits) -> None:
