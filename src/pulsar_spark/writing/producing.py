@@ -254,15 +254,17 @@ class Destination:
             self.check()
 
     def _hand_over(self, messages: list[Payload]) -> None:
-        client = self._task.link.client
+        client, transaction = self._task.link.client, self._task.transaction
         publish_time = time.time_ns() // 1_000_000
         if set(map(type, messages)) == {bytes}:
-            taken = client.send_many(time.monotonic_ns(), self._handle, messages, publish_time)
+            taken = client.send_many(time.monotonic_ns(), self._handle, messages, publish_time, transaction)
             assert len(taken) == len(messages)  # there is room: see `wait_for_room`
             return
         append = client.appender(self._handle)
         for message in messages:
-            if append(message) < 0:
+            if append(message, transaction) < 0:
+                if isinstance(message, bytes) and transaction is not None:
+                    message = OutgoingMessage(message, transaction=transaction)
                 client.send(time.monotonic_ns(), self._handle, message, publish_time)
 
     # --- what the machine says ---

@@ -203,7 +203,7 @@ def _messages(
     batch: Any, first: int, keys_are_bytes: bool, transaction: TransactionId | None
 ) -> tuple[list[Payload], list[str | None] | None, list[int]]:
     """Messages, keys as they travel (None where no row has one), sizes. `first`: the number of the first
-    row."""
+    row. Payloads do not name the transaction: the `TaskProducer` does."""
     names = set(batch.schema.names)
     values: list[Any] = _bytes(batch.column("value"))
     complete = not batch.column("value").null_count
@@ -216,11 +216,9 @@ def _messages(
     if keys_are_bytes and "__key" not in more:
         more.append("__key")
     if not more:
-        if transaction is not None:
-            return [OutgoingMessage(value, transaction=transaction) for value in values], None, sizes
         if complete:
             return values, None, sizes
-        return [OutgoingMessage(None) if value is None else value for value in values], None, sizes
+        return [_null(transaction) if value is None else value for value in values], None, sizes
     nothing: list[Any] = [None] * len(values)
     columns: dict[str, list[Any]] = {
         name: batch.column(name).to_pylist() for name in more if name != "__eventTime"
@@ -260,6 +258,10 @@ def _messages(
         [None if isinstance(each, bytes) else each.key for each in messages] if "__key" in more else None
     )
     return messages, travelling, sizes
+
+
+def _null(transaction: TransactionId | None) -> OutgoingMessage:
+    return OutgoingMessage(None, transaction=transaction)
 
 
 def _size(given: str | bytes) -> int:
