@@ -165,6 +165,36 @@ def test_a_batch_has_one_schema() -> None:
     assert [version for *_, version in sender.entries()] == [OWN, FOUR, OWN]
 
 
+def test_messages_that_wait_for_a_version_are_sent_at_once_where_they_were_pushed() -> None:
+    """PROD-28: their batch waits for no others, and may have some behind them."""
+    sender = Sender(batching=BatchingPolicy(max_delay=60.0))
+
+    def push() -> None:
+        sender.script.client.push(sender.script.now, sender.handle)
+        sender.script.drain()
+
+    sender.send(number(1), number(2))
+    push()
+    push()
+    sender.send(number(3))
+    push()
+    sender.send(number(4))
+    asked = sender.asked()
+    sender.answer(asked)
+    (command,) = [command for _, command in sender.script.commands(sender.link)]
+    assert unpack_payload(command.payload).metadata.num_messages_in_batch == 4
+
+
+def test_messages_that_were_pushed_are_sent_though_one_of_them_is_refused() -> None:
+    sender = Sender(batching=BatchingPolicy(max_delay=60.0))
+    sender.send(number(1), b"a", number(2))
+    sender.script.client.push(sender.script.now, sender.handle)
+    sender.script.drain()
+    sender.refuse(sender.asked())
+    [(_, _, version)] = sender.entries()
+    assert version == OWN
+
+
 def test_batches_by_key_have_one_schema() -> None:
     sender = Sender(batching=BatchingPolicy(max_delay=1.0, by_key=True))
     sender.send(message_of(1, INT32, key="k"))
