@@ -1,5 +1,6 @@
 """All producers of a client share one memory limit."""
 
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -597,19 +598,35 @@ def test_a_closed_producer_leaves_nothing_behind() -> None:
 def test_a_limit_by_itself_keeps_its_line() -> None:
     memory = MemoryLimit(10)
     told: list[int] = []
-    assert memory.take(1, 10, lambda: told.append(1))
-    assert not memory.take(2, 4, lambda: told.append(2))
-    assert not memory.take(3, 4, lambda: told.append(3))
+    tell = {each: partial(told.append, each) for each in (1, 2, 3)}
+    assert memory.take(1, 10, tell[1])
+    assert not memory.take(2, 4, tell[2])
+    assert not memory.take(3, 4, tell[3])
     memory.release(4)
     assert told == [2]
-    assert memory.take(3, 4, lambda: told.append(3))  # 2 was told, does not come, and delays no other
-    assert not memory.take(2, 4, lambda: told.append(2))
-    assert not memory.take(3, 1, lambda: told.append(3))
+    assert memory.take(3, 4, tell[3])  # 2 was told, does not come, and delays no other
+    assert not memory.take(2, 4, tell[2])
+    assert not memory.take(3, 1, tell[3])
     memory.release(3)
     assert told == [2]  # 2 has kept its position
     memory.release(2)
     assert told == [2, 2, 3]
-    assert memory.take(2, 4, lambda: told.append(2))
-    assert memory.take(3, 1, lambda: told.append(3))
+    assert memory.take(2, 4, tell[2])
+    assert memory.take(3, 1, tell[3])
     assert memory.free == 0
     assert not memory.blocked
+
+
+def test_each_partition_without_room_is_told_of_it() -> None:
+    """Only the partition that was refused last was told: `explain` said that the other one still waits."""
+    memory = MemoryLimit(10)
+    told: list[str] = []
+    first, second = partial(told.append, "first"), partial(told.append, "second")
+    assert memory.take(1, 10, first)
+    assert not memory.take(2, 4, first)
+    assert not memory.take(2, 4, second)
+    assert not memory.take(2, 4, second)
+    memory.release(10)
+    assert told == ["first", "second"]
+    memory.detach(2, first)
+    assert memory._line == {}

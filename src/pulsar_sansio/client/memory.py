@@ -60,13 +60,14 @@ def payload_sizes(messages: Sequence[bytes | OutgoingMessage]) -> list[int]:
 class Waiting:
     """A producer in the line."""
 
-    __slots__ = ("need", "notified", "notify", "position")
+    __slots__ = ("need", "notified", "position", "to_call")
 
     def __init__(self, position: int) -> None:
         self.position = position
         self.need = 0
         """The bytes that the producer did not get."""
-        self.notify: Callable[[], None] | None = None
+        self.to_call: dict[Callable[[], None], None] = {}
+        """The callables for the moment when there is room: one of each partition that had none."""
         self.notified = True
         """The producer knows that there is room, and has not come back yet."""
 
@@ -135,19 +136,26 @@ class MemoryLimit:
         if waiting.notified:
             waiting.notified = False
             heappush(self._to_notify, (waiting.position, waiting))
-        waiting.need, waiting.notify = size, notify
+        waiting.need = size
+        waiting.to_call[notify] = None
         self.blocked = True
 
     def pass_on(self, handle: int, notify: Callable[[], None]) -> None:
         """Another machine has replaced a waiting producer: call `notify` for it from now on."""
         waiting = self._line.get(handle)
         if waiting is not None:
-            waiting.notify = notify
+            waiting.to_call = {notify: None}
 
     def detach(self, handle: int, notify: Callable[[], None] | None = None) -> None:
-        """Take a producer from the line; with `notify`, only if that callable would be called."""
+        """Take a producer from the line; with `notify`, only if no other callable would be called."""
         waiting = self._line.get(handle)
-        if waiting is not None and notify in (None, waiting.notify):
+        if waiting is None:
+            return
+        if notify is None:
+            waiting.to_call.clear()
+        else:
+            waiting.to_call.pop(notify, None)
+        if not waiting.to_call:
             del self._line[handle]
             waiting.notified = True
             if len(self._to_notify) > MAX_OVER + 2 * len(self._line):
@@ -172,8 +180,9 @@ class MemoryLimit:
             room -= waiting.need
             heappop(self._to_notify)
             waiting.notified = True
-            assert waiting.notify is not None
-            waiting.notify()
+            to_call, waiting.to_call = waiting.to_call, {}
+            for each in to_call:
+                each()
         self.blocked = waiting is not None
 
     def _is_first(self, handle: int) -> bool:
