@@ -738,6 +738,34 @@ def test_messages_that_come_before_the_timeout_of_the_client_are_asked_for(size:
     assert [each.entryId for each in asked.message_ids] == [5]
 
 
+def test_all_chunks_of_a_message_are_asked_for_when_some_came_before_the_timeout_of_the_client() -> None:
+    """TXN-01: the other chunk was received without the first, which came behind it. The message was never
+    complete, and its chunks were acknowledged in the end."""
+    s = Scene(timeout=2.0)
+    header: dict[str, Any] = {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": 4}
+
+    def deliver(chunk: int, redelivery_count: int = 0) -> None:
+        s.deliver(chunk, entry_bytes(b"ab", chunk_id=chunk, **header), redelivery_count=redelivery_count)
+
+    deliver(0)
+    deliver(1)
+    s.ack(s.receive())
+    s.joined()
+    request = s.client.flush_transaction(s.now, s.id)
+    s.pump()
+    s.confirm(s.ack_in_transaction())
+    assert s.outcome(request) is None
+    deliver(0, 1)
+    s.pass_time(2_000_000_000)
+    asked = asked_again(s)
+    assert asked == [(1, 0), (1, 1)]
+    deliver(1, 1)
+    assert s.receive() is None
+    deliver(0, 2)
+    deliver(1, 2)
+    assert s.receive().data == b"abab"
+
+
 def test_a_transaction_that_times_out_before_its_acknowledgements_were_sent() -> None:
     s = Scene(timeout=2.0)
     s.message(0)

@@ -19,6 +19,7 @@ arrived. No bytes, no time.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...model.errors import LocalProtocolError
@@ -188,6 +189,14 @@ class AckTracker:
     def positions(self, position: EntryPosition) -> list[EntryPosition]:
         """Return the positions of the message whose last chunk is at `position`."""
         return self._chunked.get(position) or [position]
+
+    def with_all_chunks(self, positions: Mapping[EntryPosition, int]) -> dict[EntryPosition, int]:
+        """Return these positions, given with bits of messages, and those of the other chunks of a message."""
+        found = dict(positions)
+        for chunks in self._chunked.values():
+            if not found.keys().isdisjoint(chunks):
+                found |= dict.fromkeys(chunks, 1)
+        return found
 
     def in_chunks(self, position: EntryPosition) -> bool:
         """True when the message whose last chunk is at `position` is known and not acknowledged."""

@@ -239,13 +239,18 @@ class Redelivery:
             record = self._tracker.open_batch(position)
             if record is not None:
                 record.refuse(bits)
-        every = [each for position in positions for each in self._tracker.positions(position)]
+        of_all = (each for position in positions for each in self._tracker.positions(position))
+        every = list(dict.fromkeys(of_all))
         self._ask_for(self._held.sort(every, self.negative.longest) if self._single_entries else every)
 
     def aborted(self, positions: Mapping[EntryPosition, int]) -> None:
         """Request these entries, given with the messages, as bits, whose transaction was aborted, unless the
         messages were acknowledged outside of it. Do nothing while detached: the broker redelivers them
-        unasked."""
+        unasked.
+
+        A message in chunks is requested as a whole: the chunks that were dropped while the transaction was
+        open would come behind the others.
+        """
         if self._connection is None or not self._wanted:
             return
         wanted: dict[EntryPosition, int] = {}
@@ -256,7 +261,7 @@ class Redelivery:
                 bits &= record.open_bits
             if bits and position not in self._tracker.entries:
                 wanted[position] = bits
-        self.not_copied(wanted)
+        self.not_copied(self._tracker.with_all_chunks(wanted))
 
     def aborted_in_order(self) -> None:
         """Request everything whose acknowledgement an aborted transaction has not carried out, in order.
