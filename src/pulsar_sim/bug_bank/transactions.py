@@ -12,6 +12,7 @@ from pulsar_sansio.broker.topics.transactions.pending_ack_handle import PendingA
 from pulsar_sansio.broker.topics.transactions.pending_acks import PendingAcks
 from pulsar_sansio.broker.topics.transactions.transaction_buffer import TransactionBuffer
 from pulsar_sansio.client.acknowledging import transactional_acks
+from pulsar_sansio.client.acknowledging.ack_commands import AckCommands
 from pulsar_sansio.client.acknowledging.ack_tracker import AckTracker
 from pulsar_sansio.client.acknowledging.redelivery import Redelivery
 from pulsar_sansio.client.acknowledging.transactional_acks import CollectedAcks, TransactionalAcks
@@ -254,6 +255,19 @@ def the_subscription_to_one_partition_joins_for_all(patches: Patches) -> None:
         return any(name.startswith(whole) and other == subscription for name, other in joined)
 
     patches.around(Transaction, "has_subscription", has_subscription)
+
+
+@bug("own", caught_by=("INV-N5", "INV-T2"), needs=[needs.chunks])
+def the_last_chunk_is_acknowledged_for_all(patches: Patches) -> None:
+    """An ACK in a transaction names one chunk of each message."""
+
+    def acknowledge_in(original: Any, self: Any, transaction: Any, message_id: Any) -> None:
+        if message_id.batch_index < 0:
+            self._transactional.acknowledge(transaction, message_id[:2], 1, 1)
+        else:
+            original(self, transaction, message_id)
+
+    patches.around(AckCommands, "_acknowledge_in", acknowledge_in)
 
 
 @bug("own", caught_by=("INV-T1",), needs=[needs.flushes])

@@ -70,10 +70,11 @@ class TransactingClientWatch:
         for message in messages:
             if message.transaction is not record:
                 raise ViolationError("INV-T4", f"{message} is sent in {record}")
-            if message.is_sent_once and record is not None and message.number in record.written:
-                raise ViolationError("INV-T5", f"{message} is sent again")
         if record is not None:
-            record.written.update(message.number for message in messages)
+            written = {(message.number, message.chunk_of(command.payload)) for message in messages}
+            if record.exactly_once and not written.isdisjoint(record.written):
+                raise ViolationError("INV-T5", f"{messages} are sent again")
+            record.written |= written
             key = (wire.client.name, command.producer_id, command.sequence_id)
             record.unconfirmed.add(key)
             self._sends[key] = record
@@ -103,9 +104,12 @@ class TransactingClientWatch:
             raise ViolationError("INV-T2", f"{subscription.name}: a cumulative ACK outside of a transaction")
         else:
             for position in _positions(self._account, subscription, command):
-                if position in subscription.plain:
+                message = self._account.message_at(subscription, position)
+                if not subscription.plain.isdisjoint(subscription.copies(position, message)):
                     continue
-                acked_in = subscription.acked_in.get(position, [])
+                acked_in = subscription.acked_with(position, message)
+                if message.chunks > 1 and not acked_in:
+                    continue  # the others of its chunks have not arrived in time
                 if not any(each.outcome is TransactionOutcome.COMMITTED for each in acked_in):
                     raise ViolationError(
                         "INV-T2", f"{subscription.name}: an ACK of {position} outside of its transaction"
@@ -129,7 +133,8 @@ class TransactingClientWatch:
             return
         positions = _positions(self._account, subscription, command)
         for position in positions:
-            if position not in acked and position not in subscription.plain:
+            copies = subscription.copies(position, self._account.message_at(subscription, position))
+            if (acked | subscription.plain).isdisjoint(copies):
                 raise ViolationError("INV-T2", f"{subscription.name}: {record} acknowledges {position}")
         record.sent_acks.setdefault(subscription.name, set()).update(positions)
 
@@ -249,7 +254,7 @@ class TransactingBrokerWatch:
         record.answered = commits
         if commits:
             for name, positions in record.acks.items():
-                self._account.subscriptions[name].committed |= positions
+                self._account.subscriptions[name].committed |= positions | record.sent_acks.get(name, set())
 
     def _wrote_message(self, wire: Wire, command: MessageCommand) -> None:
         """INV-T4, INV-T6."""

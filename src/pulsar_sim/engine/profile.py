@@ -610,6 +610,8 @@ class Profile:
             slowest += self.encryption.recipients * self.operation_timeout + LONGEST_KEY_FAILURE
         if self.transactions is not None:  # a lost one is open until its timeout, and so is the last one
             slowest += 2 * self.transactions.timeout + 2 * self.operation_timeout
+            slowest += self.transactions.update_interval
+            slowest += self.chunk_patience if self.transactions.chunk_size else 0.0
         if self.failover is not None:
             slowest += self.failover.slowest_change
             if self.failover.last_visit:

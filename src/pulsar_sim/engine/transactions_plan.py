@@ -46,8 +46,15 @@ class TransactionsPlan:
     """Steps that close a producer or a consumer, per thousand."""
     queue: int = 10
     batching: BatchingPolicy | None = None
+    chunk_size: int = 0
+    """Payload bytes of one chunk, at most; 0 means that no message is divided."""
     pause: int = 20 * MILLISECOND
     """Nanoseconds between steps, at most."""
+
+    @property
+    def update_interval(self) -> float:
+        """Seconds until the client knows the right number of partitions after a wrong one."""
+        return 60.0 if self.partitions else 0.0
 
     @property
     def wholes(self) -> list[str]:

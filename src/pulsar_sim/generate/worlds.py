@@ -41,7 +41,12 @@ from .features.producers import (
 )
 from .features.schemas import draw_schemas, draw_schemas_of_messages
 from .features.table_views import draw_tables, draw_tables_of_partitions
-from .features.transactions import draw_exactly_once, draw_partitions_in_transactions, draw_transactions
+from .features.transactions import (
+    draw_chunks_in_transactions,
+    draw_exactly_once,
+    draw_partitions_in_transactions,
+    draw_transactions,
+)
 from .features.web import draw_crowd, draw_web
 from .producers import draw_producers, usual_batch
 from .rare_worlds import draw_special
@@ -117,6 +122,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     draw_transactions(streams.stream("transactions"), profile, faults)
     draw_exactly_once(streams.stream("transactions exactly once"), profile)
     draw_partitions_in_transactions(streams.stream("transactions over partitions"), profile)
+    draw_chunks_in_transactions(streams.stream("transactions in chunks"), profile)
     return profile
 
 

@@ -77,6 +77,20 @@ def test_partitioned_topics(kind: SubscriptionType) -> None:
     assert {TransactionOutcome.COMMITTED, TransactionOutcome.ABORTED} <= set(outcomes(world))
 
 
+@pytest.mark.parametrize("kind", SubscriptionType)
+@pytest.mark.parametrize("fault", ["transacting_links_reset", "transacting_producer_closed", "broker_killed"])
+def test_messages_in_chunks(kind: SubscriptionType, fault: str) -> None:
+    """INV-C2, INV-T5: each chunk is in the transaction of its message."""
+    options = {"abort_permille": 300, "cumulative_permille": 500, "exactly_once_permille": 300}
+    world = passed(profile_of(fault, kinds=[kind], topics=1, chunk_size=20, queue=1, **options))
+    assert world.transactions is not None
+    received = [
+        each for account in world.transactions.subscriptions.values() for each in account.received.values()
+    ]
+    assert max(each.chunks for each in received) > 2
+    assert {TransactionOutcome.COMMITTED, TransactionOutcome.ABORTED} <= set(outcomes(world))
+
+
 @pytest.mark.parametrize("fault", [*TRANSACTION_FAULTS, "broker_killed"])
 def test_exactly_once(fault: str) -> None:
     """INV-T5, INV-T7: each end is over when it is reported, and each message is stored once."""

@@ -76,6 +76,8 @@ class TransactingConsumer(ReceivingApp[ConsumerName]):
             consumer_name=name,
             initial_position=InitialPosition.EARLIEST,
             receiver_queue_size=self.plan.queue,
+            max_pending_chunked_messages=1000,
+            incomplete_chunked_message_timeout=self.world.profile.chunk_patience,
         )
         self.record = ConsumerName(name)
         self._opened(self.host.node.client.subscribe(self.world.clock.now, spec))

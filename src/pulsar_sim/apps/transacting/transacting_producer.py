@@ -37,7 +37,15 @@ class TransactingProducer:
         self.closing = False
         self.pending: dict[int, SentMessage] = {}
         """Messages without an outcome, by ticket."""
-        spec = ProducerSpec(topic, batching=app.plan.batching, send_timeout=0.0, max_pending_messages=WINDOW)
+        chunk_size = app.plan.chunk_size
+        spec = ProducerSpec(
+            topic,
+            batching=app.plan.batching,
+            send_timeout=0.0,
+            max_pending_messages=WINDOW,
+            chunking=bool(chunk_size),
+            chunk_max_message_size=chunk_size or None,
+        )
         self.handle = app.host.node.client.open_producer(app.world.clock.now, spec)
         app.host.routes[self.handle] = self
 
@@ -45,7 +53,9 @@ class TransactingProducer:
         """Send one message; False when the producer cannot take it. Raises `TransactionNotOpen`."""
         app = self._app
         key = f"k{app.stream.below(3)}"
-        message = app.account.sends(self.topic, self.number, key, transaction)
+        chunk_size = app.plan.chunk_size
+        chunks = app.options.weighted([(1, 3), (2, 2), (3, 1), (6, 1)]) if chunk_size else 1
+        message = app.account.sends(self.topic, self.number, key, transaction, chunks, chunk_size)
         id_ = None if transaction is None else transaction.id
         world = app.world
         try:

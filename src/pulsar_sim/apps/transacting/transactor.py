@@ -67,7 +67,7 @@ class Transactor:
         self.plan = host.plan
         self.account = account
         self.stream = world.streams.stream("transactor")
-        self._options = world.streams.stream("options of the transactor")
+        self.options = world.streams.stream("options of the transactor")
         self._consumers = consumers
         self._producers: dict[str, TransactingProducer] = {}
         self._closing: list[TransactingProducer] = []
@@ -228,7 +228,7 @@ class Transactor:
                 late = self.world.clock.now >= transaction.opened_at + transaction.timeout + LATE
                 if late or not lingers:
                     self._end(transaction)
-            elif self._options.chance(self.plan.flush_permille):
+            elif self.options.chance(self.plan.flush_permille):
                 self._flush(transaction)
         except TransactionNotOpen:
             self._not_open(transaction)
@@ -253,7 +253,7 @@ class Transactor:
 
     def _begin(self, timeout: int) -> None:
         now = self.world.clock.now
-        once = self._options.chance(self.plan.exactly_once_permille)
+        once = self.options.chance(self.plan.exactly_once_permille)
         request = self.host.node.client.begin_transaction(now, timeout / SECOND, exactly_once=once)
 
         def take(output: RequestDone | RequestFailed) -> None:

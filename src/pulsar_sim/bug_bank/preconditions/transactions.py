@@ -65,8 +65,13 @@ def exactly_once(profile: Profile) -> bool:
     return profile.transactions is not None and bool(profile.transactions.exactly_once_permille)
 
 
+def chunks(profile: Profile) -> bool:
+    """The application sends messages in chunks."""
+    return profile.transactions is not None and bool(profile.transactions.chunk_size)
+
+
 def partitions(profile: Profile) -> bool:
-    """Its topics have partitions."""
+    """The topics of the application have partitions."""
     return profile.transactions is not None and bool(profile.transactions.partitions)
 
 

@@ -17,6 +17,10 @@ LEAST_VERSION = 17
 """The protocol version from which a broker answers acknowledgements."""
 
 
+LEAST_UNACKED = 100
+"""Messages that consumers may leave unacknowledged where messages are in chunks, at least."""
+
+
 def draw_transactions(draw: Stream, profile: Profile, faults: bool) -> None:
     """Give some worlds an application with transactions.
 
@@ -64,6 +68,19 @@ def draw_partitions_in_transactions(draw: Stream, profile: Profile) -> None:
     if plan is not None and draw.chance(300):
         plan.partitions = draw.between(2, 3)
         plan.topics = min(plan.topics, 2)
+
+
+def draw_chunks_in_transactions(draw: Stream, profile: Profile) -> None:
+    """Let some applications with transactions send messages in chunks.
+
+    A broker sends no more while a low limit of messages is not acknowledged. The consumers of a subscription
+    would wait for the rest of their messages then.
+    """
+    plan, broker = profile.transactions, profile.broker
+    limits = (broker.max_unacked_messages_per_consumer, broker.max_unacked_messages_per_subscription)
+    may = plan is not None and plan.batching is None and min(limits) >= LEAST_UNACKED
+    if plan is not None and draw.chance(400) and may:
+        plan.chunk_size = draw.choice([20, 40])
 
 
 def draw_exactly_once(draw: Stream, profile: Profile) -> None:

@@ -34,7 +34,7 @@ class SubscriptionAccount:
 
     def receives(self, position: MessagePosition, message: SentMessage) -> None:
         """INV-T5: messages come for the first time in the order of the topic, or of each key."""
-        self._missed.discard(position)
+        self._missed.difference_update(self.copies(position, message))
         if position in self.received:
             return
         self.received[position] = message
@@ -45,6 +45,19 @@ class SubscriptionAccount:
         if position < newest:
             raise ViolationError("INV-T5", f"{self.name}: {message} at {position} is received after {newest}")
         self._newest[key] = position
+
+    def copies(self, position: MessagePosition, message: SentMessage | None) -> list[MessagePosition]:
+        """Return the positions at which the message was received, and this one. Several are those of last
+        chunks: a message in chunks is received once, with any of them."""
+        if message is None or message.chunks == 1:
+            return [position]
+        return [position, *(each for each, other in self.received.items() if other is message)]
+
+    def acked_with(self, position: MessagePosition, message: SentMessage | None) -> list[TransactionRecord]:
+        """Return the transactions that acknowledged the message that has this entry, perhaps in a chunk."""
+        positions = self.copies(position, message)
+        found = [each for position in positions for each in self.acked_in.get(position, ())]
+        return list(dict.fromkeys(found))
 
     def acknowledges(self, position: MessagePosition, transaction: TransactionRecord) -> None:
         acks = transaction.acks.setdefault(self.name, set())
@@ -58,7 +71,7 @@ class SubscriptionAccount:
     def is_contended(self, transaction: TransactionRecord) -> bool:
         """True when the broker may refuse acknowledgements of the transaction because of others."""
         acked = transaction.acks.get(self.name, set())
-        if any(len(self.acked_in[position]) > 1 for position in acked):
+        if any(len(self.acked_with(position, self.received.get(position))) > 1 for position in acked):
             return True
         entries = {position[:2] for position in acked}  # a batch is acknowledged with what was before
         if any(position[:2] in entries for position in self.plain):

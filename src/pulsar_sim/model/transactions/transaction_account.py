@@ -59,11 +59,20 @@ class TransactionAccount:
     # --- messages -----------------------------------------------------------------------------------------
 
     def sends(
-        self, topic: str, producer: int, key: str | None, transaction: TransactionRecord | None
+        self,
+        topic: str,
+        producer: int,
+        key: str | None,
+        transaction: TransactionRecord | None,
+        chunks: int = 1,
+        chunk_size: int = 0,
     ) -> SentMessage:
-        """Return the next message."""
+        """Return the next message. `chunks`: into how many of `chunk_size` bytes the client divides it; the
+        payload has its number in each."""
         number = len(self.messages)
-        message = SentMessage(b"<<%d>>" % number, number, topic, producer, key, transaction)
+        name = b"<<%d>>" % number
+        payload = name.ljust(chunk_size, b".") * (chunks - 1) + name
+        message = SentMessage(payload, number, topic, producer, key, transaction, chunk_size)
         self.messages.append(message)
         if transaction is not None:
             transaction.messages.append(message)
@@ -82,7 +91,7 @@ class TransactionAccount:
 
     def found_in(self, data: bytes) -> list[SentMessage]:
         """Return the messages of an entry. Raises `ViolationError` for a message that was never sent."""
-        numbers = [int(each) for each in _PAYLOAD.findall(data)]
+        numbers = list(dict.fromkeys(int(each) for each in _PAYLOAD.findall(data)))
         for number in numbers:
             if number >= len(self.messages):
                 raise ViolationError("INV-C2", f"message {number} was never sent")
@@ -102,6 +111,9 @@ class TransactionAccount:
         known = self.positions[topic].setdefault(position, message)
         if known is not message or message.topic != topic:
             raise ViolationError("INV-C2", f"{message} and {known} are both at {position} of {topic}")
+
+    def message_at(self, subscription: SubscriptionAccount, position: MessagePosition) -> SentMessage:
+        return self.positions[subscription.topic][position]
 
     def size_of(self, topic: str, ledger_id: int, entry_id: int) -> int:
         """Return the number of messages of an entry that are known."""
@@ -124,6 +136,8 @@ class TransactionAccount:
     def receives(self, subscription: SubscriptionAccount, position: MessagePosition, data: bytes) -> None:
         """INV-T4: the application takes a message, which is of no open or aborted transaction."""
         (message,) = self.found_in(data)
+        if data != message.payload:
+            raise ViolationError("INV-C2", f"{message} is received as {data!r}")
         self.is_at(message, subscription.topic, position)
         transaction = message.transaction
         if transaction is not None and transaction.outcome in (
@@ -151,7 +165,7 @@ class TransactionAccount:
         if transaction.unconfirmed or transaction.unanswered_acks:
             raise ViolationError("INV-T1", f"{transaction} is flushed, and not all of it has an answer")
         for message in messages:
-            if message.number not in transaction.written:
+            if (message.number, 0) not in transaction.written:
                 raise ViolationError("INV-T1", f"{transaction} is flushed, and {message} was not sent")
 
     def check_over(self, transaction: TransactionRecord, durable: DurableTransactions) -> None:
@@ -260,7 +274,7 @@ class TransactionAccount:
     def _check_log(self, topic: str, log: list[LogEntry], ends: dict[TransactionId, bool]) -> None:
         visible: set[MessagePosition] = set()
         newest: dict[tuple[int, str | None], int] = {}
-        seen: set[int] = set()
+        seen: set[tuple[int, int]] = set()
         for entry in log:
             if entry.commits is not None:
                 continue
@@ -273,21 +287,31 @@ class TransactionAccount:
                 if id_ != (None if message.transaction is None else message.transaction.id):
                     raise ViolationError("INV-T4", f"{message} is stored in transaction {id_}")
                 line = message.producer, message.key if self.by_key else None
-                if message.number not in seen and message.number < newest.get(line, -1):
+                chunk = message.chunk_of(entry.data)
+                if (message.number, chunk) not in seen and message.number < newest.get(line, -1):
                     raise ViolationError("INV-T5", f"{message} at {position} is behind a later message")
-                if message.number in seen and message.is_sent_once:
+                if (message.number, chunk) in seen and message.is_sent_once:
                     raise ViolationError("INV-T5", f"{message} is stored twice, once at {position}")
-                seen.add(message.number)
+                seen.add((message.number, chunk))
                 newest[line] = max(message.number, newest.get(line, -1))
-                if id_ is None or ends[id_]:
+                if (id_ is None or ends[id_]) and chunk == message.chunks - 1:
                     visible.add(position)
         for message in self.messages:
-            if message.topic == topic and message.outcome == "confirmed" and message.number not in seen:
+            parts = {(message.number, chunk) for chunk in range(message.chunks)}
+            if message.topic == topic and message.outcome == "confirmed" and not seen >= parts:
                 raise ViolationError("INV-T5", f"{message} is confirmed, and {topic} does not hold it")
         for subscription in self.subscriptions.values():
             if subscription.topic == topic:
                 received = set(subscription.received)
-                if missing := sorted(visible - received):
+                missing = [
+                    each for each in sorted(visible - received) if not self._is_copy(subscription, each)
+                ]
+                if missing:
                     raise ViolationError("INV-T5", f"{subscription.name} never received {missing[0]}")
                 if hidden := sorted(received - visible):
                     raise ViolationError("INV-T4", f"{subscription.name} received {hidden[0]}")
+
+    def _is_copy(self, subscription: SubscriptionAccount, position: MessagePosition) -> bool:
+        """True for the last chunk of a message that was received with another copy of that chunk."""
+        message = self.positions[subscription.topic][position]
+        return message.chunks > 1 and message in subscription.received.values()

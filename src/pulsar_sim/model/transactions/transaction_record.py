@@ -3,6 +3,7 @@
 from enum import Enum, auto
 
 from pulsar_sansio.model.transaction_id import TransactionId
+from pulsar_sansio.wire import unpack_payload
 
 from ..records.message_position import MessagePosition
 
@@ -24,7 +25,17 @@ class TransactionOutcome(Enum):
 class SentMessage:
     """One message of the application. `payload` is unique."""
 
-    __slots__ = ("key", "number", "outcome", "payload", "position", "producer", "topic", "transaction")
+    __slots__ = (
+        "chunk_size",
+        "key",
+        "number",
+        "outcome",
+        "payload",
+        "position",
+        "producer",
+        "topic",
+        "transaction",
+    )
 
     def __init__(
         self,
@@ -34,6 +45,7 @@ class SentMessage:
         producer: int,
         key: str | None,
         transaction: "TransactionRecord | None",
+        chunk_size: int = 0,
     ) -> None:
         self.payload = payload
         self.number = number
@@ -44,10 +56,21 @@ class SentMessage:
         """The number of the producer, over all processes."""
         self.key = key
         self.transaction = transaction
+        self.chunk_size = chunk_size
+        """Payload bytes of one chunk; 0 for a message that is not divided."""
         self.outcome = "pending"
         """"pending", "confirmed" or "failed"."""
         self.position: MessagePosition | None = None
         """The place in the topic, when a receipt has named it."""
+
+    @property
+    def chunks(self) -> int:
+        """The number of entries that have the message."""
+        return -(-len(self.payload) // self.chunk_size) if self.chunk_size else 1
+
+    def chunk_of(self, data: bytes) -> int:
+        """Return the number of the chunk that an entry has."""
+        return unpack_payload(data).metadata.chunk_id or 0 if self.chunks > 1 else 0
 
     @property
     def is_sent_once(self) -> bool:
@@ -98,8 +121,8 @@ class TransactionRecord:
         self.unconfirmed: set[tuple[str, int, int]] = set()
         """SENDs of the transaction whose receipts the client has not read: client process, producer id,
         sequence id."""
-        self.written: set[int] = set()
-        """Messages that SENDs have, by number."""
+        self.written: set[tuple[int, int]] = set()
+        """Numbers of messages that SENDs have, each with the number of a chunk."""
         self.sent_acks: dict[str, set[MessagePosition]] = {}
         """Subscription -> the messages that ACKs of the transaction acknowledged one by one."""
         self.unanswered_acks: set[tuple[int, int]] = set()

@@ -276,7 +276,7 @@ def test_a_flush_is_done_when_all_is_confirmed() -> None:
     transaction = s.transaction()
     message = s.account.sends(X, 1, None, transaction)
     s.breaks("INV-T1", lambda: s.account.flushed(transaction, [message]))
-    transaction.written.add(message.number)
+    transaction.written.add((message.number, 0))
     transaction.unconfirmed.add(("client", 0, 0))
     s.breaks("INV-T1", lambda: s.account.flushed(transaction, [message]))
     transaction.unconfirmed.clear()
