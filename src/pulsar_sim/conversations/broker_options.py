@@ -159,7 +159,7 @@ def _check_policies() -> None:
 
 
 def _check_meaning() -> None:
-    """What policies mean: limits of 0 and below, quotas beside retention, levels above each other."""
+    """Check limits of 0 and below, quotas beside retention, and levels above each other."""
     size, time = BacklogQuota(QUOTA, 10), BacklogQuota(QUOTA, limit_time=10)
     low = Policies(max_producers=1, max_consumers=1)
     found = {

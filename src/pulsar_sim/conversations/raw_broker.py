@@ -28,6 +28,7 @@ from pulsar_sansio.wire import (
 from ..engine.clock import SECOND
 from ..engine.failures import ViolationError
 from ..engine.leftovers.inputs import check_moment
+from ..engine.leftovers.outputs import check_output
 
 T = proto.BaseCommand.Type
 OutputT = TypeVar("OutputT")
@@ -78,6 +79,7 @@ class RawBroker:
         client = self.client
         check_moment("a client with a raw broker", client._context, self.now)
         while (output := client.next_output()) is not None:
+            check_output("a client with a raw broker", output)
             if isinstance(output, Connect):
                 self.link, self.closed, self._bytes = output.link, None, b""
                 client.connected(self.now, self.link)

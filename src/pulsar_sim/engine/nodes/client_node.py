@@ -31,6 +31,7 @@ from ..clock import MILLISECOND, SECOND
 from ..failures import ViolationError
 from ..leftovers.audit import DETACHED, ENDED, LINK_ENDED
 from ..leftovers.inputs import check_moment
+from ..leftovers.outputs import check_output
 from ..network import GARBAGE, Attempt, Wire
 from ..security.credential_source import CredentialSource
 from ..security.issuer import MARK
@@ -223,10 +224,12 @@ class ClientNode:
             elif kind is EncryptionKeyWanted:
                 assert self._keys is not None
                 self._keys.wanted(output)  # type: ignore[arg-type]
-            elif kind in NOTICES:
-                self._notice(output)
             else:
-                self.application.on_output(output)
+                check_output(self.name, output)
+                if kind in NOTICES:
+                    self._notice(output)
+                else:
+                    self.application.on_output(output)
         self._pumping = False
         self._timer.arm()
         if client.has_ended:
