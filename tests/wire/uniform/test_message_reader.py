@@ -32,7 +32,7 @@ NOT_PLAIN: dict[str, Any] = {
     "null_value": True,
 }
 READ_BY_DEFAULT = ("compression", "encryption_keys")
-"""Of these, the values are checked: with the value 0, and with a nonce, an entry is plain."""
+"""Their values are checked: an entry with the value 0, or with a nonce, is plain."""
 PLAIN: dict[str, Any] = {
     "uncompressed_size": 300,
     "partition_key": "a key",

@@ -75,7 +75,7 @@ class UniformMessages(NamedTuple):
     """Position behind the last of their frames."""
     schema_version: bytes | None
     encryption: UniformEncryption | None
-    """None: the payloads are not encrypted."""
+    """The payloads are not encrypted where it is None."""
 
 
 class _Tail(NamedTuple):

@@ -13,7 +13,7 @@ from ..failures import ViolationError
 
 
 @cache
-def _declared(kind: type[Any]) -> tuple[tuple[str, Any], ...]:
+def _declared(kind: Any) -> tuple[tuple[str, Any], ...]:
     """Return the fields of a class of outputs whose types can be checked."""
     found = ((field.name, field.type) for field in fields(kind))
     return tuple((name, each) for name, each in found if type(each) in (type, UnionType))
