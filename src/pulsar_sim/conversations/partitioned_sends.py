@@ -7,6 +7,8 @@ that ends (PART-02). A call with several messages stops at the first partition w
 from typing import TYPE_CHECKING
 
 from pulsar_sansio.client.outputs import (
+    Attached,
+    Detached,
     PartitionEnded,
     ProducerReady,
     Receipts,
@@ -99,6 +101,8 @@ class PartitionedSends:
         for _ in range(STEPS):
             self._stream.weighted(steps)()
             self._check()
+        self._reattach()
+        self._check()
 
     # --- what happens ---
 
@@ -254,6 +258,28 @@ class PartitionedSends:
         request = self._raw.call(self._client.flush, self._handle)
         self._flushes.append((request, self._ticket))
         self._settled()
+
+    def _reattach(self) -> None:
+        """Lose the connection of all partitions: the application is told once, and all is sent again."""
+        raw = self._raw
+        raw.lose()
+        raw.agree("the lost producer", raw.output(Detached).id, self._handle)
+        connected = [each.connected for each in self._client.partition_statistics(self._handle)]
+        raw.agree("connected partitions", connected, [False] * PARTITIONS)
+        raw.pass_time(3)
+        for command in raw.taken(T.PRODUCER):
+            index = self._wire_ids.index(command.producer_id)
+            known = self._sequence_ids[index] - len(self._pending[index]) - 1
+            raw.open_producer(command, known)
+        raw.agree("the producer", raw.output(Attached).id, self._handle)
+        again: list[list[int]] = [[] for _ in range(PARTITIONS)]
+        for send in raw.taken(T.SEND):
+            again[self._wire_ids.index(send.producer_id)].append(send.sequence_id)
+        wanted = [
+            list(range(self._sequence_ids[index] - len(tickets), self._sequence_ids[index]))
+            for index, tickets in enumerate(self._pending)
+        ]
+        raw.agree("messages that are sent again", again, wanted)
 
     def _check(self) -> None:
         raw = self._raw

@@ -21,7 +21,7 @@ def _declared(kind: Any) -> tuple[tuple[str, Any], ...]:
 
 def check_output(name: str, output: Any) -> None:
     """INV-L4: a machine has emitted this."""
-    for field, kind in _declared(type(output)):
+    for field, kind in _declared(type(output)):  # type: ignore[arg-type]
         value = getattr(output, field)
         if not isinstance(value, kind):
             raise ViolationError("INV-L4", f"{name}: {field} of {output} is no {kind}")
