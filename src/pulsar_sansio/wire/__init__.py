@@ -55,6 +55,7 @@ from .messages.metadata import (
     Property,
     SingleMessageMetadata,
     decode_single_metadata,
+    encode_encryption,
     encode_message_metadata,
     encode_single_metadata,
 )
@@ -114,6 +115,7 @@ __all__ = [
     "encode_batch_payloads",
     "encode_command",
     "encode_flow",
+    "encode_encryption",
     "encode_keyed",
     "encode_message",
     "encode_message_id",

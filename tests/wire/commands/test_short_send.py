@@ -9,6 +9,7 @@ from pulsar_sansio.wire import (
     EncryptionKey,
     MessageMetadata,
     ShortSend,
+    encode_encryption,
     encode_message_metadata,
     encode_send,
     pack_payload,
@@ -57,7 +58,7 @@ KEYS = st.lists(
 def test_frames_of_encrypted_messages_are_those_of_the_general_functions(
     name: str, version: bytes, keys: list[EncryptionKey], messages: list[tuple[int, int, bytes, bytes]]
 ) -> None:
-    short = ShortSend(3, name, version, keys)
+    short = ShortSend(3, name, version, encode_encryption(keys) if keys else b"")
     for sequence_id, publish_time, payload, nonce in [*messages, *messages]:
         encrypted = payload + bytes(16) if keys else payload
         found = short.encode(sequence_id, publish_time, encrypted, nonce if keys else None)

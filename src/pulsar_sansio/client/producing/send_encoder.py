@@ -25,6 +25,7 @@ from ...wire import (
     ShortSend,
     SingleMessageMetadata,
     compress,
+    encode_encryption,
     encode_keyed,
     encode_message_metadata,
     encode_send,
@@ -149,7 +150,9 @@ class SendEncoder:
             return None
         sealing = self._sealing
         if sealing is None or sealing.cipher is not cipher:
-            short_send = ShortSend(self._producer_id, self._name, self._schema_version or b"", cipher.keys)
+            short_send = ShortSend(
+                self._producer_id, self._name, self._schema_version or b"", encode_encryption(cipher.keys)
+            )
             short = short_send.metadata_size < SHORT_METADATA_LIMIT
             limit = min(SHORT_SEND_LIMIT, self.max_message_size) - TAG_SIZE if short else -1
             sealing = self._sealing = _Sealing(cipher, short_send, limit)

@@ -6,12 +6,9 @@ message to the next. The bytes are those that `MessageMetadata`, `pack_payload` 
 message.
 """
 
-from collections.abc import Sequence
-
-from ...model.encryption_context import NONCE_SIZE, TAG_SIZE, EncryptionKey
+from ...model.encryption_context import NONCE_SIZE, TAG_SIZE
 from ..checksum import crc32c
 from ..fields import encode_text
-from ..messages.metadata import NONCE_TAG, encode_encryption_keys
 from ..varint import CONTINUED_VARINTS, SMALL_VARINTS, encode_varint
 from .hot_commands import SEND
 
@@ -25,12 +22,12 @@ _TYPE_AND_TAG = b"\x08" + encode_varint(SEND) + encode_varint(SEND << 3 | 2)
 
 
 class ShortSend:
-    """`keys`: the wrapped data keys of encrypted messages; empty for a producer that does not encrypt. Raises
+    """`encryption`: what `encode_encryption` gives for encrypted messages; empty for others. Raises
     `InvalidMessage` for a producer name without UTF-8 form."""
 
     __slots__ = (
         "_command",
-        "_keys",
+        "_encryption",
         "_metadata",
         "_publish_time",
         "_schema",
@@ -44,7 +41,7 @@ class ShortSend:
         producer_id: int,
         producer_name: str,
         schema_version: bytes = b"",
-        keys: Sequence[EncryptionKey] = (),
+        encryption: bytes = b"",
     ) -> None:
         name = encode_text(producer_name)
         self._command = b"\x08" + encode_varint(producer_id) + b"\x10"
@@ -55,9 +52,9 @@ class ShortSend:
             b"\x82\x01" + encode_varint(len(schema_version)) + schema_version if schema_version else b""
         )
         """MessageMetadata's schema_version, which follows the uncompressed_size and the nonce."""
-        self._keys = encode_encryption_keys(keys) + NONCE_TAG if keys else b""
+        self._encryption = encryption
         """MessageMetadata's encryption_keys, and its encryption_param up to the nonce."""
-        self.metadata_size = len(self._metadata) + len(self._keys) + len(self._schema)
+        self.metadata_size = len(self._metadata) + len(self._encryption) + len(self._schema)
         """Bytes of the metadata without the values that differ, which take at most 40."""
         self._publish_time = -1
         self._time = b""
@@ -69,7 +66,7 @@ class ShortSend:
         self, sequence_id: int, publish_time: int, payload: bytes, nonce: bytes | None = None
     ) -> bytes:
         """Return one frame, ready to write. `publish_time`: milliseconds since 1970. `nonce`: that of an
-        encrypted payload; None without `keys`."""
+        encrypted payload; None without `encryption`."""
         if publish_time != self._publish_time:
             self._start_time(publish_time)
         if sequence_id < 16384:
@@ -100,8 +97,8 @@ class ShortSend:
         size in front, and the value of uncompressed_size with what follows it, up to a nonce.
         """
         size, length = sizes >> 4, sizes & 15
-        if self._keys:
-            behind = encode_varint(size - TAG_SIZE) + self._keys
+        if self._encryption:
+            behind = encode_varint(size - TAG_SIZE) + self._encryption
             behind_size = len(behind) + NONCE_SIZE + len(self._schema)
         else:
             behind = encode_varint(size) + self._schema

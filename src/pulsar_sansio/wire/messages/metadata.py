@@ -98,11 +98,11 @@ NONCE_TAG = b"\x7a\x0c"
 """The tag of encryption_param, with the length of a nonce."""
 
 
-def encode_encryption_keys(keys: Iterable[EncryptionKey]) -> bytes:
-    """Return the field encryption_keys of `MessageMetadata`. Raises `InvalidMessage` for text that has no
-    UTF-8 form."""
+def encode_encryption(keys: Iterable[EncryptionKey]) -> bytes:
+    """Return the fields encryption_keys and encryption_param of `MessageMetadata`, up to the nonce. Raises
+    `InvalidMessage` for text that has no UTF-8 form."""
     encoded = map(_write_encryption_key, keys)
-    return b"".join(b"\x6a" + encode_varint(len(key)) + key for key in encoded)
+    return b"".join(b"\x6a" + encode_varint(len(key)) + key for key in encoded) + NONCE_TAG
 
 
 _ENCRYPTION_KEYS = message_kind(read_encryption_key, _write_encryption_key)
