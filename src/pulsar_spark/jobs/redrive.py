@@ -26,7 +26,15 @@ ORIGIN = ("REAL_TOPIC", "REAL_SUBSCRIPTION", "ORIGIN_MESSAGE_ID", "ORIGIN_MESSAG
 
 POSITION = ("__topic", "__ledgerId", "__entryId", "__batchIndex")
 
-COLUMNS = ("value", "__key", "__eventTime", "__messageProperties", "__orderingKey", *POSITION)
+COLUMNS = (
+    "value",
+    "__key",
+    "__eventTime",
+    "__messageProperties",
+    "__orderingKey",
+    "__schemaVersion",
+    *POSITION,
+)
 
 HOME = "home"
 """In the book: the topic that a letter goes to."""
@@ -75,12 +83,13 @@ def redrive(
     """Move the letters in the topic `letters` for which `where` is true, all by default.
 
     `where` is a condition in SQL over the columns of a read, `__messageProperties['reason'] = 'timeout'`. A
-    letter goes to the topic it came from, or to `to`; without either it is left. `book` is a folder that
-    Spark can write, one for each dead-letter topic. `subscription` of the dead-letter topic, with no consumer
-    connected, is acknowledged up to the first letter that is left. `exactly_once` needs deduplication on the
-    topics written to; without it a letter may be sent twice when a run is interrupted. `access`: options
-    `tls.…`, `auth.…` and `broker.hosts` of source and sink, and `encryption.keyFiles` of the source: private
-    keys. `encrypt`: names of encryption keys and files of their public keys, for all letters that are sent.
+    letter goes to the topic it came from, or to `to`, with the definition of its schema; without either topic
+    it is left. `book` is a folder that Spark can write, one for each dead-letter topic. `subscription` of the
+    dead-letter topic, with no consumer connected, is acknowledged up to the first letter that is left.
+    `exactly_once` needs deduplication on the topics written to; without it a letter may be sent twice when a
+    run is interrupted. `access`: options `tls.…`, `auth.…` and `broker.hosts` of source and sink, and
+    `encryption.keyFiles` of the source: private keys. `encrypt`: names of encryption keys and files of their
+    public keys, for all letters that are sent.
 
     Raises `LettersGone`, and an `OptionError` where `to` is no persistent topic, and for private keys without
     `encrypt`: no letter is sent unencrypted that was found encrypted.
@@ -220,7 +229,13 @@ class _Run:
             raise LettersGone(f"{count - there} of {count} letters chosen by a run are not in {self._topic}")
         properties = f.map_filter("__messageProperties", lambda name, _: ~name.isin(*ORIGIN))
         rows = (
-            letters.withColumns({"__topic": f.col(HOME), "__messageProperties": properties})
+            letters.withColumns(
+                {
+                    "__topic": f.col(HOME),
+                    "__schemaTopic": f.col("__topic"),
+                    "__messageProperties": properties,
+                }
+            )
             .drop(HOME)
             .repartition(TASKS, "__topic")
             .sortWithinPartitions(*POSITION)

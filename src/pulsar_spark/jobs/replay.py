@@ -46,7 +46,8 @@ def replay(
     `write_id` names this replay: begun again under the same name, over the same archive and with the same
     `where`, no message is written twice. `where` is a condition in SQL over the archive's columns.
     `exactly_once` needs deduplication on the topics; without it a message may be written twice when a
-    task fails. `access`: options `tls.…`, `auth.…`, `encryption.…` and `broker.hosts` of the sink.
+    task fails. A message keeps the definition of its schema while its first topic has it. `access`: options
+    `tls.…`, `auth.…`, `encryption.…` and `broker.hosts` of the sink.
     """
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
@@ -57,7 +58,8 @@ def replay(
     counted = Observation("replayed")
     tasks = min(MOST_TASKS, max(1, rows.select("__topic").distinct().count()))
     # Sorted by Spark, which needs no memory for all of it; the sink has nothing left to put in order.
-    rows = rows.select(*COLUMNS, *ORDER).repartition(tasks, "__topic").sortWithinPartitions(*ORDER)
+    schema = ["__schemaVersion", f.col("__topic").alias("__schemaTopic")]
+    rows = rows.select(*COLUMNS, *schema, *ORDER).repartition(tasks, "__topic").sortWithinPartitions(*ORDER)
     options = {**(access or {}), "service.url": service_url}
     if topic is not None:
         options["topic"] = topic

@@ -142,6 +142,8 @@ class Destination:
         self._task = task
         self._handle = -1
         self._ready: outputs.ProducerReady | None = None
+        self._schema: RegisteredSchema | None = None
+        """The schema of the rows that are not an entry yet, beside the producer's."""
         self._sent = 0
         self._first_id = 0
         limits = task.limits
@@ -219,8 +221,13 @@ class Destination:
 
     # --- sending ---
 
-    def take(self, messages: Sequence[Payload], sizes: Sequence[int]) -> None:
-        """Take the next rows; entries that are complete go out."""
+    def take(
+        self, messages: Sequence[Payload], sizes: Sequence[int], schema: RegisteredSchema | None = None
+    ) -> None:
+        """Take the next rows, whose messages have this schema; entries that are complete go out."""
+        if schema is not self._schema:  # an entry has one
+            self.flush()
+            self._schema = schema
         start = 0
         for stop in self._cutter.cut(sizes):
             self.waiting += messages[start:stop]
@@ -375,16 +382,25 @@ class TaskProducer:
 
     def open(self, topics: Iterable[str]) -> None:
         """Open producers for topics or topic partitions that are not open yet, all at once."""
-        missing = [Destination(self, topic) for topic in topics if topic not in self._destinations]
+        missing = [
+            Destination(self, topic) for topic in dict.fromkeys(topics) if topic not in self._destinations
+        ]
         if missing:
             self._destinations.update((each.topic, each) for each in missing)
             self.open_all(missing)
             self._join_transaction(missing)
 
-    def send(self, topic: str, messages: Sequence[Payload], sizes: Sequence[int]) -> None:
-        """Take the next rows for a topic or topic partition that was opened; `sizes` in bytes."""
+    def send(
+        self,
+        topic: str,
+        messages: Sequence[Payload],
+        sizes: Sequence[int],
+        schema: RegisteredSchema | None = None,
+    ) -> None:
+        """Take the next rows for a topic or topic partition that was opened; `sizes` in bytes. `schema`: of
+        all messages, beside that of the producer."""
         self._waiting += sum(sizes) + ROW * len(sizes)
-        self._destinations[topic].take(messages, sizes)
+        self._destinations[topic].take(messages, sizes, schema)
         if self._waiting > MAX_WAITING:
             self._flush()
 

@@ -9,6 +9,7 @@ It knows nothing of producers and sequence ids.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -22,9 +23,11 @@ from pulsar_sansio import (
     TopicName,
     TransactionId,
 )
+from pulsar_sansio.schemas import RegisteredSchema
 
 from ..errors import InvalidRows
 from .numbering import key_partition, keyless_partition
+from .original_schemas import OriginalSchemas
 
 Payload = bytes | OutgoingMessage
 
@@ -36,7 +39,16 @@ REMEMBERED_KEYS = 10_000
 
 PROPERTIES_TEXT = "__messageProperties as text"
 
-ORDER = ("__topic", "__key", "value", "__eventTime", "__orderingKey", PROPERTIES_TEXT)
+ORDER = (
+    "__topic",
+    "__key",
+    "value",
+    "__eventTime",
+    "__orderingKey",
+    PROPERTIES_TEXT,
+    "__schemaTopic",
+    "__schemaVersion",
+)
 """The columns that decide the order, after those that the query names. They are all that a message is made
 of, so rows that are equal in them are the same message, and their order makes no difference."""
 
@@ -89,11 +101,25 @@ def canonical_properties(pairs: Sequence[tuple[str, str]] | None) -> str | None:
 
 @dataclass(frozen=True)
 class Portion:
-    """Consecutive rows for one topic without partitions, or one partition; `sizes` in bytes."""
+    """Consecutive rows for one topic without partitions, or one partition; `sizes` in bytes. `schema`: of all
+    messages, beside that of the producer."""
 
     topic: str
     messages: Sequence[Payload]
     sizes: Sequence[int]
+    schema: RegisteredSchema | None = None
+
+    def by_schema(self) -> "Iterator[Portion]":
+        """Cut the rows where their schema changes: a batch has one."""
+        start = 0
+        for schema, run in groupby(self.messages, _schema_of):
+            end = start + sum(1 for _ in run)
+            yield Portion(self.topic, self.messages[start:end], self.sizes[start:end], schema)
+            start = end
+
+
+def _schema_of(message: Payload) -> Any:
+    return None if isinstance(message, bytes) else message.schema
 
 
 class Routing:
@@ -111,8 +137,11 @@ class Routing:
         *,
         keys_are_bytes: bool = False,
         transaction: TransactionId | None = None,
+        schemas: OriginalSchemas | None = None,
     ) -> None:
-        """`keys_are_bytes`: keys are not text, even where they could be, and a null key is a key."""
+        """`keys_are_bytes`: keys are not text, even where they could be, and a null key is a key. `schemas`:
+        the definitions that rows name; None where they name none."""
+        self._schemas = schemas
         self._keys_are_bytes = keys_are_bytes
         self._transaction = transaction
         self._topic = None if topic is None else str(TopicName.parse(topic))
@@ -125,7 +154,12 @@ class Routing:
 
     def portions(self, batch: Any) -> list[Portion]:
         """The rows of a batch, by where they go. Raises `InvalidRows`."""
-        messages, keys, sizes = _messages(batch, self._row, self._keys_are_bytes, self._transaction)
+        found = self._portions(batch)
+        return found if self._schemas is None else [part for each in found for part in each.by_schema()]
+
+    def _portions(self, batch: Any) -> list[Portion]:
+        schemas = None if self._schemas is None else _schemas(batch, self._schemas)
+        messages, keys, sizes = _messages(batch, self._row, self._keys_are_bytes, self._transaction, schemas)
         first, self._row = self._row, self._row + len(messages)
         if self._topic is not None:
             return self._of_topic(self._topic, messages, keys, sizes, range(first, self._row))
@@ -199,11 +233,25 @@ class Routing:
         return name
 
 
+def _schemas(batch: Any, schemas: OriginalSchemas) -> list[RegisteredSchema | None] | None:
+    """Return the definition that each row names; None where no row names one."""
+    if not {"__schemaTopic", "__schemaVersion"} <= set(batch.schema.names):
+        return None
+    topics, versions = (batch.column(name).to_pylist() for name in ("__schemaTopic", "__schemaVersion"))
+    found = list(map(schemas.of, topics, versions))
+    return found if any(each is not None for each in found) else None
+
+
 def _messages(
-    batch: Any, first: int, keys_are_bytes: bool, transaction: TransactionId | None
+    batch: Any,
+    first: int,
+    keys_are_bytes: bool,
+    transaction: TransactionId | None,
+    schemas: Sequence[RegisteredSchema | None] | None = None,
 ) -> tuple[list[Payload], list[str | None] | None, list[int]]:
     """Messages, keys as they travel (None where no row has one), sizes. `first`: the number of the first
-    row. Payloads do not name the transaction: the `TaskProducer` does."""
+    row. Payloads do not name the transaction: the `TaskProducer` does. `schemas`: that of each row; None for
+    no schemas."""
     names = set(batch.schema.names)
     values: list[Any] = _bytes(batch.column("value"))
     complete = not batch.column("value").null_count
@@ -215,7 +263,7 @@ def _messages(
     ]
     if keys_are_bytes and "__key" not in more:
         more.append("__key")
-    if not more:
+    if not more and schemas is None:
         if complete:
             return values, None, sizes
         return [_null(transaction) if value is None else value for value in values], None, sizes
@@ -232,7 +280,9 @@ def _messages(
     messages: list[Payload] = []
     row = first
     try:
-        for value, key, time, pairs, order in zip(values, keys, times, properties, ordering, strict=True):
+        for value, key, time, pairs, order, schema in zip(
+            values, keys, times, properties, ordering, nothing if schemas is None else schemas, strict=True
+        ):
             messages.append(
                 OutgoingMessage(
                     value,
@@ -241,6 +291,7 @@ def _messages(
                     properties=dict(sorted(pairs)) if pairs else None,
                     ordering_key=order,
                     transaction=transaction,
+                    schema=schema,
                 )
             )
             row += 1

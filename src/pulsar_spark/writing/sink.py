@@ -26,6 +26,7 @@ from ..options.query_options import WriteOptions
 from ..schemas.encoders import encoder_of
 from . import transactions
 from .numbering import producer_name
+from .original_schemas import OriginalSchemas
 from .preparing import prepare
 from .producing import Limits, Numbered, TaskProducer, WriteFailed, Written
 from .rows import Routing, in_order
@@ -91,13 +92,14 @@ class Writing:
                 partial(partitions_of, link, options.operation_timeout_s),
                 keys_are_bytes=is_separated(self.schema),
                 transaction=transaction_id,
+                schemas=OriginalSchemas(partial(_definition_of, link, options.operation_timeout_s)),
             )
             batch = first
             while batch is not None:
                 portions = routing.portions(batch)
                 task.open(each.topic for each in portions)
                 for each in portions:
-                    task.send(each.topic, each.messages, each.sizes)
+                    task.send(each.topic, each.messages, each.sizes, each.schema)
                 batch = next(batches, None)
             written = task.finish()
             if transaction is not None:
@@ -249,10 +251,14 @@ def writing_link(options: WriteOptions) -> Link:
 
 def _definition(options: WriteOptions, topic: str) -> SchemaInfo | None:
     """Return the latest definition of a topic; its partitions have it, too."""
-    link = writing_link(options)
-    first = f"{topic}-partition-0" if partitions_of(link, options.operation_timeout_s, topic) else topic
+    return _definition_of(writing_link(options), options.operation_timeout_s, topic, None)
+
+
+def _definition_of(link: Link, timeout: float, topic: str, version: bytes | None) -> SchemaInfo | None:
+    """Return the definition of that version, or the latest. Raises `WriteFailed`."""
+    first = f"{topic}-partition-0" if partitions_of(link, timeout, topic) else topic
     try:
-        return link.definition(first, None, options.operation_timeout_s)
+        return link.definition(first, version, timeout)
     except (PulsarError, LinkTimeout) as error:
         raise WriteFailed(f"the schema of {topic} is not known: {error}") from error
 

@@ -17,9 +17,11 @@ WRITTEN: Final[dict[str, tuple[str, ...]]] = {
     "__eventTime": ("timestamp",),
     "__messageProperties": ("map<string,string>",),
     "__orderingKey": ("binary",),
+    "__schemaTopic": ("string",),
 }
 """The columns that make a message, and their types. `value` has to be there. A null value is a null message,
-which deletes its key where the topic is compacted."""
+which deletes its key where the topic is compacted. `__schemaTopic`: the topic whose `__schemaVersion` the
+value has."""
 
 GIVEN: Final = frozenset(
     {
@@ -65,6 +67,10 @@ def check_columns(
         if kind not in allowed and not (typed and name == "value"):
             more = ", or another type with valueSchema" if name == "value" else ""
             raise InvalidRows(f"column {name} has the type {kind}; allowed: {' or '.join(allowed)}{more}")
+    if "__schemaTopic" in names and typed:
+        raise InvalidRows("column __schemaTopic: option valueSchema decides on the schema; drop the column")
+    if "__schemaTopic" in names and ("__schemaVersion", "binary") not in columns:
+        raise InvalidRows("column __schemaTopic needs the column __schemaVersion, of the type binary")
     if "value" not in names:
         raise InvalidRows(f"column value is missing: what is written is {', '.join(names) or 'nothing'}")
     if topic is None and "__topic" not in names:

@@ -2,17 +2,21 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+import trio
 from pyspark.sql import DataFrame, SparkSession
 
 from pulsar_sansio import OutgoingMessage
+from pulsar_sansio.schemas import AutoConsume, AvroSchema, message_of, schema_of
 from pulsar_spark.errors import UnsupportedTopic
 from pulsar_spark.jobs.archive import archive
 from pulsar_spark.jobs.audit import COLUMNS, MessageIdentity, audit
 from pulsar_spark.jobs.redrive import redrive
 from pulsar_spark.jobs.replay import replay
 from pulsar_spark.link import Link
+from pulsar_trio import open_client
 from tests.spark.scenes.brokers import SparkBroker
 from tests.spark.scenes.sending import send
 
@@ -123,3 +127,75 @@ def test_an_interrupted_run_is_finished_under_its_name(
         assert [bytes(row.value) for row in found] == [letter]
     states = [row.state for row in spark.read.parquet(f"{book}/runs").collect()]
     assert sorted(states) == ["done", "done", "planned", "planned"]
+
+
+TEXT = '{"type":"record","name":"Order","fields":[{"name":"id","type":"string"}%s]}'
+FIRST = AvroSchema(definition=TEXT % "")
+SECOND = AvroSchema(definition=TEXT % ',{"name":"amount","type":"int","default":1}')
+VALUES = [{"id": "a"}, {"id": "b", "amount": 7}, None, {"id": "c"}]
+"""Values that are read again: of two versions of one schema, and bytes in between."""
+
+
+def typed(properties: dict[str, str]) -> list[bytes | OutgoingMessage]:
+    return [
+        message_of({"id": "a"}, FIRST, key="k", properties=properties),
+        message_of({"id": "b", "amount": 7}, SECOND, properties=properties),
+        OutgoingMessage(b"bytes", properties=properties),
+        message_of({"id": "c"}, FIRST, properties=properties),
+    ]
+
+
+def values_of(url: str, topic: str) -> list[Any]:
+    """The values in a topic, each read by the definition of its version; None for bytes."""
+
+    async def main() -> list[Any]:
+        async with (
+            open_client(url) as client,
+            client.create_reader(topic, "earliest", schema=AutoConsume()) as reader,
+        ):
+            return [
+                message.value if message.schema_version else None async for message in reader.until_latest()
+            ]
+
+    return trio.run(main)
+
+
+def test_redriven_letters_keep_their_schemas(
+    spark: SparkSession, broker: SparkBroker, topic: str, deduplicated_topic: str, tmp_path: Path
+) -> None:
+    """The topic has other versions than the dead-letter topic: the definitions travel, not the numbers."""
+    dead, book = f"{topic}-s-DLQ", str(tmp_path / "book")
+    broker.admin.create_topic(deduplicated_topic)
+    send(broker.url, deduplicated_topic, [message_of({"id": "x", "amount": 0}, SECOND)])
+    send(broker.url, dead, typed({"REAL_TOPIC": deduplicated_topic, "reason": "timeout"}))
+    assert redrive(spark, broker.url, dead, book).moved == 4
+    assert values_of(broker.url, deduplicated_topic) == [{"id": "x", "amount": 0}, *VALUES]
+    versions = [
+        row["__schemaVersion"] and int.from_bytes(row["__schemaVersion"])
+        for row in read(spark, broker, deduplicated_topic, columns="__schemaVersion").collect()
+    ]
+    assert versions == [0, 1, 0, None, 1]
+
+
+def test_a_replay_keeps_the_schemas(
+    spark: SparkSession, broker: SparkBroker, topic: str, deduplicated_topic: str, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "archive")
+    send(broker.url, topic, typed({}))
+    archive(spark, {"service.url": broker.url, "topic": topic}, path)
+    broker.admin.create_topic(deduplicated_topic)
+    for _ in range(2):
+        replay(spark, path, broker.url, write_id=deduplicated_topic, topic=deduplicated_topic)
+    assert values_of(broker.url, deduplicated_topic) == VALUES
+
+
+def test_letters_whose_schema_the_topic_refuses_stay(
+    spark: SparkSession, our_broker: SparkBroker, topic: str, deduplicated_topic: str, tmp_path: Path
+) -> None:
+    dead = f"{topic}-s-DLQ"
+    our_broker.admin.create_topic(deduplicated_topic)
+    send(our_broker.url, deduplicated_topic, [message_of("text", schema_of(str))])
+    send(our_broker.url, dead, typed({"REAL_TOPIC": deduplicated_topic}))
+    with pytest.raises(Exception, match=r"SchemaRefused: .*the broker refuses the schema of the rows"):
+        redrive(spark, our_broker.url, dead, str(tmp_path / "book"))
+    assert len(read(spark, our_broker, deduplicated_topic).collect()) == 1

@@ -14,7 +14,7 @@ VALUE = ("value", "binary")
         ([VALUE], "t", None),
         ([("value", "string")], "t", None),
         ([VALUE, ("__topic", "string")], None, None),
-        ([VALUE, *[(name, kinds[0]) for name, kinds in WRITTEN.items() if name != "value"]], None, None),
+        ([*[(name, kinds[0]) for name, kinds in WRITTEN.items()], ("__schemaVersion", "binary")], None, None),
         ([VALUE, *[(name, "whatever") for name in sorted(GIVEN)]], "t", None),
         ([VALUE, ("number", "int")], "t", ("number",)),
         ([VALUE, ("__sequenceId", "bigint")], "t", ("__sequenceId", "value")),
@@ -50,6 +50,7 @@ def test_columns_that_make_messages(
             "option orderBy: there is no column number; there are value",
         ),
         ([VALUE, ("a", "int")], "t", ("b",), InvalidRows, "column a cannot be written"),
+        ([VALUE, ("__schemaTopic", "string")], "t", None, InvalidRows, "needs the column __schemaVersion"),
     ],
 )
 def test_other_columns_are_refused(
