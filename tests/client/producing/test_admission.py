@@ -245,3 +245,15 @@ def test_early_text_that_cannot_be_sent_is_refused_at_once() -> None:
     handle = script.client.open_producer(script.now, UNBATCHED)
     with pytest.raises(InvalidMessage):
         script.client.send(script.now, handle, OutgoingMessage(b"", key="\udfff"), WALL)
+
+
+def test_a_payload_that_compression_leaves_too_large_fails_among_many() -> None:
+    """PROD-35: it is raised for the first only, as the others before it are taken."""
+    sender = Sender(compression=CompressionType.ZLIB)
+    client, script = sender.script.client, sender.script
+    large = Random(1).randbytes(6_000_000)
+    with pytest.raises(MessageTooLarge):
+        client.send_many(script.now, sender.handle, [large, b"a"], WALL)
+    assert client.send_many(script.now, sender.handle, [b"a", large, b"b"], WALL) == range(3)
+    assert script.expect_one(SendFailed).first == 1
+    assert client.memory_held == 2

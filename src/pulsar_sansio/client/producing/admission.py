@@ -227,6 +227,7 @@ class Admission:
         self, payloads: Sequence[bytes], publish_time: int, transaction: TransactionId | None
     ) -> None:
         """Accept checked payloads that fit the window."""
+        first = self._next_ticket
         position = 0
         batch = self._batch
         while position < len(payloads):
@@ -255,7 +256,7 @@ class Admission:
                 message: bytes | OutgoingMessage = payloads[position]
                 if transaction is not None:
                     message = OutgoingMessage(payloads[position], transaction=transaction)
-                self._send(message, publish_time)
+                self._send_or_fail(message, publish_time, first)
                 position += 1
 
     def _send_or_fail(self, message: bytes | OutgoingMessage, publish_time: int, first: int) -> None:
