@@ -30,6 +30,7 @@ from pulsar_sansio.model.topic_name import TopicName
 from pulsar_sansio.wire import unpack_payload
 from tests.client.partitions.partitioned_script import PartitionedScript
 from tests.client.producing.sender import Sender
+from tests.client.producing.transactional_sender import Scene
 from tests.client.script import WALL, Script, frame_receipt
 
 Outcome = tuple[bytes | None, MessageId | None, type[PulsarError] | None]
@@ -50,7 +51,8 @@ class Book(ProducerInterceptor):
         self.notes.append(f"{self.name} before")
         self.before.append(message.payload)
         self.topics.append(f"{topic.partition}")
-        return OutgoingMessage(self.name.encode() + (message.payload or b""), key=message.key)
+        payload = self.name.encode() + (message.payload or b"")
+        return OutgoingMessage(payload, key=message.key, transaction=message.transaction)
 
     def on_send_acknowledgement(
         self,
@@ -181,6 +183,22 @@ def test_waiting_for_room_does_not_call_it_twice(as_many: bool, limit: str) -> N
     assert producer.send(messages[2]) == 2
     assert book.before == messages
     assert payloads(producer) == messages
+
+
+def test_a_refused_payload_of_a_transaction_is_shown_once() -> None:
+    """INTC-01: the message that is made of it is not the application's."""
+    book = Book()
+    scene = Scene(interceptors=(book,), max_pending_messages=1)
+    client, payloads = scene.client, [b"1", b"2"]
+    assert client.send_many(scene.now, scene.handle, payloads, WALL, scene.id) == range(1)
+    assert client.send_many(scene.now, scene.handle, payloads[1:], WALL, scene.id) == range(1, 1)
+    scene.drain()
+    scene.joined()
+    scene.confirm(0)
+    assert client.send_many(scene.now, scene.handle, payloads[1:], WALL, scene.id) == range(1, 2)
+    assert scene.entries() == [(0, b"1", 7), (1, b"2", 7)]
+    assert book.before == payloads
+    assert [payload for payload, _, _ in book.outcomes] == [b"1"]
 
 
 def test_a_cancelled_wait_is_an_outcome_too() -> None:

@@ -19,7 +19,7 @@ from ...model.topic_name import TopicName
 from ...model.transaction_id import TransactionId
 from ..connecting.services import ClientContext
 from ..outputs import Closed, InterceptorFailed, Output, ProducerFailed, Receipts, SendFailed
-from .admission import Admission, in_transaction
+from .admission import Admission
 from .producer_services import ProducerListener
 from .receipt_ids import ReceiptIds
 
@@ -155,6 +155,8 @@ class InterceptedAdmission(Admission):
     def __init__(self, interception: ProducerInterception, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._interception = interception
+        self._refused: OutgoingMessage | None = None
+        """A message that `send_many` has made of a payload and refused for lack of room."""
 
     def append(self, message: bytes | OutgoingMessage, transaction: TransactionId | None = None) -> int:
         """Return -1: intercepted messages have no fast path."""
@@ -188,12 +190,24 @@ class InterceptedAdmission(Admission):
         """
         self.check_open()
         first = self.next_ticket
-        for message in in_transaction(messages, transaction):
+        for given in messages:
+            message = given
+            if transaction is not None and isinstance(given, bytes):
+                message = self._within(given, transaction)
             try:
                 self._send_or_fail(message, publish_time, first)
             except ProducerQueueIsFull:
+                if message is not given and isinstance(message, OutgoingMessage):
+                    self._refused = message
                 break
         return range(first, self.next_ticket)
+
+    def _within(self, payload: bytes, transaction: TransactionId) -> OutgoingMessage:
+        """Return a payload in a transaction: the message of before, if that was refused for lack of room."""
+        refused, self._refused = self._refused, None
+        if refused is not None and refused.payload is payload and refused.transaction == transaction:
+            return refused
+        return OutgoingMessage(payload, transaction=transaction)
 
     def check_given(self, message: object, publish_time: int) -> None:
         """Check nothing: interceptors may replace the message."""
