@@ -656,3 +656,16 @@ def test_a_flush_of_the_transaction_waits_for_no_batch_to_fill(joins_first: bool
     assert scene.sent(scene.link, Command.SEND).num_messages == 2
     scene.feed(scene.link, frame_receipt(0, highest=1))
     assert RequestDone(request, None) in scene.said()
+
+
+def test_the_receipt_comes_before_the_flush_of_its_transaction() -> None:
+    """PROD-49"""
+    scene = Scene()
+    scene.send(inside(b"a", scene.id))
+    scene.joined()
+    request = scene.client.flush_transaction(scene.now, scene.id)
+    scene.said()
+    scene.confirm(0)
+    receipts, done = scene.said()
+    assert isinstance(receipts, Receipts)
+    assert done == RequestDone(request, None)

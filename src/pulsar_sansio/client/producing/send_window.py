@@ -309,8 +309,6 @@ class SendWindow:
         if ledger_id < 0:
             # the broker had stored the message before, and its new chunks belong to nothing
             first_chunk = None
-        if self._transactions:
-            self._settle(entry.tickets or range(ticket, ticket + count), None)
         if entry.tickets is not None:
             self._confirm_key_batch(entry, ledger_id, entry_id)
             ticket = -1
@@ -327,6 +325,8 @@ class SendWindow:
                 self.latencies.append(self._context.now - entry.sealed)
             self._newest_end = ticket + count
             self._newest_ids.add(ledger_id, entry_id, count, first_chunk)
+        if self._transactions:
+            self._settle(_tickets_of(entry), None)
         memory = self._memory
         memory.free += entry.size
         if self.watched:
