@@ -15,7 +15,15 @@ from pulsar_sansio.model.errors import (
 )
 from pulsar_sansio.model.transaction_id import TransactionId
 from pulsar_sansio.wire import proto
-from tests.client.script import URL, WALL, Command, frame_lookup, frame_producer_success, frame_receipt
+from tests.client.script import (
+    URL,
+    WALL,
+    Command,
+    frame_close_producer,
+    frame_lookup,
+    frame_producer_success,
+    frame_receipt,
+)
 
 from .transaction_script import TransactionScript
 
@@ -188,6 +196,24 @@ def test_a_message_that_may_be_stored_fails() -> None:
     script.answer(Command.TC_CLIENT_CONNECT_REQUEST)
     assert script.answer(Command.END_TXN).txn_action == proto.ABORT
     assert isinstance(script.failed(request), ConnectionLost)
+
+
+def test_a_message_that_was_never_written_is_sent() -> None:
+    """TXN-04: no broker has it; its topic was unloaded while the transaction joined the topic."""
+    script = TransactionScript()
+    handle = script.producer()
+    id_ = script.begin(exactly_once=True)
+    script.client.send(script.now, handle, OutgoingMessage(b"x", transaction=id_), WALL)
+    asked = script.sent(script.link, Command.ADD_PARTITION_TO_TXN)
+    script.feed(script.link, frame_close_producer())
+    script.reply(Command.ADD_PARTITION_TO_TXN, asked)
+    script.client.send(script.now, handle, OutgoingMessage(b"y", transaction=id_), WALL)
+    script.advance(1)
+    script.find_topic(script.link)
+    opened = script.sent(script.link, Command.PRODUCER)
+    script.feed(script.link, frame_producer_success(opened.request_id))
+    assert [command.sequence_id for _, command in script.commands(script.link)] == [0, 1]
+    assert not [each for each in script.said() if isinstance(each, SendFailed)]
 
 
 def test_a_message_held_behind_one_that_fails_is_sent_once() -> None:

@@ -301,8 +301,9 @@ class EntryBuilder:
 
     def _write(self, entry: SealedEntry) -> None:
         """Write an entry, unless it is held, or there is no connection."""
-        connection = self.connection
-        if connection is not None and self._window.held_from is None:
+        connection, held_from = self.connection, self._window.held_from
+        if connection is not None and (held_from is None or entry.first_ticket < held_from):
+            entry.written = True
             self.messages_sent += entry.count
             self.bytes_sent += entry.size
             connection.write(entry.frame)
@@ -347,12 +348,10 @@ class EntryBuilder:
             self.next_sequence_id = last_sequence_id + 1
 
     def send_again(self, connection: Connection) -> None:
-        """Write every entry that was written before, in order, with unchanged bytes, and then new ones."""
+        """Write every entry that is not held, in order, with unchanged bytes, and then new ones."""
         self.connection = connection
-        for entry in self._window.written:
-            self.messages_sent += entry.count
-            self.bytes_sent += entry.size
-            connection.write(entry.frame)
+        for entry in self._window.entries:
+            self._write(entry)
 
     def fail(self, error: PulsarError) -> None:
         """Fail the messages in open batches (rule PROD-27)."""

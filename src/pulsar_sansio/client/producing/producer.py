@@ -379,8 +379,8 @@ class Producer:
 
         An entry over the broker's limit fails instead; resending it would end every connection. An entry of
         a transaction that is over fails, too: a Pulsar broker would store it, and deliver nothing behind it.
-        An entry of a transaction with `exactly_once` fails because it may be stored already. Messages held
-        behind an entry that fails are sealed, and written once, with all others.
+        A written entry of a transaction with `exactly_once` fails because it may be stored already. Messages
+        held behind an entry that fails are sealed, and written once, with all others.
         """
         for entry in self._window.entries_to_send_once():
             self._window.fail_entry(entry, ConnectionLost("a message of a transaction may be stored or not"))

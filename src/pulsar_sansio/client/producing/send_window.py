@@ -37,7 +37,7 @@ class SealedEntry:
     sealing.
     """
 
-    __slots__ = ("count", "first_ticket", "frame", "highest", "sealed", "sequence_id", "size")
+    __slots__ = ("count", "first_ticket", "frame", "highest", "sealed", "sequence_id", "size", "written")
 
     tickets: Sequence[int] | None = None
     """The tickets of a key-based batch, which need not be consecutive; else None."""
@@ -60,6 +60,8 @@ class SealedEntry:
         self.frame = frame
         self.size = size
         self.sealed = sealed
+        self.written = False
+        """The entry was written to a connection, so a broker may have stored it."""
 
     @property
     def oldest(self) -> int:
@@ -198,12 +200,6 @@ class SendWindow:
         return entry
 
     @property
-    def written(self) -> list[SealedEntry]:
-        """The entries that are not held."""
-        first = self.held_from
-        return [entry for entry in self.entries if first is None or entry.first_ticket < first]
-
-    @property
     def held(self) -> list[SealedEntry]:
         """The entries that are held."""
         first = self.held_from
@@ -248,7 +244,7 @@ class SendWindow:
         if not self._transactions:
             return []
         once = {ticket for ticket, each in self._transactions.items() if each.exactly_once}
-        return [each for each in self.written if not once.isdisjoint(_tickets_of(each))]
+        return [each for each in self.entries if each.written and not once.isdisjoint(_tickets_of(each))]
 
     def hand_over_transactions(self) -> dict[int, Transaction]:
         """Remove and return the tickets of messages in transactions, for another producer."""
