@@ -1,13 +1,14 @@
 """Messages that cannot be sealed yet: they wait in order, and keep their tickets."""
 
+from pulsar_sansio.client.outputs import Receipts
 from pulsar_sansio.client.producing.admission import Admission
 from pulsar_sansio.client.producing.producer import Producer
-from pulsar_sansio.model.config import OutgoingMessage
+from pulsar_sansio.model.config import BatchingPolicy, OutgoingMessage, ProducerSpec
 from pulsar_sansio.model.errors import ClosedError
 from pulsar_sansio.schemas import INT32
 from tests.client.producing.sender import UNBATCHED, Sender, tickets
 from tests.client.producing.transactional_sender import Scene, inside
-from tests.client.script import WALL, Script
+from tests.client.script import WALL, Command, Script, frame_producer_success, frame_receipt
 
 
 def admission_of(script: Script, handle: int) -> Admission:
@@ -77,3 +78,23 @@ def test_a_producer_without_a_name_hands_its_messages_over() -> None:
     admission = admission_of(script, handle)
     assert list(admission.hand_over()) == [(0, b"a", WALL), (1, b"b", WALL)]
     assert admission.pending == 0
+
+
+def test_the_fast_path_stays_closed_behind_a_message_that_is_too_large() -> None:
+    """PROD-42: the next ticket does not follow the tickets of the batch."""
+    script = Script()
+    spec = ProducerSpec("demo", batching=BatchingPolicy(max_delay=1.0))
+    handle = script.client.open_producer(script.now, spec)
+    for payload in (b"a", b"x" * 5000):
+        script.client.send(script.now, handle, payload, WALL)
+    link = script.ready_link(max_message_size=4000)
+    script.check_partitions(link)
+    script.find_topic(link)
+    script.feed(link, frame_producer_success(script.sent(link, Command.PRODUCER).request_id))
+    assert script.client.appender(handle)(b"c") == -1
+    assert script.client.send(script.now, handle, b"c", WALL) == 2
+    script.advance(1)
+    first, second = script.sent(link, Command.SEND, Command.SEND)
+    script.said()
+    script.feed(link, frame_receipt(first.sequence_id), frame_receipt(second.sequence_id))
+    assert [each.first for each in script.said() if isinstance(each, Receipts)] == [0, 2]

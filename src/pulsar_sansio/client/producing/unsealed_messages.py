@@ -36,6 +36,11 @@ class SealingOwner(Protocol):
     def check(self, message: object, publish_time: int) -> None:
         """Raise `InvalidMessage` for a message that the present broker does not accept."""
 
+    @property
+    def next_ticket(self) -> int:
+        """The ticket of the next message."""
+        ...
+
     def settled(self) -> None:
         """Tickets were settled."""
 
@@ -197,20 +202,22 @@ class UnsealedMessages:
                 self._window.fail(ticket, 1, error)
                 self._owner.settled()
         self.is_sealing = False
-        if self._batch_is_awaited():
+        if self._batch_is_complete():
             self.entry_builder.close_batch()
-        if not self.messages:
+        if not self.messages and self._joining is None:
             self._owner.open_fast_path()
         if self.settled_meanwhile:
             self.settled_meanwhile = False
             self._owner.settled()
 
-    def _batch_is_awaited(self) -> bool:
-        """Tell whether the open batch should not wait for more messages."""
+    def _batch_is_complete(self) -> bool:
+        """Tell whether the open batch should not wait for more messages: it is awaited, or the next ticket
+        does not follow its tickets, as a message behind it has failed."""
         entry_builder = self.entry_builder
         if not entry_builder.count:
             return False
-        if entry_builder.first_ticket < self.push_end:
+        first = entry_builder.first_ticket
+        if first < self.push_end or first + entry_builder.count != self._owner.next_ticket:
             return True
         id_ = entry_builder.transaction
         transaction = None if id_ is None else self._transactions.open.get(id_)
