@@ -1,14 +1,24 @@
 """Entries of a transaction that joins the topic: sealed at once, and written when it has joined."""
 
+from random import Random
+
 import pytest
 
-from pulsar_sansio.client.outputs import RequestDone, SendFailed
-from pulsar_sansio.model.config import BatchingPolicy, OutgoingMessage
+from pulsar_sansio.client.outputs import Receipts, RequestDone, SendFailed
+from pulsar_sansio.model.config import BatchingPolicy, CompressionType, OutgoingMessage
 from pulsar_sansio.model.errors import ClosedError, ServerError, TimedOut, TransactionNotOpen
 from pulsar_sansio.model.transaction_id import TransactionId
 from pulsar_sansio.wire import unpack_payload
 from tests.client.producing.transactional_sender import Scene, inside
-from tests.client.script import URL, WALL, Command, frame_lookup, frame_producer_success, frame_receipt
+from tests.client.script import (
+    URL,
+    WALL,
+    Command,
+    frame_lookup,
+    frame_producer_success,
+    frame_receipt,
+    frame_send_error,
+)
 
 ONE = None
 """The number of messages that an entry of one message names."""
@@ -215,3 +225,39 @@ def test_memory_of_messages_that_fail_is_free_again() -> None:
     append(scene, *[b"x" * 10] * 6)
     scene.joined(ServerError.TransactionNotFound)
     assert scene.client.memory_held == 0
+
+
+@pytest.mark.parametrize("settled_by", ["timeout", "early receipt", "refusal", "size"])
+def test_a_message_outside_is_not_held_with_a_transaction(settled_by: str) -> None:
+    """TXN-01: the refusal of a transaction fails no other message, also when no entry of it is left."""
+    scene = Scene(send_timeout=1.0, compression=CompressionType.ZLIB)
+    scene.send(inside(Random(1).randbytes(6_000_000) if settled_by == "size" else b"a", scene.id))
+    asked = scene.sent(scene.link, Command.ADD_PARTITION_TO_TXN)
+    match settled_by:
+        case "timeout":
+            scene.advance(1)
+        case "early receipt":
+            scene.confirm(0)
+        case "refusal":
+            scene.feed(scene.link, frame_send_error(0, ServerError.NotAllowedError))
+    scene.said()
+    scene.send(b"outside", OutgoingMessage(b"too"))
+    assert scene.commands(scene.link) == []
+    scene.reply(Command.ADD_PARTITION_TO_TXN, asked, ServerError.TransactionNotFound)
+    assert scene.said() == []
+    first = 0 if settled_by == "size" else 1
+    assert [(number, id_) for number, _, id_ in scene.entries()] == [(first, None), (first + 1, None)]
+
+
+def test_tickets_behind_a_batch_that_is_left_over() -> None:
+    """PROD-42: the batch has the ticket of the first message outside; those behind it have failed."""
+    scene = Scene(batching=BATCHING)
+    scene.send(inside(b"a", scene.id), b"outside", inside(b"b", scene.id))
+    scene.joined(ServerError.TransactionNotFound)
+    scene.said()
+    assert scene.client.appender(scene.handle)(b"c") == -1
+    scene.send(b"c")
+    scene.advance(1)
+    assert written(scene) == [(1, ONE), (2, ONE)]
+    scene.confirm(1, 2)
+    assert [each.first for each in scene.said() if isinstance(each, Receipts)] == [1, 3]

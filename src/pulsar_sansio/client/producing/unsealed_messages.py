@@ -132,13 +132,15 @@ class UnsealedMessages:
 
     def can_seal(self, message: bytes | OutgoingMessage) -> bool:
         """Tell whether the version of the message's schema is known, and its transaction has the topic or is
-        the one that joins it.
+        the one that joins it. While one joins it, no other message can be sealed.
 
         A broker may store messages of transactions later than others that come behind them. So messages in
         and outside of transactions wait for each other's receipts (seen with a real broker).
         """
         inside = not isinstance(message, bytes) and message.transaction is not None
         if inside != self.in_transactions and self.entry_builder.pending:
+            return False
+        if not inside and self._joining is not None:
             return False
         if isinstance(message, bytes):
             return True
@@ -166,7 +168,8 @@ class UnsealedMessages:
             self.schemas.register(message.schema)
             return
         id_ = message.transaction
-        assert id_ is not None
+        if id_ is None:
+            return  # `_joined` goes on
         transaction = self._transactions.open.get(id_)
         if transaction is None or transaction.is_over:
             error = TransactionNotOpen(f"transaction {id_} has ended")
