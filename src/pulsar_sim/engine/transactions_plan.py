@@ -40,6 +40,9 @@ class TransactionsPlan:
     flush_permille: int = 0
     """Steps that ask whether all of a transaction is confirmed so far, per thousand of those that do nothing
     else."""
+    payload_permille: int = 0
+    """Messages in transactions that are payloads without a key, per thousand. Only where nothing goes by the
+    key: partitions, batches, or a Key_Shared subscription."""
     plain_permille: int = 0
     """Steps of a consumer that acknowledge outside of transactions, per thousand."""
     close_permille: int = 0

@@ -45,6 +45,7 @@ from .features.transactions import (
     draw_chunks_in_transactions,
     draw_exactly_once,
     draw_partitions_in_transactions,
+    draw_payloads_in_transactions,
     draw_transactions,
 )
 from .features.web import draw_crowd, draw_web
@@ -123,6 +124,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     draw_exactly_once(streams.stream("transactions exactly once"), profile)
     draw_partitions_in_transactions(streams.stream("transactions over partitions"), profile)
     draw_chunks_in_transactions(streams.stream("transactions in chunks"), profile)
+    draw_payloads_in_transactions(streams.stream("payloads in transactions"), profile)
     return profile
 
 

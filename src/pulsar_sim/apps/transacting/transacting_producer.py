@@ -52,19 +52,27 @@ class TransactingProducer:
     def send(self, transaction: TransactionRecord | None) -> bool:
         """Send one message; False when the producer cannot take it. Raises `TransactionNotOpen`."""
         app = self._app
-        key = f"k{app.stream.below(3)}"
+        key: str | None = f"k{app.stream.below(3)}"
+        share = app.plan.payload_permille
+        if share and transaction is not None and app.options.chance(share):
+            key = None
         chunk_size = app.plan.chunk_size
         chunks = app.options.weighted([(1, 3), (2, 2), (3, 1), (6, 1)]) if chunk_size else 1
         message = app.account.sends(self.topic, self.number, key, transaction, chunks, chunk_size)
         id_ = None if transaction is None else transaction.id
         world = app.world
+        client, now, wall = app.host.node.client, world.clock.now, world.wall_time()
         try:
-            ticket = app.host.node.client.send(
-                world.clock.now,
-                self.handle,
-                OutgoingMessage(message.payload, key=key, transaction=id_),
-                world.wall_time(),
-            )
+            if key is not None:
+                outgoing = OutgoingMessage(message.payload, key=key, transaction=id_)
+                ticket = client.send(now, self.handle, outgoing, wall)
+            else:
+                ticket = client.appender(self.handle)(message.payload, id_)
+                if ticket < 0:
+                    tickets = client.send_many(now, self.handle, [message.payload], wall, id_)
+                    if not tickets:
+                        raise ProducerQueueIsFull("the window is full")
+                    ticket = tickets[0]
         except (ProducerQueueIsFull, ClosedError):
             app.account.withdraw(message)
             return False

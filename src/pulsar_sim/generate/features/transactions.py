@@ -83,6 +83,14 @@ def draw_chunks_in_transactions(draw: Stream, profile: Profile) -> None:
         plan.chunk_size = draw.choice([20, 40])
 
 
+def draw_payloads_in_transactions(draw: Stream, profile: Profile) -> None:
+    """Let some applications send payloads in transactions, by the fast path and by `send_many`."""
+    plan = profile.transactions
+    if plan is None or plan.partitions or SubscriptionType.KEY_SHARED in plan.kinds:
+        return
+    plan.payload_permille = draw.choice([0, 500, 900, 1000])
+
+
 def draw_exactly_once(draw: Stream, profile: Profile) -> None:
     """Let some applications open transactions with `exactly_once`, and ask what is confirmed."""
     plan = profile.transactions
