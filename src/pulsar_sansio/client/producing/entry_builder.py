@@ -208,9 +208,6 @@ class EntryBuilder:
         """Close the batch's fast path, and return the unused part of its lent memory."""
         batch = self.batch
         if batch.count:
-            if batch.shared[2] is not None and (count := batch.appended):
-                first = batch.first_ticket
-                self._window.join_many(first + batch.count - count, count, first)
             self._memory.returned(self, batch.withdraw())
 
     def _join_key_batch(

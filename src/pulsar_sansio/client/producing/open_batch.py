@@ -44,7 +44,6 @@ class OpenBatch:
 
     __slots__ = (
         "_encoded_limit",
-        "_count_then",
         "_extra",
         "_lent",
         "_max_bytes",
@@ -117,8 +116,8 @@ class OpenBatch:
         self._extra = 0
         self._lent = 0
         """The bytes of the client's memory that the fast path may use."""
-        self._size_then = self._count_then = 0
-        """The payload bytes and the messages of the batch at the time of `lend`."""
+        self._size_then = 0
+        """The payload bytes of the batch at the time of `lend`."""
 
     @property
     def count(self) -> int:
@@ -222,12 +221,6 @@ class OpenBatch:
         """Open the fast path for up to `size` bytes, which the caller took from the client's memory."""
         self._lent = self.space = self._space_then = size
         self._size_then = self._size
-        self._count_then = self.count
-
-    @property
-    def appended(self) -> int:
-        """The number of messages that the fast path has added since `lend`."""
-        return self.count - self._count_then if self._lent else 0
 
     @property
     def unused(self) -> int:

@@ -173,7 +173,8 @@ class SendWindow:
         self._timer = services.context.deadlines.slot(self._check_timeout)
         self._flushes: deque[Flush] = deque()
         self._transactions: dict[int, Transaction] = {}
-        """Tickets of messages in transactions."""
+        """Tickets of messages in transactions. Those that took the fast path of a batch are not here: all
+        messages of a batch are settled together, and the first one counts for them."""
         self._first_chunk: EntryPosition | None = None
         """The position of the first chunk of the message whose chunks are being confirmed."""
         self._newest_chunk: EntryPosition = (-1, -1)
@@ -218,12 +219,6 @@ class SendWindow:
         """The message of this ticket is in a transaction, which waits for its outcome."""
         self._transactions[ticket] = transaction
         transaction.began()
-
-    def join_many(self, first: int, count: int, joined: int) -> None:
-        """The messages of `count` tickets from `first` are in the transaction of the ticket `joined`."""
-        transaction = self._transactions[joined]
-        self._transactions.update(dict.fromkeys(range(first, first + count), transaction))
-        transaction.began(count)
 
     def leave(self, ticket: int) -> None:
         """The message of this ticket was not taken after all."""

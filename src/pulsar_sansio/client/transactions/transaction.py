@@ -203,9 +203,9 @@ class Transaction:
 
     # --- operations -----------------------------------------------------------------------------------
 
-    def began(self, count: int = 1) -> None:
-        """Messages or acknowledgements are under way."""
-        self._open_operations += count
+    def began(self) -> None:
+        """A message or acknowledgement is under way."""
+        self._open_operations += 1
 
     def over(self, error: PulsarError | None, count: int = 1) -> None:
         """Messages or acknowledgements are confirmed, or have failed with `error`. `count`: how many of them
