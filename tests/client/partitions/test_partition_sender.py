@@ -4,14 +4,16 @@ import gc
 
 import pytest
 
-from pulsar_sansio.client.outputs import Detached, ProducerReady
+from pulsar_sansio.client.outputs import Detached, ProducerReady, RequestFailed
 from pulsar_sansio.client.partitions.partition_producer import Partition
 from pulsar_sansio.model.config import BatchingPolicy, OutgoingMessage, RoutingMode
-from pulsar_sansio.model.errors import ClosedError, ConnectionLost, TopicTerminated
+from pulsar_sansio.model.errors import ClosedError, ConnectionLost, TopicTerminated, TransactionNotOpen
+from pulsar_sansio.model.transaction_id import TransactionId
 from pulsar_sansio.wire import proto
 from tests.client.partitions.partitioned_producers import by_property, ready
 from tests.client.partitions.partitioned_script import TOPIC, PartitionedScript
-from tests.client.script import WALL
+from tests.client.script import WALL, Command
+from tests.client.transactions.transaction_script import TransactionScript
 
 
 def test_when_the_last_one_is_open_and_another_one_is_not_any_more_the_reason_is_told() -> None:
@@ -87,3 +89,31 @@ def test_partitions_that_could_not_be_opened_are_not_kept() -> None:
     world.send(b"0")
     world.pass_time(100.0)
     assert kept() == before
+
+
+def test_messages_are_taken_only_if_their_transactions_are_open() -> None:
+    producer = PartitionedScript(batching=BatchingPolicy(max_delay=1.0))
+    producer.answer()
+    over = OutgoingMessage(b"b", transaction=TransactionId(0, 99))
+    with pytest.raises(TransactionNotOpen):
+        producer.send_many([b"a", over])
+    assert producer.send(b"c") == 0
+
+
+@pytest.mark.parametrize("as_many", [False, True])
+def test_a_message_for_an_ended_partition_fails_the_commit(as_many: bool) -> None:
+    """INV-T1"""
+    script = TransactionScript()
+    id_ = script.begin()
+    producer = PartitionedScript(2, script=script, routing=lambda _, __: 0)
+    producer.answer()
+    producer.terminate(0)
+    message = OutgoingMessage(b"a", transaction=id_)
+    if as_many:
+        producer.send_many([message])
+    else:
+        producer.send(message)
+    request = script.commit(id_)
+    assert script.answer(Command.END_TXN).txn_action == proto.ABORT
+    [failed] = [each for each in script.said() if isinstance(each, RequestFailed)]
+    assert failed.request == request

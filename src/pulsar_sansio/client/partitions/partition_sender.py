@@ -11,7 +11,7 @@ for each message, so that the clock never cuts a batch in two.
 from collections.abc import Callable, Sequence
 
 from ...model.config import OutgoingMessage
-from ...model.errors import InvalidMessage, ProducerQueueIsFull, PulsarError
+from ...model.errors import InvalidMessage, ProducerQueueIsFull, PulsarError, TransactionNotOpen
 from ...model.transaction_id import TransactionId
 from ..connecting.services import Services
 from ..memory import payload_size
@@ -42,6 +42,7 @@ class PartitionSender:
         "_next_ticket",
         "_offset",
         "_router",
+        "_transactions",
         "_window",
         "begin",
         "failed",
@@ -74,6 +75,7 @@ class PartitionSender:
         self._router = router
         self._window = window
         self._memory = services.memory
+        self._transactions = services.transactions
         self._next_ticket = 0
         """The next ticket, while no partition is current."""
         self._current: Partition | None = None
@@ -130,7 +132,7 @@ class PartitionSender:
         admission = partition.admission
         if partition.end is not None:
             admission.refuse(message, publish_time, partition.end)
-            return self.fail_untaken(partition.end)
+            return self._fail_message(message, partition.end)
         self._turn_to(partition)
         ticket = admission.send(message, publish_time) + self._offset
         if self._router.stays and (isinstance(message, bytes) or message.key is None):
@@ -179,10 +181,10 @@ class PartitionSender:
         """Send one of several messages; see `Admission._send_or_fail`."""
         try:
             self._send_to(self._partition(index), message, publish_time)
-        except InvalidMessage as error:
+        except (InvalidMessage, TransactionNotOpen) as error:
             if self.next_ticket == first:
                 raise
-            self.fail_untaken(error)
+            self._fail_message(message, error)
 
     def keep_waiting_for_memory(self) -> None:
         """Keep the producer's position in the line for memory, from before the partitions were known.
@@ -278,6 +280,17 @@ class PartitionSender:
         self._leave(ticket + 1)
         self.failed += 1
         self._context.emit(SendFailed(self._handle, ticket, 1, error))
+        return ticket
+
+    def _fail_message(self, message: bytes | OutgoingMessage, error: PulsarError) -> int:
+        """Fail a message without a partition, and the commit of its transaction; return its ticket."""
+        id_ = None if isinstance(message, bytes) else message.transaction
+        transaction = None if id_ is None else self._transactions.open.get(id_)
+        if transaction is not None:
+            transaction.began()
+        ticket = self.fail_untaken(error)
+        if transaction is not None:
+            transaction.over(error)
         return ticket
 
     def _turn_to(self, partition: Partition) -> None:

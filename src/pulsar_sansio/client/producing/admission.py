@@ -145,9 +145,7 @@ class Admission:
         if not bare:
             messages = in_transaction(messages, transaction)
             for message in messages:
-                self.check(message, publish_time)
-                if not isinstance(message, bytes) and message.transaction is not None:
-                    self._transactions.get(message.transaction)
+                self.check_given(message, publish_time)
         elif messages:
             if transaction is not None:
                 self._transactions.get(transaction)
@@ -338,9 +336,11 @@ class Admission:
         else:
             self._check_size(len(message.payload or b""))
 
-    def check_given(self, message: object, publish_time: int) -> None:
-        """Check a message as the application gave it; interceptors may defer the check."""
+    def check_given(self, message: bytes | OutgoingMessage, publish_time: int) -> None:
+        """Check a message and its transaction as the application gave them; interceptors may defer that."""
         self.check(message, publish_time)
+        if not isinstance(message, bytes) and message.transaction is not None:
+            self._transactions.get(message.transaction)
 
     def refuse(self, message: bytes | OutgoingMessage, publish_time: int, error: PulsarError) -> None:
         """Refuse a message with `error`, which ended the producer.

@@ -209,7 +209,7 @@ class InterceptedAdmission(Admission):
             return refused
         return OutgoingMessage(payload, transaction=transaction)
 
-    def check_given(self, message: object, publish_time: int) -> None:
+    def check_given(self, message: bytes | OutgoingMessage, publish_time: int) -> None:
         """Check nothing: interceptors may replace the message."""
 
     def refuse(self, message: bytes | OutgoingMessage, publish_time: int, error: PulsarError) -> None:
