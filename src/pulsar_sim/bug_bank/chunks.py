@@ -72,7 +72,11 @@ def chunks_of_no_use_are_kept_for_ever(patches: Patches) -> None:
     patches.around(ChunkAssembly, "_expire", expire)
 
 
-@bug("BUG-080", caught_by=("INV-N5", "INV-C1", "INV-C3"), needs=[needs.chunks_received, needs.detaches])
+@bug(
+    "BUG-080",
+    caught_by=("INV-N5", "INV-C1", "INV-C3", "INV-A3"),
+    needs=[needs.chunks_received, needs.detaches],
+)
 def discarded_chunked_messages_are_not_asked_for(patches: Patches) -> None:
     """After a repeated chunk the consumer discards the beginning of its message, and does not ask for
     redelivery."""

@@ -166,7 +166,9 @@ def frames_for_closed_handles_crash(patches: Patches) -> None:
 # --- requests --------------------------------------------------------------------------------------------
 
 
-@bug("BUG-108", caught_by=("INV-N5", "INV-P1", "INV-N11"), needs=[needs.fault("request_unanswered")])
+@bug(
+    "BUG-108", caught_by=("INV-N5", "INV-P1", "INV-N11", "INV-A3"), needs=[needs.fault("request_unanswered")]
+)
 def requests_never_time_out(patches: Patches) -> None:
     """A request without an answer waits for ever."""
 

@@ -167,7 +167,7 @@ def queue_cleared_again_after_a_reconnect(patches: Patches) -> None:
     patches.around(Consumer, "on_message", on_message)
 
 
-@bug("BUG-001", caught_by=("INV-C3", "INV-C6"), needs=[needs.detaches])
+@bug("BUG-001", caught_by=("INV-C3", "INV-C6", "INV-A3"), needs=[needs.detaches])
 def queue_kept_over_a_reconnect(patches: Patches) -> None:
     """The consumer delivers queued messages as well as the copies that the broker sends again because of the
     reconnect."""
@@ -386,7 +386,7 @@ def asked_for_again_and_again(patches: Patches) -> None:
     patches.around(Redelivery, "_negative_due", due)
 
 
-@bug("BUG-051", caught_by=("INV-C9",), needs=[needs.nacks_when_shared])
+@bug("BUG-051", caught_by=("INV-C9", "INV-A3"), needs=[needs.nacks_when_shared])
 def acknowledged_messages_asked_for_again(patches: Patches) -> None:
     """A message that is acknowledged after a negative acknowledgement stays in the list of messages to ask
     for."""

@@ -310,7 +310,7 @@ def nothing_more_than_what_is_queued(patches: Patches) -> None:
 
 @bug(
     "BUG-066",
-    caught_by=("INV-N6", "INV-C15"),
+    caught_by=("INV-N6", "INV-C15", "INV-A3"),
     needs=[reading_needs.asks, needs.fault("last_message_refused")],
 )
 def a_refused_question_is_asked_again_at_once(patches: Patches) -> None:

@@ -70,7 +70,7 @@ def timeouts_a_tick_early(patches: Patches) -> None:
     patches.around(AcknowledgementTimeout, "_expiry", expiry)
 
 
-@bug("own", caught_by=("INV-C9", "INV-N5"), needs=[needs.forgets])
+@bug("own", caught_by=("INV-C9", "INV-N5", "INV-A3"), needs=[needs.forgets])
 def timed_out_messages_are_not_asked_for(patches: Patches) -> None:
     """The timer of the acknowledgement timeout runs, and nothing is asked for."""
     patches.replace(Redelivery, "_timed_out", nothing)
@@ -127,7 +127,7 @@ def messages_taken_together_are_not_tracked(patches: Patches) -> None:
     patches.replace(TrackedQueue, "_pass_over", vars(ReceiverQueue)["_pass_over"])
 
 
-@bug("own", caught_by=("INV-C9",), needs=[needs.nacks])
+@bug("own", caught_by=("INV-C9", "INV-A3"), needs=[needs.nacks])
 def redelivery_is_requested_much_too_late(patches: Patches) -> None:
     """A negatively acknowledged message is redelivered after thirty times its delay."""
 
