@@ -151,13 +151,15 @@ def refused(peer: Peer, access: Any, producer_id: int, code: str, **fields: Any)
 
 def test_exclusive() -> None:
     """Seen: java-access-exclusive. BROKER-35."""
-    peer = World().connect()
+    world = World()
+    peer = world.connect()
     assert mode(peer, EXCLUSIVE, 0).topic_epoch == 0
     refused(peer, EXCLUSIVE, 1, "ProducerFenced")
     refused(peer, proto.Shared, 2, "ProducerBusy")
     peer.close_producer(0)
     peer.expect(Type.SUCCESS)
     assert mode(peer, EXCLUSIVE, 1).topic_epoch == 1
+    assert world.broker.topic_administration.stats(TOPIC)["topicEpoch"] == 1
 
 
 def test_exclusive_among_shared_ones() -> None:
