@@ -96,10 +96,14 @@ def opening(example: str) -> Callable[[Callable[P, AsyncIterator[T_co]]], Callab
         @wraps(function)
         def begin(*arguments: P.args, **options: P.kwargs) -> Opening[T_co]:
             try:
-                signature.bind(*arguments, **options)
-            except TypeError as error:
-                raise _wrong_call(function.__name__, error, options) from None
-            return Opening(manager(*arguments, **options), example)
+                opened = manager(*arguments, **options)
+            except TypeError:  # of the arguments: the function itself runs when it is entered
+                try:
+                    signature.bind(*arguments, **options)
+                except TypeError as error:
+                    raise _wrong_call(function.__name__, error, options) from None
+                raise
+            return Opening(opened, example)
 
         return begin
 

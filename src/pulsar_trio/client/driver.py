@@ -209,9 +209,9 @@ class Driver(Pump):
         except Exception as error:
             raise self.crash(error) from error
 
-    def after_take(self) -> None:
-        """Act on the outputs of taking many messages, and write them at once. So the broker sends further
-        messages for the new permits while the application works on those that it took."""
+    def after_urgent_call(self) -> None:
+        """Act on what a call of the machine left behind, and write at once. So the broker works on it while
+        the application goes on: it sends messages for new permits, or lets a topic join a transaction."""
         try:
             self.pump()
             self.write_now()

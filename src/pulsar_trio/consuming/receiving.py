@@ -117,7 +117,7 @@ class Receiving(Generic[T]):
             except Exception as error:
                 raise driver.own_fault(error) from error.__cause__
             if self._outputs:
-                driver.after_take()
+                driver.after_urgent_call()
             elif self._has_batch_policy:  # the time of the next task that collects may end before all else
                 driver.after_quiet_call()
             if messages:

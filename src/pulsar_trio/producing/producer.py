@@ -167,7 +167,10 @@ class Producer(Endpoint, Generic[T_contra]):
                 if not self._waits:
                     raise
                 return await self._enqueue_in_turn(message)
-            if self._outputs or self._sets_timer:
+            if inside is not None:  # it may join the topic, which the broker can do while more are put
+                self._sets_timer = False
+                self._driver.after_urgent_call()
+            elif self._outputs or self._sets_timer:
                 self._run_driver()
             return receipt
         # `_receipt` once more: the call would be a tenth of what this path costs.

@@ -189,7 +189,7 @@ async def test_a_machine_that_fails_ends_everything_with_one_error() -> None:
     assert world.machine.told == [], "a failed machine is asked for nothing"
 
 
-AFTER: list[Callable[[Driver], None]] = [Driver.after_call, Driver.after_take]
+AFTER: list[Callable[[Driver], None]] = [Driver.after_call, Driver.after_urgent_call]
 
 
 @pytest.mark.parametrize("after", AFTER)
