@@ -104,7 +104,7 @@ Decryption: _request=None _waits_since=None awaited=None
 DeliveryStart: since=None
 EncryptedArrival: _waiting=empty
 EntryBuilder: _batch_timer=unset
-EntryEncryption: _failed=None _failed_with=None _infos=empty _proceed=None _requests=empty
+EntryEncryption: _failed=None _infos=empty _proceed=None _requests=empty
 GatheredRequests: _asked=empty
 InnerContext: _slot=unset
 InnerContext: outputs=empty
