@@ -71,11 +71,16 @@ async def test_many_messages_in_a_transaction(
 
 
 async def test_one_of_many_messages_names_no_transaction(client: Client) -> None:
-    async with client.create_producer("t") as producer:
+    """It is not sent outside, and those before it are in the transaction."""
+    async with client.create_producer("t") as producer, client.subscribe("t", "s") as consumer:
         async with client.transaction() as transaction:
             with pytest.raises(InvalidMessage, match="name it there, too"):
                 await producer.send_many([b"x", OutgoingMessage(b"y")], transaction=transaction)
-            assert (await producer.enqueue(b"z", transaction=transaction)) is not None
+            with trio.move_on_after(0.05) as waited:
+                await consumer.receive()
+            assert waited.cancelled_caught
+        assert (await consumer.receive()).data == b"x"
+        assert producer.statistics().confirmed == 1
 
 
 async def test_a_transaction_is_not_its_id(client: Client) -> None:
