@@ -71,7 +71,7 @@ async def test_many_messages_in_a_transaction(
 
 
 async def test_one_of_many_messages_names_no_transaction(client: Client) -> None:
-    """It is not sent outside, and those before it are in the transaction."""
+    """`send_many` does not send it outside, and sends the messages before it inside the transaction."""
     async with client.create_producer("t") as producer, client.subscribe("t", "s") as consumer:
         async with client.transaction() as transaction:
             with pytest.raises(InvalidMessage, match="name it there, too"):
