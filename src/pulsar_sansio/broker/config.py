@@ -53,6 +53,9 @@ class BrokerConfig:
         are removed once every subscription has acknowledged them. `keep_without_subscription`: bytes kept
         of a topic without subscriptions. The Java broker needs no such option: its ledgers are large and
         live for ten minutes at least.
+        `max_stored_bytes`: bytes of memory for the entries of all topics, each counted with 350 bytes more
+        than its own. At a message beyond it the producers of the topic are closed, as by a Java broker whose
+        bookies are full, and new ones get PersistenceError until a tenth is free. 0 is no limit.
         `max_topics`, `max_subscriptions_per_topic`: clients cannot create more. The Java broker has no such
         limit by default.
         `cursor_flush_interval`: seconds an unconfirmed acknowledgement may wait before it is written.
@@ -112,6 +115,7 @@ class BrokerConfig:
     ledger_max_entries: int = 50_000
     ledger_max_bytes: int = 16 * 1024 * 1024
     keep_without_subscription: int = 128 * 1024 * 1024
+    max_stored_bytes: int = 0
     max_topics: int = 100_000
     max_subscriptions_per_topic: int = 10_000
     cursor_flush_interval: float = 0.1
@@ -217,6 +221,7 @@ class BrokerConfig:
         self._check("max_message_size", self.max_message_size, 1024, 2**31 - 1 - 10_240)
         self._check("max_unsent_bytes", self.max_unsent_bytes, 1024, 2**40)
         self._check("keep_without_subscription", self.keep_without_subscription, 0, 2**40)
+        self._check("max_stored_bytes", self.max_stored_bytes, 0, 2**50)
         self._check("ledger_max_bytes", self.ledger_max_bytes, 1024, 2**40)
         self._check("auto_topic_partitions", self.auto_topic_partitions, 0, 10_000)
         self._check("max_unacked_messages_per_consumer", self.max_unacked_messages_per_consumer, 0, 2**31 - 1)

@@ -11,6 +11,7 @@ from .config import BrokerConfig
 from .outputs import Output
 from .records import BrokerStarted
 from .storage.journal import Journal
+from .storage.stored_bytes import StoredBytes
 
 
 class LedgerIds:
@@ -45,6 +46,7 @@ class BrokerServices:
         "keepalive_interval",
         "ledger_ids",
         "liveness_timeout",
+        "stored_bytes",
     )
 
     def __init__(
@@ -65,6 +67,7 @@ class BrokerServices:
         """The four durations of `config` that machines need, in nanoseconds."""
         self._wall_offset = wall_time - context.now // 1_000_000
         self.ledger_ids = ledger_ids
+        self.stored_bytes = StoredBytes(config.max_stored_bytes)
         self._incarnation = incarnation
         self._names_given = 0
         self.journal.records.append(BrokerStarted(self._incarnation))

@@ -50,6 +50,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "max_message_size": (1024, INT32 - 10_240),
     "max_unsent_bytes": (1024, 2**40),
     "keep_without_subscription": (0, 2**40),
+    "max_stored_bytes": (0, 2**50),
     "ledger_max_bytes": (1024, 2**40),
     "auto_topic_partitions": (0, 10_000),
     "max_unacked_messages_per_consumer": (0, INT32),

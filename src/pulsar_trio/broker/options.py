@@ -6,11 +6,12 @@ from typing import Any, Literal, TypedDict
 from pulsar_sansio import BrokerAuthentication, BrokerConfig, Policies
 
 from ..client.options import known_options
+from .machine_memory import machine_memory
 
 
 class BrokerOptions(TypedDict, total=False):
     """Keywords of `open_broker` and `serve`, as in `BrokerConfig`. Without `service_url` clients are told the
-    address the broker listens on."""
+    address the broker listens on. `max_stored_bytes` is half of the machine's memory by default."""
 
     service_url: str
     service_url_tls: str | None
@@ -25,6 +26,7 @@ class BrokerOptions(TypedDict, total=False):
     keepalive_interval: float
     liveness_timeout: float
     max_connections: int
+    max_stored_bytes: int
     max_topics: int
     max_subscriptions_per_topic: int
     max_message_size: int
@@ -64,4 +66,5 @@ class BrokerOptions(TypedDict, total=False):
 def broker_config(service_url: str, options: Mapping[str, Any]) -> BrokerConfig:
     given = known_options("open_broker", BrokerOptions, options)
     given.setdefault("service_url", service_url)
+    given.setdefault("max_stored_bytes", machine_memory() // 2)
     return BrokerConfig(**given)

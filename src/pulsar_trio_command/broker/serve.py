@@ -55,6 +55,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="listen also where other machines reach the broker, and let every client do everything",
     )
     parser.add_argument(
+        "--max-stored-bytes",
+        type=int,
+        metavar="N",
+        help="bytes of memory for messages, beyond which the broker refuses more (default: half of the "
+        "machine's memory; 0 is no limit)",
+    )
+    parser.add_argument(
         "--conf", type=Path, metavar="FILE", help="settings in a file such as Pulsar's broker.conf"
     )
     parser.add_argument(
@@ -112,7 +119,7 @@ def _chosen(given: argparse.Namespace) -> Chosen:
     if "tls" not in chosen.options and chosen.options.keys() & {"tls_port", "https_port"}:
         raise InvalidConfiguration("a port for TLS needs tlsCertificateFilePath (--tls-certificate)")
     chosen.options.setdefault("port", DEFAULT_PORT)
-    for option in ("host", "port", "http_port"):
+    for option in ("host", "port", "http_port", "max_stored_bytes"):
         if getattr(given, option) is not None:
             chosen.options[option] = getattr(given, option)
     return chosen

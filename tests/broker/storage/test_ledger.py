@@ -6,11 +6,12 @@ from hypothesis import strategies as st
 from pulsar_sansio.broker.records import EntryAdded
 from pulsar_sansio.broker.storage.ledger import ManagedLedger, Retention
 from pulsar_sansio.broker.storage.store import StoredLedger
+from pulsar_sansio.broker.storage.stored_bytes import StoredBytes
 
 
 def filled(*counts: int) -> ManagedLedger:
     """Ledgers 10, 20, … of so many entries, published at 0, 1, 2, … ms, one byte each."""
-    log = ManagedLedger()
+    log = ManagedLedger(StoredBytes(0))
     for place, count in enumerate(counts, 1):
         log.roll("t", place * 10, wall_time=place * 1000)
         for _ in range(count):
@@ -83,7 +84,7 @@ def test_time_is_found_by_halving() -> None:
 
 def test_a_restored_log_is_the_same() -> None:
     entries = [EntryAdded("t", 4, number, 1, number, b"abc") for number in range(3)]
-    log = ManagedLedger.restored({9: StoredLedger(10, 5, []), 4: StoredLedger(7, 0, entries)})
+    log = ManagedLedger.restored({9: StoredLedger(10, 5, []), 4: StoredLedger(7, 0, entries)}, StoredBytes(0))
     assert (log.first, log.durable_end, log.end, log.size) == (7, 10, 10, 9)
     assert log.position(9) == (4, 2)
     log.append("t", b"d", 1, 9)
@@ -93,17 +94,16 @@ def test_a_restored_log_is_the_same() -> None:
 def test_messages_are_counted_over_ledgers_and_restarts() -> None:
     """Counting goes on where the only ledger left has no entry: its record has the number of its first
     message."""
-    log = ManagedLedger()
+    log = ManagedLedger(StoredBytes(0))
     log.roll("t", 10, wall_time=0)
     assert [log.append("t", b"x", messages, 0).last_index for messages in (3, 1)] == [2, 3]
     opened = log.roll("t", 20, wall_time=0)
     assert opened.first_index == 4
     empty = StoredLedger(opened.first_offset, 0, first_index=opened.first_index)
-    again = ManagedLedger.restored({20: empty})
+    again = ManagedLedger.restored({20: empty}, StoredBytes(0))
     assert again.append("t", b"x", 2, 0).last_index == 5
-    assert (
-        ManagedLedger.restored({20: empty, 30: stored_ledger(again)}).append("t", b"x", 1, 0).last_index == 6
-    )
+    once_more = ManagedLedger.restored({20: empty, 30: stored_ledger(again)}, StoredBytes(0))
+    assert once_more.append("t", b"x", 1, 0).last_index == 6
 
 
 def stored_ledger(log: ManagedLedger) -> StoredLedger:

@@ -102,6 +102,7 @@ class Ownership:
             found.rates.close()
             if isinstance(found, Topic):
                 found.compaction.stop()
+                found.discard()
                 lost.append(found)
         for each in lost:
             each.lost = True
@@ -134,6 +135,7 @@ class Ownership:
         """Record that a topic is not served here any more. Its accepted messages are confirmed once they are
         durable."""
         if isinstance(topic, Topic):
+            topic.discard()
             self._departed[topic] = None
             self._journal.confirm(lambda: self._departed.pop(topic))
 

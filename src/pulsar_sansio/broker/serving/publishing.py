@@ -9,6 +9,7 @@ from ...model.errors import (
     FrameError,
     MetadataError,
     NotAllowed,
+    PersistenceError,
     ProducerBusy,
     RemoteProtocolError,
     ServiceNotReady,
@@ -88,6 +89,8 @@ def _create(connection: Connection, command: proto.CommandProducer, topic: "AnyT
         return
     if isinstance(topic, Topic):
         quotas.check(topic)
+        if not topic.has_room(0):
+            raise _no_room(topic)
     limit = policies.max_producers
     if limit and len(topic.producers.by_name) >= limit:
         raise ProducerBusy("Topic reached max producers limit")
@@ -127,6 +130,14 @@ def _create(connection: Connection, command: proto.CommandProducer, topic: "AnyT
     connection.services.journal.confirm(lambda: connection.producer_success(producer, admitted))
 
 
+def _no_room(topic: Topic) -> PersistenceError:
+    stored = topic.services.stored_bytes
+    return PersistenceError(
+        f"The broker has no room for messages: they take {stored.used} bytes of memory, allowed are "
+        f"{stored.limit}"
+    )
+
+
 def _probe(
     connection: Connection, command: proto.CommandProducer, topic: "AnyTopic", present: Producer
 ) -> None:
@@ -155,7 +166,10 @@ def _probe(
 
 
 def on_send(connection: Connection, send: Send) -> None:
-    """Publish one message or batch. The receipt leaves once the entry is durable (WIRE-07)."""
+    """Publish one message or batch. The receipt leaves once the entry is durable (WIRE-07).
+
+    Where the broker's memory is full, the producers of the topic are closed after their receipts.
+    """
     producer = connection.producers.get(send.producer_id)
     if not isinstance(producer, Producer) or producer.fenced or not (producer.ready or producer.closing):
         if connection.closed_recently(send.producer_id):
@@ -163,9 +177,13 @@ def on_send(connection: Connection, send: Send) -> None:
         raise RemoteProtocolError(f"SEND to producer {send.producer_id}, which is not there or not ready")
     if producer.closing and producer.topic.terminated_at is None:
         return  # CLOSE_PRODUCER is in flight; the client resends to another broker
+    topic = producer.topic
+    if isinstance(topic, Topic) and not topic.has_room(len(send.payload)):
+        topic.producers.disconnect_all(_no_room(topic))
+        return
     try:
         _check_transaction(connection, producer, send)
-        stored = producer.topic.publish(producer, send)
+        stored = topic.publish(producer, send)
     except BrokerError as error:
         refusal = proto.CommandSendError(
             producer_id=send.producer_id,

@@ -10,6 +10,7 @@ from bisect import bisect_right
 
 from ..records import EntryAdded, LedgerOpened
 from .store import StoredLedger
+from .stored_bytes import ENTRY_COST, StoredBytes
 
 
 class Ledger:
@@ -37,9 +38,10 @@ class Ledger:
 
 
 class ManagedLedger:
-    """All ledgers of one topic, at least one. `roll` opens the next one."""
+    """All ledgers of one topic, at least one. `roll` opens the next one. `stored`: counts the entries."""
 
-    def __init__(self) -> None:
+    def __init__(self, stored: StoredBytes) -> None:
+        self._stored = stored
         self.ledgers: list[Ledger] = []
         self._firsts: list[int] = []
         self._ids: list[int] = []
@@ -55,11 +57,11 @@ class ManagedLedger:
         """The number of the next message; the messages of the topic are counted from 0."""
 
     @classmethod
-    def restored(cls, stored: dict[int, StoredLedger]) -> "ManagedLedger":
+    def restored(cls, ledgers: dict[int, StoredLedger], stored: StoredBytes) -> "ManagedLedger":
         """Restore the ledgers from a store; all their entries are durable."""
-        managed = cls()
-        for ledger_id in sorted(stored):
-            kept = stored[ledger_id]
+        managed = cls(stored)
+        for ledger_id in sorted(ledgers):
+            kept = ledgers[ledger_id]
             ledger = Ledger(ledger_id, kept.first_offset, kept.opened_at)
             for entry in kept.entries:
                 if entry.deliver_at >= 0 or entry.chunk_of is not None:
@@ -71,6 +73,7 @@ class ManagedLedger:
             managed._firsts.append(ledger.first)
             managed._ids.append(ledger_id)
             managed.size += ledger.size
+            stored.add(len(ledger.entries), ledger.size)
             managed.durable_end = ledger.end
             managed._next_index = kept.entries[-1].last_index + 1 if kept.entries else kept.first_index
         return managed
@@ -178,6 +181,7 @@ class ManagedLedger:
             self.transactional[ledger.end] = entry
         ledger.append(entry)
         self.size += len(data)
+        self._stored.used += len(data) + ENTRY_COST
         self.entries_added += 1
         return entry
 
@@ -193,11 +197,17 @@ class ManagedLedger:
             ledger = self.ledgers.pop(0)
             del self._firsts[0], self._ids[0]
             self.size -= ledger.size
+            self._stored.add(-len(ledger.entries), -ledger.size)
             removed.append(ledger.id)
         if removed:
             self.delayed_or_chunked = self._left_of(self.delayed_or_chunked)
             self.transactional = self._left_of(self.transactional)
         return tuple(removed)
+
+    def discard(self) -> None:
+        """Count the entries no more: the broker does not serve the topic any longer."""
+        self._stored.add(-sum(len(ledger.entries) for ledger in self.ledgers), -self.size)
+        self._stored = StoredBytes(0)
 
     def _left_of(self, entries: dict[int, EntryAdded]) -> dict[int, EntryAdded]:
         """Return those of the entries that were not removed."""

@@ -97,7 +97,7 @@ class Topic:
         """The cluster to which the topic migrated; only unacknowledged entries are still delivered here."""
         self.producers = Producers(self, stored.topic_epoch)
         self.deduplication = self._new_deduplication(stored.sequences) if policies.deduplication else None
-        self.log = ManagedLedger.restored(stored.ledgers)
+        self.log = ManagedLedger.restored(stored.ledgers, services.stored_bytes)
         if is_new:
             self.save()
         self.transactions = TransactionBuffer(self.log)
@@ -319,6 +319,24 @@ class Topic:
         if len(ledger.entries) >= config.ledger_max_entries or ledger.size >= config.ledger_max_bytes:
             self._roll()
 
+    def has_room(self, size: int) -> bool:
+        """True where the broker's memory takes an entry of `size` bytes more.
+
+        Where it does not, the ledger that is open is removed if all subscriptions have acknowledged it.
+        """
+        stored = self.services.stored_bytes
+        if stored.takes(size):
+            return True
+        self._close_acknowledged_ledger()
+        return stored.takes(size)
+
+    def _close_acknowledged_ledger(self) -> None:
+        """Open the next ledger where no entry of the last one is needed, so that it can be removed."""
+        needed = min((each.cursor.mark_delete + 1 for each in self.subscriptions.values()), default=0)
+        log = self.log
+        if log.ledgers[-1].entries and needed == log.end == log.durable_end:
+            self._roll()
+
     def _roll(self) -> None:
         self.journal.records.append(
             self.log.roll(self.name, self.services.ledger_ids.take(), self.services.wall_time)
@@ -401,6 +419,7 @@ class Topic:
             if kept and away > kept and not subscription.consumers and subscription.name != COMPACTION:
                 subscription.delete()
         self.compaction.start_if_due()
+        self.has_room(0)
         self.trim()
 
     def _new_deduplication(self, stored: dict[str, int]) -> Deduplication:
@@ -467,6 +486,11 @@ class Topic:
             subscription.unload()
             subscription.read_limits()
         self.closing = False
+
+    def discard(self) -> None:
+        """Count the entries no more: the topic is not served here any longer."""
+        self.log.discard()
+        self.compaction.discard()
 
     def delete(self) -> None:
         """Disconnect all clients, and delete the topic."""

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from pulsar_sansio.broker.records import EntryAdded
 from pulsar_sansio.broker.storage.ledger import ManagedLedger
+from pulsar_sansio.broker.storage.stored_bytes import StoredBytes
 from pulsar_sansio.broker.topics.transactions.transaction_buffer import TransactionBuffer
 from pulsar_sansio.model.transaction_id import TransactionId
 
@@ -15,7 +16,7 @@ class Topic:
     """A ledger with a buffer. `durable`: every entry is durable at once."""
 
     def __init__(self) -> None:
-        self.log = ManagedLedger()
+        self.log = ManagedLedger(StoredBytes(0))
         self.log.roll("t", 0, 0)
         self.buffer = TransactionBuffer(self.log)
 

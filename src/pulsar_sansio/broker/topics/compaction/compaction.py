@@ -51,7 +51,9 @@ class Compaction:
         self._slot = topic.context.deadlines.slot(self._step)
         self._work: Iterator[None] | None = None
         self._started = 0
-        self.view = None if stored is None else CompactedView(stored)
+        self.view: CompactedView | None = None
+        if stored is not None:
+            self._show(stored)
         self.status = "NOT_RUN"
         """NOT_RUN, RUNNING, SUCCESS or ERROR, as Pulsar's administration names them."""
         self.last_error = ""
@@ -195,7 +197,7 @@ class Compaction:
             return
         topic = self._topic
         self._work = None
-        self.view = CompactedView(record)
+        self._show(record)
         self.status, self.last_error = "SUCCESS", ""
         self.removed = removed
         self.succeeded_at = topic.services.wall_time
@@ -203,6 +205,17 @@ class Compaction:
         keeper = topic.subscriptions.get(SUBSCRIPTION)
         if keeper is not None:
             keeper.skip_up_to(record.horizon)
+
+    def _show(self, record: TopicCompacted) -> None:
+        """Replace the view, and count the entries of the new one."""
+        self.discard()
+        self.view = CompactedView(record)
+        self._topic.services.stored_bytes.add(len(self.view.entries), self.view.size)
+
+    def discard(self) -> None:
+        """Count the entries of the view no more."""
+        if self.view is not None:
+            self._topic.services.stored_bytes.add(-len(self.view.entries), -self.view.size)
 
     def stats(self) -> dict[str, Any]:
         """Return the stats by the Java broker's names."""

@@ -1,0 +1,181 @@
+"""The memory that entries take: it is counted over all topics, and producers are closed beyond a limit."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pulsar_sansio.broker import BrokerConfig
+from pulsar_sansio.broker.storage.stored_bytes import ENTRY_COST, StoredBytes
+from pulsar_sansio.broker.topics.topic import Topic
+from pulsar_sansio.wire import CUMULATIVE
+from tests.broker.peer import TOPIC, Peer, Type, World
+
+OTHER = "persistent://public/default/other"
+
+
+def room_for(entries: int, **options: Any) -> BrokerConfig:
+    """A limit for so many entries of a kilobyte, headers included."""
+    return BrokerConfig(max_stored_bytes=entries * (1100 + ENTRY_COST), **options)
+
+
+def fill(peer: Peer, start: int = 0) -> int:
+    """Publish kilobytes until the broker closes the producer. Return the number of receipts."""
+    for number in range(1000):
+        peer.publish(b"x" * 1000, start + number)
+        kinds = [kind for kind, _ in peer.inbox]
+        peer.inbox.clear()
+        if Type.CLOSE_PRODUCER in kinds:
+            return number
+        assert Type.SEND_RECEIPT in kinds
+    raise AssertionError("the broker took everything")
+
+
+def topic_of(world: World, name: str = TOPIC) -> Topic:
+    topic = world.broker.topics.by_name[name]
+    assert isinstance(topic, Topic)
+    return topic
+
+
+def acknowledge_all(world: World, peer: Peer, name: str = TOPIC, consumer_id: int = 0) -> None:
+    ledger = topic_of(world, name).log.ledgers[-1]
+    peer.ack((ledger.id, len(ledger.entries) - 1, None), kind=CUMULATIVE, consumer_id=consumer_id)
+
+
+def used(world: World) -> int:
+    return world.broker.services.stored_bytes.used
+
+
+def counted(world: World) -> int:
+    """Count what the broker's topics hold."""
+    total = 0
+    for name in world.broker.topics.by_name:
+        topic = topic_of(world, name)
+        held = [entry for ledger in topic.log.ledgers for entry in ledger.entries]
+        if topic.compaction.view is not None:
+            held.extend(topic.compaction.view.entries)
+        total += sum(len(entry.data) + ENTRY_COST for entry in held)
+    return total
+
+
+def test_at_a_message_beyond_the_limit_the_producer_is_closed() -> None:
+    """BROKER-41: what has a receipt is delivered. A new producer is refused."""
+    world = World(room_for(10))
+    peer = world.connect()
+    peer.producer()
+    peer.subscribe()
+    stored = fill(peer)
+    assert 10 <= stored <= 12
+    assert used(world) == counted(world) <= world.config.max_stored_bytes
+    peer.publish(b"x", 1000)
+    peer.nothing()
+    peer.ask_producer()
+    text = peer.expect_error("PersistenceError").message
+    assert f"they take {used(world)} bytes of memory, allowed are {world.config.max_stored_bytes}" in text
+    assert peer.closed is None
+    other = world.connect()
+    other.subscribe(subscription="later")
+    assert len(other.messages()) == stored
+
+
+def test_receipts_come_before_the_producer_is_closed() -> None:
+    world = World(room_for(2))
+    peer = world.connect()
+    peer.producer()
+    world.hold_writes = True
+    for number in range(5):
+        peer.publish(b"x" * 1000, number)
+    peer.nothing()
+    world.sync()
+    kinds = [kind for kind, _ in peer.inbox]
+    assert kinds == [Type.SEND_RECEIPT] * 2 + [Type.CLOSE_PRODUCER]
+
+
+def test_acknowledged_entries_of_the_open_ledger_make_room() -> None:
+    """STORE-33: only closed ledgers are removed, so a broker without room closes the ledger."""
+    world = World(room_for(10))
+    peer = world.connect()
+    peer.subscribe()
+    for round_number in range(3):
+        peer.producer()
+        fill(peer, round_number * 100)
+        acknowledge_all(world, peer)
+    peer.producer()
+    assert used(world) == counted(world) == 0
+
+
+def test_housekeeping_makes_room_in_topics_without_producers() -> None:
+    world = World(room_for(10))
+    peer = world.connect()
+    peer.producer()
+    peer.subscribe()
+    fill(peer)
+    acknowledge_all(world, peer)
+    peer.ask_producer(OTHER)
+    peer.expect_error("PersistenceError")
+    world.advance(61)
+    assert used(world) == 0
+    later = world.connect()
+    later.producer(OTHER)
+    assert fill(later) >= 10
+
+
+def test_a_full_broker_takes_messages_again_when_a_tenth_is_free() -> None:
+    stored = StoredBytes(100 * ENTRY_COST)
+    stored.add(100, 0)
+    assert not stored.takes(0)
+    stored.add(-9, 0)
+    assert not stored.takes(0)
+    stored.add(-1, 0)
+    assert stored.takes(0)
+    stored.add(9, 0)
+    assert stored.takes(0)
+    assert not stored.takes(1)
+
+
+def test_without_a_limit_nothing_is_refused() -> None:
+    world = World()
+    peer = world.connect()
+    peer.producer()
+    for number in range(100):
+        peer.publish(b"x" * 1000, number)
+    assert len(peer.receipts()) == 100
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ["publish", "publish", "acknowledge", "compact", "delete_topic", "unload", "restart", "wait"]
+        ),
+        st.sampled_from([TOPIC, OTHER]),
+        st.integers(1, 5),
+    ),
+    max_size=30,
+)
+
+
+@given(STEPS)
+@settings(max_examples=60, deadline=None)
+def test_what_is_counted_is_what_topics_hold(steps: list[tuple[str, str, int]]) -> None:
+    world = World(BrokerConfig(ledger_max_entries=3))
+    for what, topic, size in steps:
+        peer = world.connect()
+        if what == "publish":
+            peer.producer(topic)
+            for number in range(size):
+                peer.publish(b"x" * size, number, partition_key=str(number % 2))
+        elif what == "acknowledge":
+            peer.subscribe(topic=topic)
+            acknowledge_all(world, peer, topic)
+        elif what == "restart":
+            world.start()
+        elif what == "wait":
+            world.advance(61)
+        elif topic in world.broker.topics.by_name:
+            force = (True,) if what == "delete_topic" else ()
+            getattr(world.broker.topic_administration, what)(world.now, topic, *force)
+            world.pump()
+            world.advance(1)
+        if peer.link in world.peers:
+            peer.drop()
+        assert used(world) == counted(world)
