@@ -81,6 +81,8 @@ class Broker:
         self._housekeeping_interval = nanoseconds_of(config.housekeeping_interval)
         self._housekeeping = self.context.deadlines.slot(self._run_housekeeping)
         self.links: dict[int, Connection] = {}
+        self.accepted_connections = 0
+        """The number of connections of clients since the start."""
         self._final_bytes: dict[int, list[bytes]] = {}
         """Link -> bytes of a connection that ended, not written yet."""
         self.metadata = Metadata(config, self._journal, state)
@@ -115,6 +117,7 @@ class Broker:
         """
         self._begin(now)
         assert link not in self.links, "a link's number is used twice"
+        self.accepted_connections += 1
         self.links[link] = Connection(self, link, peer, HANDLERS, certificate_role)
 
     def authenticate(self, now: int, method: str, data: bytes, certificate_role: str | None = None) -> str:

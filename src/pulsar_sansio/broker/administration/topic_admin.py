@@ -155,6 +155,10 @@ class TopicAdministration:
 
     # --- listing ------------------------------------------------------------------------------------------
 
+    def served(self) -> list[str]:
+        """Return the full names of all topics that this broker serves, each partition among them."""
+        return list(self._topics.by_name)
+
     def topics(self, namespace: str) -> list[str]:
         """Return the full names of the namespace's topics, each partition by itself. Raises `NotFound`."""
         self._metadata.require_namespace(namespace)

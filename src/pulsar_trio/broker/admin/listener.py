@@ -29,6 +29,7 @@ from . import (
     transactions,
 )
 from .messages import Answer, Refused, Request, answer_to, phrase, refusal
+from .metrics import metrics
 from .namespaces import namespaces, permissions, policies, unset
 from .routes import AdministeredBroker, MethodNotAllowed, Table
 
@@ -78,6 +79,7 @@ TABLE = Table(
         *schemas.ROUTES,
         *transactions.ROUTES,
         *cluster.ROUTES,
+        *metrics.ROUTES,
         *missing.ROUTES,
     ],
     missing.no_such_path,

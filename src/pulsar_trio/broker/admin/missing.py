@@ -60,7 +60,6 @@ _OTHERS = {
     "/admin/v3/transactions/transactionBufferInternalStats/{tenant}/{namespace}/{topic}": "GET",
     "/topics/{domain}/{tenant}/{namespace}/{topic}": "POST",
     "/topics/{domain}/{tenant}/{namespace}/{topic}/partitions/{partition}": "POST",
-    "/metrics": "GET",
 }
 
 

@@ -53,7 +53,6 @@ def test_what_is_missing_says_its_name(method: str, path: str) -> None:
             "/admin/v2/schemas/{tenant}/{namespace}/{topic}/metadata",
         ),
         ("POST", "/topics/persistent/public/default/t", "/topics/{domain}/{tenant}/{namespace}/{topic}"),
-        ("GET", "/metrics", "/metrics"),
     ],
 )
 def test_the_answer_shows_the_path_as_a_template(method: str, target: str, template: str) -> None:

@@ -1,0 +1,1 @@
+"""`/metrics`: what the broker measures, by the names of a Java broker, for Prometheus."""
