@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 # Where it is set, each of the many processes of tests, demos and Spark compiles all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint test-real test-cluster test-spark demo-spark bench bench-spark proto clean
+.PHONY: demo test lint test-real test-cluster test-spark test-browser demo-spark bench bench-spark proto clean
 
 demo: $(VENV)/installed
 	$(BIN)/pulsar-trio demo
@@ -42,6 +42,10 @@ test-spark: java-for-test-spark $(VENV)/installed-test-spark
 	$(BIN)/python -m pytest tests/spark -m '(spark or not spark)$(if $(LONG),, and not long)' \
 	    --cov --cov-config=tests/spark/coverage.ini --cov-report=
 	$(BIN)/coverage report --rcfile tests/spark/coverage.ini | grep '^TOTAL'
+
+# In headless Chromium, which the machine has to have.
+test-browser: $(VENV)/installed-test
+	$(BIN)/python -m pytest tests/browser -m browser
 
 demo-spark: java-for-demo-spark $(VENV)/installed-spark
 	$(BIN)/python examples/spark-orders/demo.py

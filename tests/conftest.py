@@ -10,8 +10,15 @@ from hypothesis import HealthCheck, settings
 from tests import canary
 from tests.conformance.listening import everywhere
 
-_not_run = pytest.StashKey[tuple[int, int]]()
-"""The tests that need a real Pulsar, and those that need a real cluster."""
+NEEDS = {
+    "real": ("against a real Apache Pulsar", "Java 17 and Maven"),
+    "cluster": ("against a real cluster", "Java 17 and Maven"),
+    "browser": ("in a browser", "Chromium"),
+}
+"""Marker of tests that run only by `make test-MARKER` -> what they are, and what they need."""
+
+_not_run = pytest.StashKey[dict[str, int]]()
+"""Marker -> the number of its tests that do not run."""
 
 _not_imported = pytest.StashKey[int]()
 
@@ -44,21 +51,20 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests that need a real Pulsar or a real cluster run only by `-m real` and `-m cluster`; those that need
-    Spark too, by `-m spark`."""
+    """Tests of `NEEDS` run only by their markers; those against a real Pulsar that need Spark too, by
+    `-m spark`."""
     asked = config.option.markexpr
-    clustered = {item for item in items if item.get_closest_marker("cluster") and "cluster" not in asked}
-    real = (
-        set()
-        if "real" in asked
-        else {
-            item
-            for item in items
-            if item.get_closest_marker("real") and not ("spark" in asked and item.get_closest_marker("spark"))
-        }
-    )
-    config.stash[_not_run] = len(real), len(clustered)
-    if left_out := real | clustered:
+    config.stash[_not_run] = {}
+    left_out: set[pytest.Item] = set()
+    for marker in NEEDS:
+        if marker in asked:
+            continue
+        marked = {item for item in items if item.get_closest_marker(marker)}
+        if marker == "real" and "spark" in asked:
+            marked = {item for item in marked if not item.get_closest_marker("spark")}
+        config.stash[_not_run][marker] = len(marked)
+        left_out |= marked
+    if left_out:
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]
 
@@ -68,7 +74,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     config = session.config
     if hasattr(config, "workeroutput"):
         config.workeroutput["left out"] = (
-            config.stash.get(_not_run, (0, 0)),
+            config.stash.get(_not_run, {}),
             config.stash.get(_not_imported, 0),
         )
 
@@ -81,12 +87,11 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    counts = terminalreporter.config.stash.get(_not_run, (0, 0))
-    for count, what, command in zip(counts, ("Apache Pulsar", "cluster"), ("real", "cluster"), strict=True):
+    for marker, count in terminalreporter.config.stash.get(_not_run, {}).items():
+        what, needed = NEEDS[marker]
         if count:
             terminalreporter.write_line(
-                f"not run: {count} tests against a real {what}; `make test-{command}` runs them "
-                "(needs Java 17 and Maven)"
+                f"not run: {count} tests {what}; `make test-{marker}` runs them (needs {needed})"
             )
     modules = terminalreporter.config.stash.get(_not_imported, 0)
     if modules:

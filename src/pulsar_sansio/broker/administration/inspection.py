@@ -7,7 +7,7 @@ show as zeros.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..dispatching.consumer import Consumer, SubType
 from ..dispatching.key_shared import KeyShared
@@ -43,6 +43,35 @@ def counted(topics: Iterable[AnyTopic]) -> Iterable[Counted]:
 
 
 # --- topics -------------------------------------------------------------------------------------------
+
+
+class TopicOverview(NamedTuple):
+    """A few numbers of a topic, which cost little to read."""
+
+    name: str
+    subscriptions: int
+    producers: int
+    consumers: int
+    backlog: int
+    """Entries that are not acknowledged, over all subscriptions."""
+    storage: int
+    """Bytes of all entries."""
+    messages_in: int
+    bytes_in: int
+    messages_out: int
+    bytes_out: int
+
+
+def topic_overview(topic: AnyTopic) -> TopicOverview:
+    return TopicOverview(
+        topic.name,
+        len(topic.subscriptions),
+        len(topic.producers.by_name),
+        topic.consumer_count,
+        sum(subscription.backlog for subscription in topic.subscriptions.values()),
+        topic.log.size if isinstance(topic, Topic) else 0,
+        *topic.counters(),
+    )
 
 
 def topic_stats(topic: AnyTopic, rates: Rates, options: StatsOptions) -> dict[str, Any]:

@@ -16,7 +16,14 @@ from ..records import MigratedTo, PartitionsSaved
 from ..serving.lookups import parse_topic, text_pairs
 from ..topics.registry import NO_ROOM_FOR_TOPICS, AnyTopic
 from ..topics.topic import Topic
-from .inspection import StatsOptions, internal_stats, sum_of_stats, topic_stats
+from .inspection import (
+    StatsOptions,
+    TopicOverview,
+    internal_stats,
+    sum_of_stats,
+    topic_overview,
+    topic_stats,
+)
 from .ownership import Ownership
 from .parts import Parts
 from .stored_message import StoredMessage, stored_message
@@ -158,6 +165,10 @@ class TopicAdministration:
     def served(self) -> list[str]:
         """Return the full names of all topics that this broker serves, each partition among them."""
         return list(self._topics.by_name)
+
+    def overviews(self) -> list[TopicOverview]:
+        """Return the numbers of all topics that this broker serves."""
+        return [topic_overview(topic) for topic in self._topics.by_name.values()]
 
     def topics(self, namespace: str) -> list[str]:
         """Return the full names of the namespace's topics, each partition by itself. Raises `NotFound`."""

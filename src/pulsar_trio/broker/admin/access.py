@@ -14,8 +14,9 @@ from .routes import AdministeredBroker
 
 Roles = tuple[str, ...]
 
-OPEN_PATHS = (("metrics",),)
-"""Paths that need no role, as in Pulsar (`authenticateMetricsEndpoint`)."""
+OPEN_PATHS = (("metrics",), ("status",), ("status", "status.js"), ("status", "status.css"))
+"""Paths that need no role: metrics, as in Pulsar (`authenticateMetricsEndpoint`), and the page of the status,
+which has no number in it."""
 
 FOR_EVERY_ROLE = (
     ("admin", "v2", "clusters"),

@@ -32,6 +32,7 @@ from .messages import Answer, Refused, Request, answer_to, phrase, refusal
 from .metrics import metrics
 from .namespaces import namespaces, permissions, policies, unset
 from .routes import AdministeredBroker, MethodNotAllowed, Table
+from .status import status
 
 MAX_HEADER_BYTES = 16 * 1024
 """The limit for the request line and all header fields together. Jetty, which Pulsar uses, takes 8 kB."""
@@ -80,6 +81,7 @@ TABLE = Table(
         *transactions.ROUTES,
         *cluster.ROUTES,
         *metrics.ROUTES,
+        *status.ROUTES,
         *missing.ROUTES,
     ],
     missing.no_such_path,

@@ -30,7 +30,11 @@ class Administrator:
 
     def answer(self, method: str, target: str, body: object = None) -> Answer:
         """Answer one request; `body` is sent as JSON. `target`: a whole path, or what follows `/admin/v2`."""
-        whole = target if target.startswith(("/admin/", "/lookup/", "/metrics")) else f"/admin/v2{target}"
+        whole = (
+            target
+            if target.startswith(("/admin/", "/lookup/", "/metrics", "/status"))
+            else f"/admin/v2{target}"
+        )
         request = Request.parse(method, whole, "application/json")
         request.body = b"" if body is None else json.dumps(body).encode()
         return perform(self, request)

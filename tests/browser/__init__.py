@@ -1,0 +1,1 @@
+"""Pages in headless Chromium: what a reader sees, after the scripts of the page have run."""
