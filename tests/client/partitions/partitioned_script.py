@@ -98,6 +98,12 @@ class PartitionedScript:
             case Command.GET_SCHEMA:
                 answer = proto.CommandGetSchemaResponse(request_id=command.request_id, schema=self.schema)
                 feed(link, encode_command(Command.GET_SCHEMA_RESPONSE, answer))
+            case Command.GET_OR_CREATE_SCHEMA:
+                version = bytes([command.schema.type])
+                registered = proto.CommandGetOrCreateSchemaResponse(
+                    request_id=command.request_id, schema_version=version
+                )
+                feed(link, encode_command(Command.GET_OR_CREATE_SCHEMA_RESPONSE, registered))
             case Command.PRODUCER:
                 self.asked.append(command)
                 index = int(command.topic.rpartition("-")[2])

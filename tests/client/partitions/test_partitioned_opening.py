@@ -9,14 +9,13 @@ from pulsar_sansio.client.outputs import (
     RequestDone,
     SendFailed,
 )
-from pulsar_sansio.model.config import (
-    ProducerAccessMode,
-)
+from pulsar_sansio.model.config import BatchingPolicy, ProducerAccessMode
 from pulsar_sansio.model.errors import (
     ClosedError,
     TimedOut,
     TopicTerminated,
 )
+from pulsar_sansio.schemas import STRING, message_of
 from pulsar_sansio.wire import proto
 from tests.client.partitions.partitioned_producers import by_property
 from tests.client.partitions.partitioned_script import TOPIC, PartitionedScript
@@ -170,3 +169,30 @@ def test_what_was_sent_before_the_partitions_were_known_goes_to_them_in_order() 
     assert receipt == Receipts(world.handle, 1, receipt.message_ids)  # type: ignore[union-attr]
     assert done == RequestDone(flush, None)
     assert world.send(b"1f") == 6
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("typed", [{0}, {1}, {0, 1}, {2}, {0, 2}, {0, 1, 2}])
+def test_a_push_before_the_partitions_are_known_holds_for_messages_with_schemas(
+    typed: set[int], lazy: bool
+) -> None:
+    """PROD-28, SCHEMA-03: the pushed messages go once the version of a schema is known, not at the batching
+    delay."""
+    batching = BatchingPolicy(max_delay=60.0)
+    world = PartitionedScript(2, routing=by_property, lazy_start=lazy, batching=batching, send_timeout=0)
+    messages = [
+        message_of(text, STRING) if index in typed else text.encode()
+        for index, text in enumerate(("1 a", "1 b", "1 c"))
+    ]
+    for message in messages[:2]:
+        world.send(message)
+    world.script.client.push(world.script.now, world.handle)
+    world.send(messages[2])
+    world.answer()
+    pushed = [b"1 a", b"1 b"]
+    assert world.stored[1][:2] == pushed
+    world.pass_time(61)
+    assert world.stored == {1: [*pushed, b"1 c"]}
+    world.confirm(1)
+    (receipts,) = [each for each in world.told() if isinstance(each, Receipts)]
+    assert (receipts.first, len(receipts.message_ids)) == (0, 3)
