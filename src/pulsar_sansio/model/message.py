@@ -44,6 +44,8 @@ class MessageHeader(Protocol):
     @property
     def partition_key_b64_encoded(self) -> bool: ...
     @property
+    def null_partition_key(self) -> bool: ...
+    @property
     def ordering_key(self) -> bytes | None: ...
     @property
     def event_time(self) -> int: ...
@@ -286,6 +288,11 @@ class Message(Generic[T]):
         return self.header.partition_key_b64_encoded
 
     @property
+    def has_null_key(self) -> bool:
+        """True where the producer gave a null key (`NULL_KEY`): that of a pair, not the lack of one."""
+        return self.header.null_partition_key
+
+    @property
     def key_bytes(self) -> bytes | None:
         """The key's bytes: decoded from Base64, or the UTF-8 of the text; None where there is no key.
 
@@ -413,6 +420,7 @@ class Message(Generic[T]):
             properties=tuple(header.properties),
             partition_key=header.partition_key,
             partition_key_b64_encoded=header.partition_key_b64_encoded,
+            null_partition_key=header.null_partition_key,
             ordering_key=header.ordering_key,
             event_time=header.event_time,
             sequence_id=self.sequence_id,
@@ -449,6 +457,7 @@ class _Values(NamedTuple):
     properties: tuple[tuple[str, str], ...]
     partition_key: str | None
     partition_key_b64_encoded: bool
+    null_partition_key: bool
     ordering_key: bytes | None
     event_time: int
     sequence_id: int

@@ -19,6 +19,7 @@ from pulsar_sansio import (
     NULL_KEY,
     InvalidMessage,
     InvalidTopicName,
+    NullKey,
     OutgoingMessage,
     TopicName,
     TransactionId,
@@ -26,6 +27,7 @@ from pulsar_sansio import (
 from pulsar_sansio.schemas import RegisteredSchema
 
 from ..errors import InvalidRows
+from ..schemas.families import is_separated
 from .numbering import key_partition, keyless_partition
 from .original_schemas import OriginalSchemas
 
@@ -269,11 +271,11 @@ def _messages(
         return [_null(transaction) if value is None else value for value in values], None, sizes
     nothing: list[Any] = [None] * len(values)
     columns: dict[str, list[Any]] = {
-        name: batch.column(name).to_pylist() for name in more if name != "__eventTime"
+        name: batch.column(name).to_pylist() for name in more if name not in ("__key", "__eventTime")
     }
-    keys = nothing
-    if "__key" in more:
-        keys = batch.column("__key").to_pylist() if keys_are_bytes else _keys(batch.column("__key"))
+    column = batch.column("__key") if "__key" in more else None
+    parts = [keys_are_bytes] * len(values) if schemas is None else _are_parts(schemas, keys_are_bytes)
+    keys = _keys(column, parts) if column is not None or any(parts) else nothing
     times = _milliseconds(batch.column("__eventTime")) if "__eventTime" in more else nothing
     properties = columns.get("__messageProperties", nothing)
     ordering = columns.get("__orderingKey", nothing)
@@ -286,7 +288,7 @@ def _messages(
             messages.append(
                 OutgoingMessage(
                     value,
-                    key=NULL_KEY if key is None and keys_are_bytes else key,
+                    key=key,
                     event_time=time or 0,
                     properties=dict(sorted(pairs)) if pairs else None,
                     ordering_key=order,
@@ -299,7 +301,10 @@ def _messages(
         raise InvalidRows(f"row {row} of the task cannot be a message: {error}") from error
     for name, given in (("__key", keys), ("__orderingKey", ordering)):
         if name in more:
-            sizes = [size + _size(each) if each else size for size, each in zip(sizes, given, strict=True)]
+            sizes = [
+                size + _size(each) if isinstance(each, str | bytes) else size
+                for size, each in zip(sizes, given, strict=True)
+            ]
     if "__messageProperties" in more:
         sizes = [
             size + sum(_size(name) + _size(text) for name, text in pairs) if pairs else size
@@ -327,16 +332,35 @@ def _bytes(column: Any) -> list[bytes | None]:
     return values
 
 
-def _keys(column: Any) -> list[str | bytes | None]:
-    """Text where it can be."""
-    try:
-        keys: list[str | bytes | None] = column.cast(pa.large_string()).to_pylist()
-    except pa.ArrowInvalid:
-        keys = [None if each is None else _text_or_bytes(each) for each in column.to_pylist()]
-    return keys
+def _are_parts(schemas: Sequence[RegisteredSchema | None], otherwise: bool) -> list[bool]:
+    """Tell for each row whether its key is a part of its value. `otherwise`: for rows without a definition of
+    their own."""
+    separated = {
+        schema: otherwise if schema is None else is_separated(schema.info) for schema in set(schemas)
+    }
+    return [separated[schema] for schema in schemas]
 
 
-def _text_or_bytes(key: bytes) -> str | bytes:
+def _keys(column: Any, parts: Sequence[bool]) -> list[str | bytes | NullKey | None]:
+    """Keys are text where they can be. Those that are parts of values (`parts`) are bytes, and null is one of
+    them. `column`: None where all keys are null."""
+    if column is None:
+        return [NULL_KEY if part else None for part in parts]
+    if not any(parts):
+        try:
+            texts: list[str | bytes | NullKey | None] = column.cast(pa.large_string()).to_pylist()
+        except pa.ArrowInvalid:
+            pass
+        else:
+            return texts
+    return [_key(key, part) for key, part in zip(_bytes(column), parts, strict=True)]
+
+
+def _key(key: bytes | None, is_part: bool) -> str | bytes | NullKey | None:
+    if key is None:
+        return NULL_KEY if is_part else None
+    if is_part:
+        return key
     try:
         return key.decode()
     except UnicodeDecodeError:

@@ -24,6 +24,7 @@ from ..errors import InvalidOption, LinkTimeout, PulsarSparkError
 from ..link import Link, open_link
 from ..options.query_options import WriteOptions
 from ..schemas.encoders import encoder_of
+from ..schemas.families import is_separated
 from . import transactions
 from .numbering import producer_name
 from .original_schemas import OriginalSchemas
@@ -31,7 +32,7 @@ from .preparing import prepare
 from .producing import Limits, Numbered, TaskProducer, WriteFailed, Written
 from .rows import Routing, in_order
 from .transactions import BatchEnd, TaskTransaction
-from .typed_rows import encoded, is_separated, schema_of_rows
+from .typed_rows import encoded, schema_of_rows
 from .write_columns import check_columns
 
 log = logging.getLogger("pulsar_spark.sink")

@@ -9,8 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pulsar_sansio.schemas import KeyValueEncoding, SchemaInfo, SchemaType
-from pulsar_sansio.schemas.key_value import parts_of
+from pulsar_sansio.schemas import SchemaInfo
 
 from ..errors import InvalidRows, NoSchema
 from ..options.query_options import WriteOptions
@@ -48,13 +47,6 @@ def schema_of_rows(options: WriteOptions, columns: Any, ask: Ask) -> SchemaInfo 
             f"column value cannot be written with valueSchema={options.value_schema}: {error}"
         ) from None
     return found
-
-
-def is_separated(schema: SchemaInfo | None) -> bool:
-    """True if keys of messages are parts of values."""
-    if schema is None or schema.type is not SchemaType.KEY_VALUE:
-        return False
-    return parts_of(schema)[2] is KeyValueEncoding.SEPARATED
 
 
 def encoded(batches: Iterable[Any], encoder: Encoder) -> Iterator[Any]:

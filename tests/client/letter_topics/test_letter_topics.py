@@ -74,6 +74,15 @@ class TestDeadLetters:
         assert s.permits() == 10
         assert s.outputs()[1:] == []  # but for ConsumerReady
 
+    @pytest.mark.parametrize("null_key", [False, True])
+    def test_the_copy_of_a_message_with_a_null_key_has_one(self, null_key: bool) -> None:
+        """SCHEMA-09, DLQ-04: a pair with a null key is not a message without a key."""
+        s = LettersScript()
+        s.deliver(5, entry_bytes(b"poison", null_partition_key=null_key), redelivery_count=3)
+        s.accept_producer()
+        ((metadata, _),) = s.sends()
+        assert (metadata.partition_key, metadata.null_partition_key) == (None, null_key)
+
     def test_the_initial_subscription(self) -> None:
         s = LettersScript(dead_letter=DeadLetterPolicy(1, initial_subscription="init"))
         s.message(0, redelivery_count=2)

@@ -9,7 +9,16 @@ import trio
 from pyspark.sql import DataFrame, SparkSession
 
 from pulsar_sansio import OutgoingMessage
-from pulsar_sansio.schemas import AutoConsume, AvroSchema, message_of, schema_of
+from pulsar_sansio.schemas import (
+    STRING,
+    AutoConsume,
+    AvroSchema,
+    KeyValue,
+    KeyValueEncoding,
+    KeyValueSchema,
+    message_of,
+    schema_of,
+)
 from pulsar_spark.errors import UnsupportedTopic
 from pulsar_spark.jobs.archive import archive
 from pulsar_spark.jobs.audit import COLUMNS, MessageIdentity, audit
@@ -187,6 +196,56 @@ def test_a_replay_keeps_the_schemas(
     for _ in range(2):
         replay(spark, path, broker.url, write_id=deduplicated_topic, topic=deduplicated_topic)
     assert values_of(broker.url, deduplicated_topic) == VALUES
+
+
+PAIR = KeyValueSchema(STRING, STRING, KeyValueEncoding.SEPARATED)
+PAIRS: list[Any] = [
+    KeyValue("k", "a"),
+    KeyValue(None, "b"),
+    KeyValue("", "c"),
+    KeyValue("k", None),
+]
+
+
+def pairs(properties: dict[str, str]) -> list[bytes | OutgoingMessage]:
+    return [message_of(pair, PAIR, properties=properties) for pair in PAIRS]
+
+
+def keys_of(url: str, topic: str) -> list[tuple[object, str | None, bool, bool]]:
+    """The pairs in a topic, and their keys as they travel: text, Base64 or not, null or not."""
+
+    async def main() -> list[tuple[object, str | None, bool, bool]]:
+        async with (
+            open_client(url) as client,
+            client.create_reader(topic, "earliest", schema=AutoConsume()) as reader,
+        ):
+            return [
+                (each.value, each.key, each.has_base64_key, each.has_null_key)
+                async for each in reader.until_latest()
+            ]
+
+    return trio.run(main)
+
+
+@pytest.mark.parametrize("job", ["replay", "redrive"])
+def test_separated_pairs_keep_their_keys(
+    spark: SparkSession, broker: SparkBroker, topic: str, deduplicated_topic: str, tmp_path: Path, job: str
+) -> None:
+    """SCHEMA-09: keys of pairs are bytes, also where they could be text, and a null key is marked."""
+    broker.admin.create_topic(deduplicated_topic)
+    if job == "replay":
+        path = str(tmp_path / "archive")
+        send(broker.url, topic, pairs({}))
+        archive(spark, {"service.url": broker.url, "topic": topic}, path)
+        replay(spark, path, broker.url, write_id=deduplicated_topic, topic=deduplicated_topic)
+    else:
+        topic = f"{topic}-s-DLQ"
+        send(broker.url, topic, pairs({"REAL_TOPIC": deduplicated_topic}))
+        assert redrive(spark, broker.url, topic, str(tmp_path / "book")).moved == len(PAIRS)
+    sent = keys_of(broker.url, topic)
+    assert [pair for pair, *_ in sent] == PAIRS
+    assert [is_null for *_, is_null in sent] == [False, True, False, False]
+    assert keys_of(broker.url, deduplicated_topic) == sent
 
 
 def test_letters_whose_schema_the_topic_refuses_stay(

@@ -1,15 +1,18 @@
 """From Arrow to messages: order, routes, what a row becomes, and what is refused."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from pulsar_sansio import OutgoingMessage
+from pulsar_sansio.schemas import STRING, KeyValueEncoding, KeyValueSchema
 from pulsar_spark.errors import InvalidOption, InvalidRows, MissingOption
 from pulsar_spark.reading.columns import ALL_COLUMNS
 from pulsar_spark.writing.numbering import key_partition
+from pulsar_spark.writing.original_schemas import OriginalSchemas
 from pulsar_spark.writing.rows import Routing, in_order
 from pulsar_spark.writing.write_columns import GIVEN, WRITTEN, check_columns
 
@@ -23,6 +26,11 @@ def batch(**columns: Any) -> Any:
     types = {"__eventTime": TIME, "__messageProperties": pa.map_(pa.string(), pa.string())}
     arrays = {name: pa.array(data, types.get(name)) for name, data in columns.items()}
     return pa.record_batch(arrays)
+
+
+PAIR = KeyValueSchema(STRING, STRING, KeyValueEncoding.SEPARATED).info
+INLINE = KeyValueSchema(STRING, STRING, KeyValueEncoding.INLINE).info
+WRONG = replace(PAIR, properties=(("kv.encoding.type", "SEPARATED"), ("key.schema.type", "NO_TYPE")))
 
 
 def routed(rows: Any, partitions: int = 0, topic: str | None = TOPIC) -> dict[str, list[Any]]:
@@ -80,6 +88,35 @@ def test_keys_that_are_parts_of_values_are_bytes_or_null(keys: list[bytes | None
         for each in portion.messages
         if isinstance(each, OutgoingMessage)
     ] == expected
+
+
+@pytest.mark.parametrize("key_kind", [pa.binary(), pa.string()])
+@pytest.mark.parametrize("keys", [["k", None, "k", None, "k", None], [None] * 6])
+def test_keys_of_rows_with_definitions_of_their_own(keys: list[str | None], key_kind: Any) -> None:
+    """Rule SCHEMA-09: only the key of a separated pair is bytes or marked as null. A wrong definition is none
+    of a separated pair."""
+    named = ["pair", "pair", "inline", "inline", "wrong", "wrong"]
+    known = {"pair": PAIR, "inline": INLINE, "wrong": WRONG}
+    rows = pa.record_batch(
+        {
+            "value": pa.array([b"v"] * 6),
+            "__key": pa.array(keys, pa.string()).cast(key_kind),
+            "__schemaTopic": pa.array(named),
+            "__schemaVersion": pa.array([b"0"] * 6),
+        }
+    )
+    routing = Routing(TOPIC, lambda _: 0, schemas=OriginalSchemas(lambda topic, _: known[topic]))
+    portions = routing.portions(rows)
+    found = [
+        (each.key, each.has_base64_key, each.has_null_key)
+        for portion in portions
+        for each in portion.messages
+        if isinstance(each, OutgoingMessage)
+    ]
+    pairs = [(None, False, True) if key is None else ("aw==", True, False) for key in keys[:2]]
+    assert found == [*pairs, *((key, False, False) for key in keys[2:])]
+    sizes = [size for portion in portions for size in portion.sizes]
+    assert sizes == [1 if key is None else 2 for key in keys]
 
 
 def test_sizes_count_what_is_sent() -> None:

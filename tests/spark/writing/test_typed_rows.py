@@ -6,7 +6,7 @@ import pytest
 from pulsar_sansio.schemas import INT32, STRING, AvroSchema, KeyValueEncoding, KeyValueSchema
 from pulsar_spark.errors import InvalidRows
 from pulsar_spark.schemas.encoders import encoder_of
-from pulsar_spark.writing.typed_rows import encoded, is_separated
+from pulsar_spark.writing.typed_rows import encoded
 
 pytestmark = pytest.mark.spark
 
@@ -50,12 +50,6 @@ def test_pairs_have_their_keys_in_the_payload_or_beside_it() -> None:
         {"value": b"w", "__key": None},
         {"value": None, "__key": b"\0\0\0\2"},
         {"value": None, "__key": None},
-    ]
-    assert [is_separated(each) for each in (inline, separated, AVRO.info, None)] == [
-        False,
-        True,
-        False,
-        False,
     ]
 
 

@@ -110,6 +110,7 @@ def copy_of(
     copy.event_time = message.event_time
     copy.key = message.key
     copy.has_base64_key = message.has_base64_key
+    copy.has_null_key = message.has_null_key
     return copy
 
 
