@@ -46,11 +46,12 @@ LONE: dict[str, Any] = {"batching": None}
 class Sender:
     """An open producer, and what the broker gets of it."""
 
-    def __init__(self, *, version: int = 21, **options: Any) -> None:
+    def __init__(self, *, version: int = 21, opened: bool = True, **options: Any) -> None:
         self.script = Script()
         spec = ProducerSpec("demo", **{"schema": STRING, **LONE, **options})
         self.handle = self.script.client.open_producer(self.script.now, spec)
-        self.attach(version)
+        if opened:
+            self.attach(version)
 
     def attach(self, version: int = 21) -> None:
         self.link = self.script.ready_link(version=version)
@@ -254,6 +255,51 @@ def test_a_broker_that_does_not_answer_fails_the_messages() -> None:
     assert (failed.first, failed.count) == (0, 1)
     assert isinstance(failed.error, TimedOut)
     assert [payload for _, payload, _ in sender.entries()] == [b"a"]
+
+
+def test_messages_that_wait_for_a_version_time_out_as_others_do() -> None:
+    """PROD-47: all messages fail when the first one is as old as the send timeout, though the operation
+    timeout is longer. The answer that comes then is kept for no message."""
+    sender = Sender(send_timeout=5.0)
+    sender.send(number(1))
+    asked = sender.asked()
+    sender.script.advance(2)
+    sender.send(b"a", number(2, INT64))
+    sender.script.advance(2.9)
+    assert [output for output in sender.script.said() if isinstance(output, SendFailed)] == []
+    sender.script.advance(0.2)
+    failed = sender.script.expect_one(SendFailed)
+    assert (failed.first, failed.count) == (0, 3)
+    assert isinstance(failed.error, TimedOut)
+    sender.answer(asked)
+    sender.send(b"b")
+    assert [payload for _, payload, _ in sender.entries()] == [b"b"]
+
+
+def test_the_send_timeout_of_each_message_counts_from_its_own_sending() -> None:
+    """PROD-47"""
+    sender = Sender(send_timeout=5.0)
+    sender.send(number(1))
+    sender.script.advance(4)
+    sender.send(number(2, INT64))
+    sender.answer(sender.asked())
+    sender.script.advance(4)
+    assert [output for output in sender.script.said() if isinstance(output, SendFailed)] == []
+    sender.script.advance(1.1)
+    failed = [output for output in sender.script.said() if isinstance(output, SendFailed)]
+    assert [(output.first, output.count) for output in failed] == [(0, 1), (1, 1)]
+
+
+def test_the_send_timeout_of_early_messages_counts_from_the_opening() -> None:
+    """PROD-48"""
+    sender = Sender(send_timeout=5.0, opened=False)
+    sender.send(number(1))
+    sender.script.advance(4)
+    sender.attach()
+    sender.script.advance(4.9)
+    assert [output for output in sender.script.said() if isinstance(output, SendFailed)] == []
+    sender.script.advance(0.2)
+    assert isinstance(sender.script.expect_one(SendFailed).error, TimedOut)
 
 
 def test_an_older_broker_takes_one_schema_only() -> None:

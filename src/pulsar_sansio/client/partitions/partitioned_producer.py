@@ -212,7 +212,7 @@ class PartitionedProducer:
             self._sender.keep_waiting_for_memory()
         elif taken.was_full:
             self._context.emit(Writable(self.handle))
-        for ticket, message, publish_time in taken.unsealed:
+        for ticket, message, publish_time, _ in taken.unsealed:
             while flushes and flushes[0].end <= ticket:
                 self._flush(flushes.pop(0).request, error)
             failed = self._sender.take_unsealed(ticket, message, publish_time)

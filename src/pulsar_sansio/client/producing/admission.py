@@ -404,7 +404,7 @@ class Admission:
         """Pass the attachment to `EntryBuilder.attached`. The caller seals the unsealed messages."""
         self.entry_builder.attached(connection, name, producer_id, last_sequence_id, schema_version)
         self._max_message_size = connection.max_message_size - self._overhead
-        self.schemas.attached(connection)
+        self._unsealed.attached(connection)
 
     def seal_unsealed(self) -> None:
         """Seal the unsealed messages in order, with their tickets, up to one that has to wait."""

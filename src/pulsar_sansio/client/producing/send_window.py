@@ -423,7 +423,11 @@ class SendWindow:
         if deadline > self._context.now:
             self._timer.set(deadline)
         else:
-            self._on_timeout()
+            self.time_out()
+
+    def time_out(self) -> None:
+        """The oldest message, in an entry or before it is in one, has timed out."""
+        self._on_timeout()
 
     # --- flushes ---
 

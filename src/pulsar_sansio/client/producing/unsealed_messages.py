@@ -15,10 +15,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol, TypeAlias
 
-from ...model.config import OutgoingMessage
+from ...model.config import OutgoingMessage, nanoseconds_of
 from ...model.errors import InvalidMessage, PulsarError, TransactionNotOpen
 from ...model.schema import SchemaInfo
 from ...model.transaction_id import TransactionId
+from ..connecting.connection import Connection
 from ..memory import payload_size
 from ..transactions.transaction import Transaction
 from .entry_builder import EntryBuilder
@@ -26,8 +27,9 @@ from .message_schemas import MessageSchemas
 from .producer_services import ProducerServices
 from .send_window import SendWindow
 
-UnsealedMessage: TypeAlias = tuple[int, bytes | OutgoingMessage, int]
-"""The ticket, message and publish time of a message that cannot be sealed yet."""
+UnsealedMessage: TypeAlias = tuple[int, bytes | OutgoingMessage, int, int]
+"""A message that cannot be sealed yet: its ticket, the message, its publish time, and the time at which the
+producer took it."""
 
 
 class SealingOwner(Protocol):
@@ -56,10 +58,13 @@ class UnsealedMessages:
 
     __slots__ = (
         "_batches",
+        "_context",
         "_in_batches",
         "_joining",
         "_memory",
         "_owner",
+        "_send_timeout",
+        "_timer",
         "_topic",
         "_transactions",
         "_window",
@@ -67,6 +72,7 @@ class UnsealedMessages:
         "in_transactions",
         "is_sealing",
         "messages",
+        "opened_at",
         "push_end",
         "schemas",
         "settled_meanwhile",
@@ -87,6 +93,11 @@ class UnsealedMessages:
         """The unsealed messages are being sealed."""
         self.settled_meanwhile = False
         """Tickets were settled while messages were being sealed."""
+        self.opened_at: int | None = None
+        """The time of the first attachment: the send timeout counts from then at the earliest."""
+        self._context = services.context
+        self._send_timeout = nanoseconds_of(services.spec.send_timeout)
+        self._timer = services.context.deadlines.slot(self._check_timeout)
         self._window = window
         self._owner = owner
         self._memory = services.client.memory
@@ -101,13 +112,13 @@ class UnsealedMessages:
     @property
     def size(self) -> int:
         """The payload bytes of the messages that wait."""
-        return sum(payload_size(message) for _, message, _ in self.messages)
+        return sum(payload_size(message) for _, message, *_ in self.messages)
 
     # --- one message ---
 
     def add(self, ticket: int, message: bytes | OutgoingMessage, publish_time: int) -> None:
         """Keep a checked message until it can be sealed."""
-        self.messages.append((ticket, message, publish_time))
+        self.messages.append((ticket, message, publish_time, self._context.now))
 
     def hold_first(self) -> None:
         """Ask for what the first message waits for, which was just added to none; send those before it."""
@@ -156,7 +167,7 @@ class UnsealedMessages:
             return transaction is self._joining
         return transaction.has_topic(self._topic)
 
-    def _hold(self, ticket: int, message: bytes | OutgoingMessage) -> None:
+    def _hold(self, ticket: int, message: bytes | OutgoingMessage, taken_at: int) -> None:
         """Ask for what this message waits for, the first that cannot be sealed; send those before it."""
         self._owner.close_fast_path()
         self.entry_builder.close_batch()
@@ -166,6 +177,10 @@ class UnsealedMessages:
             return
         if message.schema is not None and self.schemas.version(message.schema) is None:
             self.schemas.register(message.schema)
+            if self._send_timeout:
+                assert self.opened_at is not None
+                timeout_at = max(taken_at, self.opened_at) + self._send_timeout
+                self._timer.set(max(timeout_at, self._context.now))
             return
         id_ = message.transaction
         if id_ is None:
@@ -181,6 +196,12 @@ class UnsealedMessages:
 
     # --- all of them ---
 
+    def attached(self, connection: Connection) -> None:
+        """Register schemas over this connection. The caller seals the messages."""
+        if self.opened_at is None:
+            self.opened_at = self._context.now
+        self.schemas.attached(connection)
+
     def seal_all(self) -> None:
         """Seal the messages in order, with their tickets, up to one that has to wait.
 
@@ -190,9 +211,9 @@ class UnsealedMessages:
             return  # the loop of the outer call goes on
         self.is_sealing = True
         while self.messages:
-            ticket, message, publish_time = self.messages[0]
+            ticket, message, publish_time, taken_at = self.messages[0]
             if not self.can_seal(message):
-                self._hold(ticket, message)
+                self._hold(ticket, message, taken_at)
                 if self.messages and self.messages[0][0] == ticket and not self.can_seal(message):
                     break
                 continue
@@ -237,8 +258,9 @@ class UnsealedMessages:
         self._window.fail_held(error)
         self.entry_builder.fail(error)
         self.schemas.close()
+        self._timer.clear()
         unsealed, self.messages = self.messages, deque()
-        self._memory.free += sum(payload_size(message) for _, message, _ in unsealed)
+        self._memory.free += sum(payload_size(message) for _, message, *_ in unsealed)
         while unsealed:
             ticket = unsealed.popleft()[0]
             count = 1
@@ -254,6 +276,11 @@ class UnsealedMessages:
         return unsealed
 
     # --- what they wait for ---
+
+    def _check_timeout(self) -> None:
+        """The first message waits for the version of its schema since the send timeout began (PROD-47)."""
+        if self.messages and self.schemas.wanted is not None:
+            self._window.time_out()
 
     def _joined(self, id_: TransactionId, error: PulsarError | None) -> None:
         """The transaction has the topic, or cannot have it."""
@@ -275,9 +302,10 @@ class UnsealedMessages:
     def _fail_where(self, wrong: Callable[[OutgoingMessage], bool], error: PulsarError) -> None:
         """Fail the messages that cannot be sent, and keep the others."""
         unsealed, self.messages = self.messages, deque()
-        for ticket, message, publish_time in unsealed:
+        for each in unsealed:
+            ticket, message, *_ = each
             if isinstance(message, bytes) or not wrong(message):
-                self.messages.append((ticket, message, publish_time))
+                self.messages.append(each)
             else:
                 self._memory.free += payload_size(message)
                 self._window.fail(ticket, 1, error)
