@@ -283,8 +283,11 @@ class ProducerApp:
         node.pump()
 
     def _waits_for_what_was(self) -> bool:
-        """True while writes begun, or wires blocked, before healing are outstanding."""
-        now = self.world.clock.now
+        """True while writes begun, wires blocked, or schemas being registered before healing are
+        outstanding."""
+        now, schemas, record = self.world.clock.now, self.world.model.schemas, self.record
+        if schemas is not None and record is not None and schemas.registrations.may_wait(record.topic.name):
+            return True
         return any(node.catches_up for node in self.world.brokers) or any(
             max(wire.to_broker.blocked_until, wire.to_client.blocked_until) > now
             for wire in self.host.node.wires.values()

@@ -10,7 +10,11 @@ that far may keep the value until another message comes. And a message that a vi
 compacted away in favour of a later one, which the view reads later.
 """
 
-from collections.abc import Mapping, Sequence
+from base64 import b64decode
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pulsar_sansio.client.outputs import (
@@ -22,7 +26,9 @@ from pulsar_sansio.client.outputs import (
     TopicJoined,
 )
 from pulsar_sansio.model.config import SubscriptionType, TableViewSpec
+from pulsar_sansio.model.errors import SchemaDecodingError
 from pulsar_sansio.model.schema import Schema
+from pulsar_sansio.wire import unpack_payload
 
 from ..engine.failures import ViolationError
 from ..engine.profile import TableViewPlan
@@ -32,6 +38,7 @@ from ..model.positions.single_topic_position import TransientSubscription
 from ..model.records.consumer_record import ConsumerRecord
 from ..model.records.message_position import BEFORE_ALL, MessagePosition, Position
 from ..model.records.topic_record import TopicRecord
+from ..model.schemas.topic_schemas import TableRow
 from ..model.table_view_history import Explanation, TableViewHistory
 from .client_process import REOPEN_DELAY
 from .key_readers import decrypting
@@ -42,6 +49,8 @@ if TYPE_CHECKING:
 
 PartKey: TypeAlias = tuple[int, str]
 """A key in one partition of the topic. After growth a key may be in two of them."""
+
+NO_POSITIONS: Mapping[PartKey, MessagePosition] = MappingProxyType({})
 
 ANY_NUMBER = 1 << 60
 """Allows any number of requests for the last message: a view asks whenever it has read something."""
@@ -55,22 +64,43 @@ class ViewedSubscription(TransientSubscription):
 
     def __init__(self, topic: TopicRecord, name: str) -> None:
         super().__init__(topic, name, durable=False)
-        self.read: Position = BEFORE_ALL[:2]
-        """The last entry that has arrived at the client: a view reads at once."""
+        self.last_arrived: Position = BEFORE_ALL[:2]
+        """The last entry that has arrived at the client."""
+        self._read: Position = BEFORE_ALL[:2]
+        self._unread: deque[tuple[Position, Callable[[], bool]]] = deque()
+        """Entries that may wait for a definition, or behind one that does, with functions that tell when an
+        entry waits no more."""
+        self.waits: Callable[[Position], Callable[[], bool]] | None = None
+        """Returns such a function for an entry that arrives; None where none waits."""
+
+    @property
+    def read(self) -> Position:
+        """The last entry that the view has read, for certain: it reads at once what does not wait."""
+        while self._unread and self._unread[0][1]():
+            self._read = max(self._read, self._unread.popleft()[0])
+        return self._read
 
     def is_called(self, name: str) -> None:
         if self.topic.subscriptions.setdefault(name, self) is not self:
             raise ViolationError("INV-C18", f"{self.name} calls itself {name} as another one does")
 
     def arrived(self, position: Position) -> None:
-        self.read = max(self.read, position)
+        self.last_arrived = max(self.last_arrived, position)
+        if self.waits is None:
+            self._read = self.last_arrived
+        else:
+            self._unread.append((position, self.waits(position)))
+
+    def detached(self) -> None:
+        self._read = self.read
+        self._unread.clear()
 
     def all_up_to(self, message_position: MessagePosition) -> bool:
-        return message_position[:2] <= self.read
+        return message_position[:2] <= self.last_arrived
 
     def open_bits(self, position: Position) -> int:
         """Entries read before the connection was lost may arrive once more; the view ignores them."""
-        return 0 if position <= self.read else super().open_bits(position)
+        return 0 if position <= self.last_arrived else super().open_bits(position)
 
 
 class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
@@ -133,6 +163,7 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
             **decrypting(self.world, name, several=self.plan.partitioned is not None),
         )
         self._register(name, spec)
+        self._watch_definitions(name)
         self._opened(self.host.node.client.open_table_view(self.world.clock.now, spec))
 
     def _schema(self, name: str) -> Schema[Any] | None:
@@ -142,6 +173,25 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
             return None
         self.schema = schemas.for_table_view(self.world.streams.stream(f"schema of {name}"))
         return self.schema
+
+    def _watch_definitions(self, name: str) -> None:
+        """Let the subscriptions of a view whose messages wait for definitions tell what it has read."""
+        schemas, clock = self.world.model.schemas, self.world.clock
+        if schemas is None or self.schema is None or not self.schema.wants_writer:
+            return
+        questions = schemas.questions
+
+        def waits(topic: TopicRecord, position: Position) -> Callable[[], bool]:
+            entry, arrived_at = topic.log.get(position), clock.now
+            version = None if entry is None else unpack_payload(entry.payload).metadata.schema_version
+
+            def is_settled() -> bool:
+                return not version or questions.is_settled(name, topic.name, version, arrived_at)
+
+            return is_settled
+
+        for subscription in self.subscriptions:
+            subscription.waits = partial(waits, subscription.topic)
 
     def _register(self, name: str, spec: TableViewSpec) -> None:
         """Register the record of the view before the client subscribes."""
@@ -171,6 +221,8 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
         name = self.subscriptions[0].name
         new = [ViewedSubscription(part, name) for part in self.parts[len(self.subscriptions) :]]
         self.subscriptions += new
+        if self.record is not None:
+            self._watch_definitions(self.record.name)
         if self.record is not None and not self.record.closed:
             for subscription in new:
                 subscription.topic.subscriptions[name] = subscription
@@ -275,7 +327,7 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
     ) -> dict[str, list[Explanation]]:
         """INV-C18: for every key the table has the value of that message, or of a later one. A key in several
         partitions has the value of one of them. Return the possible positions, by key."""
-        table = self._in_client()
+        table = self._in_client(last)
         explanations: dict[str, list[Explanation]] = {}
         message_positions = self._message_positions()
         for key in {**message_positions, **dict.fromkeys(table)}:
@@ -317,21 +369,30 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
         assert self.record is not None
         return self.record.name
 
-    def _in_client(self) -> Mapping[str, bytes]:
-        """Return the table in payloads, as the changes are reported."""
+    def _in_client(self, least: Mapping[PartKey, MessagePosition] = NO_POSITIONS) -> Mapping[str, bytes]:
+        """Return the table in payloads, as the changes are reported. Where several payloads of a key may give
+        its row, it is one from `least` on: the one that was reported, else the first."""
         table = self.host.node.client.table(self.handle)
         schema, schemas = self.schema, self.world.model.schemas
         if schema is None or schemas is None:
             return table
         messages = self._message_positions()
-        payloads = {
-            key: [payload for each in parts.values() for _, payload in each]
-            for key, parts in messages.items()
-        }
-        return {
-            key: schemas.payload_in_table(schema, value, payloads.get(key, ()), f"{self._name}: {key!r}")
-            for key, value in table.items()
-        }
+        topics = [part.name for part in self.parts]
+        found: dict[str, bytes] = {}
+        for key in table:
+            said = [
+                (payload, position >= least.get((part, key), BEFORE_ALL))
+                for part, each in messages.get(key, {}).items()
+                for position, payload in each
+                if payload is not None
+            ]
+            row = TableRow(self._name, topics, _decoded(key, schemas.plan.kind), _looked_at(table, key))
+            possible = schemas.payloads_in_table(schema, row, [payload for payload, _ in said])
+            fresh = {payload for payload, is_fresh in said if is_fresh}
+            possible = [each for each in possible if each in fresh] or possible
+            reported = self.table.get(key) if self._adds_up else None
+            found[key] = reported if reported is not None and reported in possible else possible[0]
+        return found
 
     def _check_sum(self) -> None:
         """INV-C18: the sum of the changes is the table."""
@@ -356,7 +417,7 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
             key: message_position for key, message_position in self._opened_at.items() if key[0] < first
         }
         self._history = TableViewHistory(self._check_as_new_as(opened_at, "when it is ready"))
-        self.table = dict(self._in_client())
+        self.table = dict(self._in_client(opened_at))
         self._adds_up = True
         self._later()
 
@@ -383,7 +444,9 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
         """INV-C18: the change comes after the last reported change of the key, and has been read. For a key
         that was absent when the view was ready, the position read until then is unknown."""
         before = self._history.explanations(key)
-        if not self._history.record_change(key, value, parts, [each.read for each in self.subscriptions]):
+        if not self._history.record_change(
+            key, value, parts, [each.last_arrived for each in self.subscriptions]
+        ):
             raise ViolationError(
                 "INV-C18", f"{self._name} reports {key!r} = {value!r}, which does not come after {before}"
             )
@@ -398,3 +461,21 @@ class TableViewApp(SteppingApp[ConsumerRecord | GroupRecord]):
             for key, value in output.changes:
                 self._check_change(key, value, message_positions.get(key, {}))
         return isinstance(output, (TableChanged, EndOfTopic, TopicJoined))
+
+
+def _looked_at(table: Mapping[str, Any], key: str) -> Any:
+    """Return the value of a key, or the error that looking at it raises."""
+    try:
+        return table[key]
+    except SchemaDecodingError as error:
+        return error
+
+
+def _decoded(key: str, kind: str) -> str:
+    """Return the key of a pair, which travels as Base64; other keys are text."""
+    if kind != "pairs":
+        return key
+    try:
+        return b64decode(key, validate=True).decode()
+    except ValueError:  # of a message of bytes
+        return key

@@ -153,10 +153,12 @@ class ClientWatch:
                     check_redelivery(consumer, now)
             for producer in end.producers.values():
                 if producer.ready and not producer.closed and type(producer) is ProducerEnd:
-                    self._sends.check_batch(producer, now)
+                    self._sends.check_batch(producer, self._schemas.waited_until(producer), now)
 
     def forget(self, wire: Wire) -> None:
-        self.ends.pop(wire.number, None)
+        end = self.ends.pop(wire.number, None)
+        for consumer in () if end is None else end.consumers.values():
+            consumer.record.subscription.detached()
         self.credentials.forget(wire)
         self._schemas.forget(wire)
 
@@ -480,6 +482,7 @@ class ClientWatch:
         if consumer is not None:
             self._closed.append(consumer)
             consumer.dismissed = True
+            consumer.record.subscription.detached()
 
     def _got_migrated(self, wire: Wire, end: ClientEnd, command: Any) -> None:
         producers = command.resource_type == proto.CommandTopicMigrated.Producer

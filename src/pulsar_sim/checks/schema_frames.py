@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pulsar_sansio.model.errors import ClosedError
 from pulsar_sansio.model.schema import Schema
-from pulsar_sansio.wire import MessageCommand, Send, proto, unpack_payload
+from pulsar_sansio.wire import MessageCommand, Send, unpack_payload
 
 from ..engine.failures import ViolationError
 from ..engine.network import Wire
@@ -38,10 +38,6 @@ class SchemaWatch:
         self._model = model
         self._versions: dict[tuple[ProducerRecord, str], list[bytes]] = {}
         """Producer and topic -> the versions that brokers have returned, the present one last."""
-        self._registering: dict[tuple[int, int], tuple[str, str]] = {}
-        """Requests to register the schema of a message, by wire and request id: client and topic."""
-        self._registered: dict[tuple[str, str], dict[bytes, None]] = {}
-        """Client and topic -> the versions of schemas of messages, empty where a broker gave none."""
 
     @property
     def _schemas(self) -> TopicSchemas | None:
@@ -94,7 +90,7 @@ class SchemaWatch:
         stamp = unpack_payload(command.payload).metadata.schema_version
         versions = self._versions[record, topic]
         keeps = self._schemas.plan.deleted_after or self._is_not_told(wire)
-        of_messages = self._registered.get((wire.client.name, topic), ())
+        of_messages = self._schemas.registrations.versions(wire.client.name, topic)
         allowed = [*(versions if keeps else versions[-1:]), *of_messages]
         if stamp == b"" or (stamp or b"") not in allowed:
             raise ViolationError(
@@ -108,15 +104,22 @@ class SchemaWatch:
             raise ViolationError("INV-S1", f"{wire.client.name} registers a schema, and no message has one")
         if self._definition(command) not in COMPATIBLE:
             raise ViolationError("INV-S1", f"{wire.client.name} registers the schema of no message")
-        self._registering[wire.number, command.request_id] = wire.client.name, command.topic
+        schemas.registrations.asked(wire.number, command.request_id, wire.client.name, command.topic)
 
     def got_registration(self, wire: Wire, command: Any) -> None:
         """A broker has answered the registration of a message's schema."""
-        about = self._registering.pop((wire.number, command.request_id), None)
-        if about is not None and (
-            not command.HasField("error_code") or command.error_code == proto.TopicNotFound
-        ):
-            self._registered.setdefault(about, {})[command.schema_version] = None
+        if self._schemas is not None:
+            code = command.error_code if command.HasField("error_code") else None
+            self._schemas.registrations.answered(
+                wire.number, command.request_id, command.schema_version, code
+            )
+
+    def waited_until(self, producer: ProducerEnd) -> int:
+        """Return the last time at which messages of the producer may have waited for the version of their
+        schema; -1 for never."""
+        if self._schemas is None:
+            return -1
+        return self._schemas.registrations.waited_until(producer.lane.topic.name)
 
     def wrote_letter(self, producer: ProducerEnd, letter: WrittenCopy) -> None:
         """INV-S8: a letter keeps the definition of its original, where the consumer can know it."""
@@ -218,6 +221,7 @@ class SchemaWatch:
     def forget(self, wire: Wire) -> None:
         if self._schemas is not None:
             self._schemas.questions.lost(wire.number)
+            self._schemas.registrations.lost(wire.number)
 
 
 def _name(definition: Definition | None) -> str:

@@ -128,16 +128,17 @@ class SendWatch:
                 sent.wires += 1
 
     @staticmethod
-    def check_batch(producer: ProducerEnd, now: int) -> None:
+    def check_batch(producer: ProducerEnd, waited_until: int, now: int) -> None:
         """INV-P8: an attached producer writes each accepted message before the delay of its batch is over.
-        Each partition of a partitioned topic has its own delay."""
+        Each partition of a partitioned topic has its own delay. `waited_until`: the last time at which
+        messages may have waited for the version of their schema."""
         record = producer.record
         if not record.pending or record.closed or record.topic is not producer.lane.topic:
             return
         batching = record.spec.batching
         delay = 0 if batching is None else round(batching.max_delay * SECOND)
         latest = now - delay - LATEST
-        if producer.ready_at > latest:  # earlier messages are put into batches only then
+        if max(producer.ready_at, waited_until) > latest:  # earlier messages are put into batches only then
             return
         for sent in record.pending.values():
             if sent.sent_at > latest:

@@ -36,6 +36,9 @@ REFUSALS = (ServerError.PersistenceError, ServerError.PersistenceError, ServerEr
 NO_DEFINITION = (*RETRYABLE, ServerError.TopicNotFound, ServerError.AuthorizationError)
 """Error codes of a refused question for a definition."""
 
+NOT_REGISTERED = (*RETRYABLE, ServerError.IncompatibleSchema, ServerError.AuthorizationError)
+"""Error codes of a refused registration of a schema."""
+
 UNKNOWN_ID = 2**40
 """An id of a request, producer or consumer that no client has."""
 
@@ -276,6 +279,15 @@ class BrokerMisbehaviour:
         self._write(wire, T.GET_SCHEMA_RESPONSE, answer)
         return b""
 
+    def _refuse_registration(self, wire: Wire, kind: int, command: Any) -> bytes:
+        answer = proto.CommandGetOrCreateSchemaResponse(
+            request_id=command.request_id,
+            error_code=int(self._stream.choice(NOT_REGISTERED)),  # type: ignore[arg-type]
+            error_message="not now",
+        )
+        self._write(wire, T.GET_OR_CREATE_SCHEMA_RESPONSE, answer)
+        return b""
+
     def _moved_coordinator(self, wire: Wire, kind: int, command: Any) -> bytes:
         """Answer as a broker that is not the coordinator's any more."""
         number, kind_of_answer = COORDINATOR_ANSWERS[kind]
@@ -513,6 +525,11 @@ TO_BROKER: dict[int, tuple[Misdeed, ...]] = {
         Misdeed("schema_unanswered", B._always, B._drop),
         Misdeed("schema_question_cut", B._always, B._cut_soon),
     ),
+    T.GET_OR_CREATE_SCHEMA: (
+        Misdeed("registration_refused", B._always, B._refuse_registration),
+        Misdeed("registration_unanswered", B._always, B._drop),
+        Misdeed("registration_cut", B._always, B._cut_soon),
+    ),
     T.SEEK: (Misdeed("seek_refused", B._always, B._refuse),),
     T.GET_TOPICS_OF_NAMESPACE: (Misdeed("topics_refused", B._always, B._refuse),),
     T.WATCH_TOPIC_LIST: (Misdeed("watch_refused", B._always, B._refuse),),
@@ -546,6 +563,7 @@ TO_CLIENT: dict[int, tuple[Misdeed, ...]] = {
         Misdeed("reply_late", B._always, B._answer_late),
     ),
     T.GET_SCHEMA_RESPONSE: (Misdeed("schema_answered_late", B._always, B._answer_too_late),),
+    T.GET_OR_CREATE_SCHEMA_RESPONSE: (Misdeed("registration_answered_late", B._always, B._answer_too_late),),
     T.LOOKUP_RESPONSE: (Misdeed("reply_late", B._always, B._answer_late),),
     T.SEND_RECEIPT: (
         Misdeed("receipt_lost", B._always, B._lose_receipt),

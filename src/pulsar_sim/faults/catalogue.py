@@ -379,6 +379,18 @@ for _name in SCHEMA_FAULTS:
     _armed(_name)
 
 
+REGISTRATION_FAULTS = (
+    "registration_refused",
+    "registration_unanswered",
+    "registration_answered_late",
+    "registration_cut",
+)
+"""Kinds that strike registrations of the schemas of messages, for worlds with such messages."""
+
+for _name in REGISTRATION_FAULTS:
+    _armed(_name)
+
+
 ENCRYPTION_FAULTS = ("ciphertext_changed",)
 """Kinds for worlds with encrypted messages."""
 
@@ -453,6 +465,7 @@ SPECIAL_FAULTS = (
     *GROUP_FAULTS,
     *CREDENTIAL_FAULTS,
     *SCHEMA_FAULTS,
+    *REGISTRATION_FAULTS,
     *ENCRYPTION_FAULTS,
     *TRANSACTION_FAULTS,
 )

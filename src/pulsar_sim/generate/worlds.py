@@ -118,7 +118,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     draw_crowd(streams.stream("crowd of lookups"), profile)
     draw_schemas(streams.stream("schemas"), profile, faults)
     draw_encryption(streams.stream("encryption"), profile, faults)
-    draw_schemas_of_messages(streams.stream("schemas of messages"), profile)
+    draw_schemas_of_messages(streams.stream("schemas of messages"), profile, faults)
     draw_encrypted_values(streams.stream("encryption of values"), profile, faults)
     draw_transactions(streams.stream("transactions"), profile, faults)
     draw_exactly_once(streams.stream("transactions exactly once"), profile)

@@ -216,7 +216,10 @@ class ReferenceModel:
                 continue  # the message fails with its producer, whatever the reason
             if not isinstance(error, EXCUSES) and not self._is_reason(record, error):
                 raise ViolationError("INV-P1", f"{sent} failed with {type(error).__name__}: {error}")
-            if isinstance(error, TimedOut) and not (record.spec.send_timeout or record.spec.lazy_start):
+            may_time_out = (
+                record.spec.send_timeout or record.spec.lazy_start or self._has_no_version(record, error)
+            )
+            if isinstance(error, TimedOut) and not may_time_out:
                 raise ViolationError("INV-P1", f"{sent} timed out, but its producer has no send timeout")
 
     def _is_reason(self, record: ProducerRecord, error: PulsarError) -> bool:
@@ -225,8 +228,13 @@ class ReferenceModel:
             (record.topic.ended and isinstance(error, TopicTerminated))
             or (record.contested and isinstance(error, ProducerFenced))
             or (self.refuses_sends and isinstance(error, NotAllowed))
+            or self._has_no_version(record, error)
             or record.spec.lazy_start  # its partition could not be opened, whatever the reason
         )
+
+    def _has_no_version(self, record: ProducerRecord, error: PulsarError) -> bool:
+        """True when the schema of a message could not be registered with the topic, which gave this error."""
+        return self.schemas is not None and self.schemas.registrations.is_reason(record.topic.name, error)
 
     def flushed(self, record: ProducerRecord, request: int) -> None:
         """INV-P8: a flush ends once, after every message submitted before it has an outcome."""
@@ -237,7 +245,8 @@ class ReferenceModel:
             raise ViolationError("INV-P8", f"{record.tag}: flush {request} is done before its messages are")
 
     def check_timeouts(self, now: int, slack: int) -> None:
-        """INV-P1: no message is pending longer than the send timeout and a tick."""
+        """INV-P1: no message is pending longer than the send timeout and a tick. It may wait as long for the
+        version of a schema before, its own or that of one before it."""
         for record in self.producers.values():
             if (
                 record.spec.send_timeout
@@ -246,8 +255,12 @@ class ReferenceModel:
                 and not record.closed
                 and not record.spec.lazy_start  # a lazy partition's timeout begins when it is open
             ):
-                oldest = next(iter(record.pending.values()))
-                if now - max(oldest.sent_at, record.ready_at) > round(record.spec.send_timeout * 1e9) + slack:
+                oldest, timeout = next(iter(record.pending.values())), round(record.spec.send_timeout * 1e9)
+                since = max(oldest.sent_at, record.ready_at)
+                if self.schemas is not None:
+                    waited_until = self.schemas.registrations.waited_until(record.topic.name)
+                    since = max(since, min(waited_until, since + timeout))
+                if now - since > timeout + slack:
                     raise ViolationError("INV-P1", f"{oldest} is pending for longer than the send timeout")
 
     # --- consumers ---

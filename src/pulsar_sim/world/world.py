@@ -61,6 +61,7 @@ from ..generate import draw
 from ..model.multi_topics_subscriptions import GroupTopics
 from ..model.reference_model import ReferenceModel
 from ..model.schemas.questions import Questions
+from ..model.schemas.registrations import Registrations
 from ..model.schemas.topic_schemas import TopicSchemas
 from ..model.transactions.durable_transactions import DurableTransactions
 from ..model.transactions.subscription_account import SubscriptionAccount
@@ -151,7 +152,8 @@ class World:
         self.client_config: ClientConfig = self._client_config()
         if self.profile.schemas is not None:
             timeout = round(self.profile.operation_timeout * SECOND)
-            self.model.schemas = TopicSchemas(self.profile.schemas, Questions(timeout, self.clock))
+            questions, registrations = Questions(timeout, self.clock), Registrations(timeout, self.clock)
+            self.model.schemas = TopicSchemas(self.profile.schemas, questions, registrations)
         self.topics: WorldTopics = WorldTopics(self.profile, self.model)
         self.cluster = Cluster(self)
         for index in range(len(self.profile.nonpersistent_apps)):

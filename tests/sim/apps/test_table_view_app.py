@@ -10,6 +10,9 @@ import pytest
 from pulsar_sansio.client.schemas.value_table import ValueTable
 from pulsar_sansio.client.table_view import TableView
 from pulsar_sansio.model.config import ProducerSpec
+from pulsar_sansio.model.errors import SchemaDecodingError, SchemaUnavailable
+from pulsar_sansio.schemas import KeyValue
+from pulsar_sim.apps.table_view_app import ViewedSubscription
 from pulsar_sim.engine.failures import Outcome
 from pulsar_sim.engine.profile import CompactionPlan, Profile, SchemaPlan
 from pulsar_sim.engine.randomness import Streams
@@ -49,7 +52,7 @@ def typed_world(seed: int, kind: str) -> World:
     return World(seed, profile)
 
 
-@pytest.mark.parametrize("kind", ["json", "text"])
+@pytest.mark.parametrize("kind", ["avro", "json", "text", "pairs"])
 def test_tables_of_values_pass(kind: str) -> None:
     """INV-C18, INV-S2"""
     worlds = [typed_world(seed, kind) for seed in range(4)]
@@ -59,10 +62,49 @@ def test_tables_of_values_pass(kind: str) -> None:
     assert any(table.schema is not None for world in worlds for table in world.apps.tables)
 
 
-def test_a_table_of_other_values_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["avro", "json", "pairs"])
+def test_a_table_of_other_values_is_noticed(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """INV-S2"""
-    monkeypatch.setattr(ValueTable, "__getitem__", lambda self, key: {"name": key, "number": -1})
-    assert "INV-S2" in [typed_world(seed, "json").run().rule for seed in range(4)]
+    value = {"name": "another", "number": -1}
+    wrong = KeyValue("key-1", value) if kind == "pairs" else value
+    monkeypatch.setattr(ValueTable, "__getitem__", lambda self, key: wrong)
+    assert "INV-S2" in [typed_world(seed, kind).run().rule for seed in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("error", "rule"), [(SchemaUnavailable("no"), "INV-S3"), (SchemaDecodingError("no"), "INV-S2")]
+)
+@pytest.mark.parametrize("kind", ["avro", "json"])
+def test_a_table_without_values_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, kind: str, error: SchemaDecodingError, rule: str
+) -> None:
+    """INV-S2, INV-S3: no question has failed, and the reader reads every definition."""
+
+    def failing(self: ValueTable, key: str) -> None:
+        raise error
+
+    monkeypatch.setattr(ValueTable, "__getitem__", failing)
+    assert rule in [typed_world(seed, kind).run().rule for seed in range(4)]
+
+
+def test_what_a_view_has_read_for_certain() -> None:
+    """INV-C18: an entry that waits for its definition is not read, nor is one behind it."""
+    subscription = ViewedSubscription(TopicRecord("t", False), "s")
+    subscription.arrived((0, 0))
+    assert subscription.read == (0, 0)
+    settled: set[int] = {1}
+    subscription.waits = lambda position: lambda: position[1] in settled
+    for number in (1, 2, 3):
+        subscription.arrived((0, number))
+    settled.add(3)
+    assert subscription.read == (0, 1)
+    assert subscription.last_arrived == (0, 3)
+    settled.add(2)
+    assert subscription.read == (0, 3)
+    subscription.arrived((0, 4))
+    subscription.detached()
+    settled.add(4)
+    assert subscription.read == (0, 3)
 
 
 def test_a_case_with_tables_can_be_written_down() -> None:

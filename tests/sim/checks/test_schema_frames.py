@@ -23,6 +23,7 @@ from pulsar_sim.model.reference_model import ReferenceModel
 from pulsar_sim.model.retry_requests import Copy
 from pulsar_sim.model.schemas.definition import COLOURED, FOREIGN, PLAIN, SIZED, Definition
 from pulsar_sim.model.schemas.questions import Questions
+from pulsar_sim.model.schemas.registrations import Registrations
 from pulsar_sim.model.schemas.topic_schemas import ADOPTING, TopicSchemas
 from pulsar_sim.model.schemas.written_value import WrittenValue
 from tests.client.broker_script import entry_bytes
@@ -34,7 +35,9 @@ class Bench:
 
     def __init__(self, definition: Definition | None = PLAIN, **plan: Any) -> None:
         model = ReferenceModel()
-        self.schemas = model.schemas = TopicSchemas(SchemaPlan(**plan), Questions(5 * SECOND, Clock(0)))
+        self.schemas = model.schemas = TopicSchemas(
+            SchemaPlan(**plan), Questions(5 * SECOND, Clock(0)), Registrations(5 * SECOND, Clock(0))
+        )
         self.watch = SchemaWatch(model)
         self.scene = TopicScene()
         schema = ADOPTING if definition is None else self.schemas.schemas[definition]

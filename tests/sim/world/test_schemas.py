@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from pulsar_sansio.model.errors import SchemaDecodingError
-from pulsar_sansio.model.schema import SchemaType
+from pulsar_sansio.client.producing.message_schemas import MessageSchemas
+from pulsar_sansio.model.errors import IncompatibleSchema, SchemaDecodingError
+from pulsar_sansio.model.schema import SchemaInfo, SchemaType
 from pulsar_sansio.schemas import AvroSchema
 from pulsar_sim import Outcome, World
 from pulsar_sim.engine.clock import MILLISECOND, SECOND
@@ -82,6 +83,52 @@ def test_a_question_may_fail_in_every_way(fault: str) -> None:
     assert next(seeds, None) is not None
 
 
+@pytest.mark.parametrize(
+    "fault",
+    ["registration_refused", "registration_unanswered", "registration_answered_late", "registration_cut"],
+)
+def test_a_registration_may_fail_in_every_way(fault: str) -> None:
+    """SCHEMA-03: messages wait for the version of their schema, or fail with the reason."""
+    profile = with_registrations(fault)
+    seeds = (seed for seed in range(12) if fault in passed(profile, seed)[0].faults)
+    assert next(seeds, None) is not None
+
+
+def with_registrations(*faults: str) -> Profile:
+    profile = profile_of(mixed_every=2)
+    profile.faults, profile.fault_gap = list(faults), 20 * MILLISECOND
+    for plan in profile.producers:
+        plan.close_permille, plan.pause = 100, 100 * MILLISECOND
+    return profile
+
+
+def rules_of(profile: Profile) -> list[str]:
+    return [World(seed, profile).run().rule for seed in range(12)]
+
+
+def test_a_refused_registration_that_counts_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """INV-S1: a message whose schema was refused is not sent without a version."""
+    monkeypatch.setattr(MessageSchemas, "_refused", lambda self, info, error: self._registered(info, b""))
+    assert "INV-S1" in rules_of(with_registrations("registration_refused"))
+
+
+def test_messages_that_wait_for_ever_for_a_version_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """INV-P8"""
+    monkeypatch.setattr(MessageSchemas, "_refused", lambda self, info, error: None)
+    assert "INV-P8" in rules_of(with_registrations("registration_refused", "registration_unanswered"))
+
+
+def test_a_refusal_without_a_reason_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """INV-P1: an answer that comes in time fails no message."""
+    registered = MessageSchemas._registered
+
+    def _registered(self: MessageSchemas, info: SchemaInfo, version: bytes) -> None:
+        self._refused(info, IncompatibleSchema("no")) if version[-1] else registered(self, info, version)
+
+    monkeypatch.setattr(MessageSchemas, "_registered", _registered)
+    assert "INV-P1" in rules_of(with_registrations())
+
+
 def test_a_value_that_is_another_one_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """INV-S2"""
     original = AvroSchema.decoder
@@ -145,10 +192,10 @@ def test_some_worlds_with_schemas_encrypt() -> None:
     assert all("consume" not in plan.actions for plan in plans)
 
 
-def test_six_worlds_in_a_hundred_have_schemas() -> None:
+def test_nine_worlds_in_a_hundred_have_schemas() -> None:
     """A topic that begins anew with its versions is in another world."""
     profiles = [draw(Streams(seed)) for seed in range(1000)]
     typed = [profile for profile in profiles if profile.schemas is not None]
-    assert 40 < len(typed) < 90
+    assert 60 < len(typed) < 120
     assert all(may_have_schemas(profile) for profile in typed)
     assert {profile.schemas.kind for profile in typed if profile.schemas} == {"avro", "json", "text", "pairs"}

@@ -3,10 +3,13 @@
 from ...engine.clock import MILLISECOND, SECOND
 from ...engine.profile import Profile, SchemaPlan
 from ...engine.randomness import Stream
-from ...faults.catalogue import SCHEMA_FAULTS
+from ...faults.catalogue import REGISTRATION_FAULTS, SCHEMA_FAULTS
 
 SCHEMAS_PERMILLE = 100
 """Worlds with schemas, per thousand."""
+
+TABLES_PERMILLE = 400
+"""Worlds with table views that have schemas, per thousand."""
 
 QUESTION_VERSION = 13
 """The protocol version from which a broker answers questions for definitions."""
@@ -32,7 +35,8 @@ STRATEGIES = (
 def draw_schemas(draw: Stream, profile: Profile, faults: bool) -> None:
     """Give the topics of some worlds schemas. A topic that is deleted, or that another cluster takes, begins
     anew with its versions: such worlds have none."""
-    if not draw.chance(SCHEMAS_PERMILLE) or not may_have_schemas(profile):
+    permille = TABLES_PERMILLE if profile.tables else SCHEMAS_PERMILLE
+    if not draw.chance(permille) or not may_have_schemas(profile):
         return
     plan = profile.schemas = SchemaPlan(draw.choice(["avro", "avro", "avro", "json", "text", "pairs"]))
     plan.strategy = draw.weighted(list(STRATEGIES))
@@ -62,15 +66,18 @@ def draw_schemas(draw: Stream, profile: Profile, faults: bool) -> None:
     profile.faults = sorted({*profile.faults, *kinds})
 
 
-def draw_schemas_of_messages(draw: Stream, profile: Profile) -> None:
+def draw_schemas_of_messages(draw: Stream, profile: Profile, faults: bool) -> None:
     """Let producers of some worlds send messages with definitions of their own, which no strategy refuses and
-    every broker registers."""
+    every broker registers. With faults, a registration may fail nevertheless."""
     plan = profile.schemas
     if plan is None or plan.kind == "text" or plan.strange_permille or plan.deleted_after:
         return
     old = any(broker.protocol_version < REGISTRATION_VERSION for broker in profile.brokers)
     if not old and draw.chance(MIXED_PERMILLE):
         plan.mixed_every = draw.choice([2, 5, 20])
+        if faults and profile.fault_gap:
+            kinds = [kind for kind in REGISTRATION_FAULTS if draw.chance(600)]
+            profile.faults = sorted({*profile.faults, *kinds})
 
 
 def may_have_schemas(profile: Profile) -> bool:

@@ -52,6 +52,9 @@ class SubscriptionRecord:
     def arrived(self, position: Position) -> None:
         """An entry arrived at the consumer, for names that the client chooses."""
 
+    def detached(self) -> None:
+        """The consumer has lost its connection, or the broker has closed it: its queue is dropped."""
+
     def subscribed_again(self) -> None:
         """A member of a multi-topics consumer subscribes; its deliveries show where it begins."""
 

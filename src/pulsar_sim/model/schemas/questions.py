@@ -153,6 +153,20 @@ class Questions:
         failed = any(key[0] == client and each.failed_at >= 0 for key, each in self._answers.items())
         return failed or (consumer, topic) in self._unanswerable
 
+    def is_settled(self, consumer: str, topic: str, version: bytes, arrived_at: int) -> bool:
+        """True when a message of that version, which arrived then, waits for its definition no more, for
+        certain: the client has it, or a question for it has failed since."""
+        if (consumer, topic) in self._unanswerable:
+            return True
+        key = self._clients[consumer], whole(topic), version
+        for question in list(self._open.values()):
+            if question.key == key:
+                self._gives_up(question)
+        known = self._answers.get(key)
+        return known is not None and (
+            known.failed_at >= max(0, arrived_at) or any(is_open() for is_open in known.keepers)
+        )
+
     def failed_since(self, consumer: str, topic: str, version: bytes, arrived_at: int) -> bool:
         """True when a question for that version has failed since then or just before, or may not be asked."""
         if (consumer, topic) in self._unanswerable:

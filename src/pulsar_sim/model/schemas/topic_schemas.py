@@ -1,12 +1,12 @@
 """`TopicSchemas`: the schemas of the producers and consumers of a world, and the values that must arrive.
 
 Owns the choice among the definitions of a world's kind ("avro", "json", "text", "pairs"), and what a message
-must be to a consumer: its value, or an error that has a cause. Frames tell it which questions have failed
-(`Questions`). It never looks inside a machine.
+must be to a consumer: its value, or an error that has a cause. Frames tell which questions (`Questions`) and
+registrations (`Registrations`) have failed. It never looks inside a machine.
 """
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from pulsar_sansio.model.errors import SchemaDecodingError, SchemaUnavailable
 from pulsar_sansio.model.message import Message
@@ -29,7 +29,9 @@ from ..records.message_position import Position
 from ..records.sent import Sent
 from .definition import COMPATIBLE, DEFINITIONS, FOREIGN, MEASURED, PLAIN, Definition
 from .questions import Questions
+from .registrations import Registrations
 from .versions import Versions
+from .written_value import WrittenValue
 
 ADOPTING = AutoPublish()
 """The schema of producers that take the definition of their topic."""
@@ -38,19 +40,35 @@ DETECTING = AutoConsume()
 """The schema of consumers that take each message's own definition."""
 
 
+class TableRow(NamedTuple):
+    """A row of a table view."""
+
+    view: str
+    topics: Sequence[str]
+    """The topic of the view, or its partitions."""
+    key: str
+    """The key of its messages, decoded where it is the Base64 text of bytes."""
+    found: Any
+    """The value, or the error that looking at it raises."""
+
+    def __str__(self) -> str:
+        return f"{self.view}: {self.key!r} is {self.found!r:.200}"
+
+
 class TopicSchemas:
     """The schemas of one world. All topics have the same definitions."""
 
-    def __init__(self, plan: SchemaPlan, questions: Questions) -> None:
+    def __init__(self, plan: SchemaPlan, questions: Questions, registrations: Registrations) -> None:
         self.plan = plan
         self.schemas: dict[Definition, Schema[Any]] = {
             definition: _schema(plan.kind, definition) for definition in self._definitions
         }
         """Definition -> its schema, in the world's kind."""
-        self._written: dict[bytes, Any] = {}
+        self._written: dict[bytes, WrittenValue] = {}
         """Payload -> the value that a producer has encoded to it."""
         self._by_data = {schema.info.data: each for each, schema in self.schemas.items()}
         self.questions = questions
+        self.registrations = registrations
         self.versions = Versions()
         self.strategy = plan.strategy
         """The strategy in force, as an administrator has set it last."""
@@ -93,17 +111,10 @@ class TopicSchemas:
         return COMPATIBLE[number // every % len(COMPATIBLE)]
 
     def for_table_view(self, draw: Stream) -> Schema[Any] | None:
-        """Choose the schema of a table view, which reads every message; None is bytes.
-
-        A view of Avro may have read less than has arrived, because messages wait for their definition. So
-        views have values of JSON and text alone.
-        """
-        plan = self.plan
-        if plan.kind not in ("json", "text") or plan.strange_permille or plan.bytes_permille:
-            return None
+        """Choose the schema of a table view; None is bytes."""
         if not draw.chance(700):
             return None
-        return self.schemas[PLAIN if plan.kind == "text" else draw.choice(COMPATIBLE)]
+        return self.schemas[PLAIN if self.plan.kind == "text" else draw.choice(COMPATIBLE)]
 
     def _chosen(self, draw: Stream, rash: bool, measured: bool = False) -> Schema[Any]:
         if self.plan.kind == "text":
@@ -119,22 +130,38 @@ class TopicSchemas:
         """Encode a value as producers do."""
         schema = self.schemas[definition]
         payload = schema.encode(KeyValue(key, value) if self.plan.kind == "pairs" else value)
-        self._written[payload] = value
+        self._written[payload] = WrittenValue(definition, value)
         return payload
 
-    def payload_in_table(
-        self, schema: Schema[Any], value: Any, payloads: Iterable[bytes | None], what: str
-    ) -> bytes:
-        """INV-S2: return the payload, one of these, that a table view with that schema reads as the value."""
+    def payloads_in_table(self, schema: Schema[Any], row: TableRow, payloads: Iterable[bytes]) -> list[bytes]:
+        """INV-S2, INV-S3: return the payloads, of these, that a table view with that schema reads as the row.
+        A value that is unavailable may be any of them, where a question has failed."""
         reader = self.definition_of(schema.info)
         assert reader is not None
-        for payload in payloads:
-            written = None if payload is None else self._written.get(payload)
-            if payload is not None and written is not None:
-                expected = written if self.plan.kind == "text" else reader.read(written)
-                if expected == value:
-                    return payload
-        raise ViolationError("INV-S2", f"{what} is {value!r:.200}, which no message of the key holds")
+        if isinstance(row.found, SchemaUnavailable):
+            failed = any(self.questions.has_failed(row.view, topic) for topic in row.topics)
+            if not schema.wants_writer or not failed:
+                raise ViolationError("INV-S3", f"{row}: no question has failed")
+            return [*payloads]
+        payloads = [*payloads]
+        found = [each for each in payloads if self._is_row(reader, row, self._written.get(each))]
+        if not found:  # of bytes a reader makes anything or nothing
+            found = [each for each in payloads if each not in self._written]
+        if not found:
+            raise ViolationError("INV-S2", f"{row}: no message of the key holds that")
+        return found
+
+    def _is_row(self, reader: Definition, row: TableRow, written: WrittenValue | None) -> bool:
+        """True when the reader makes what the row holds of that value."""
+        if written is None:
+            return False
+        is_error = isinstance(row.found, SchemaDecodingError)
+        if not reader.reads(written.definition):
+            return is_error
+        value = written.value if self.plan.kind == "text" else reader.read(written.value)
+        return not is_error and row.found == (
+            KeyValue(row.key, value) if self.plan.kind == "pairs" else value
+        )
 
     def value(self, definition: Definition, sent_number: int, text: str) -> Any:
         """Return a value of that definition."""
