@@ -55,13 +55,3 @@ def pair_of(info: SchemaInfo) -> Pair:
     except SchemaDecodingError as error:
         raise NoSparkTypeError(str(error)) from None
     return Pair(key, value, encoding is KeyValueEncoding.SEPARATED)
-
-
-def is_separated(schema: SchemaInfo | None) -> bool:
-    """True if keys of messages are parts of values; False for a definition of a pair that is wrong."""
-    if schema is None or schema.type is not SchemaType.KEY_VALUE:
-        return False
-    try:
-        return pair_of(schema).separated
-    except NoSparkTypeError:
-        return False

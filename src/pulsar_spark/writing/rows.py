@@ -25,9 +25,9 @@ from pulsar_sansio import (
     TransactionId,
 )
 from pulsar_sansio.schemas import RegisteredSchema
+from pulsar_sansio.schemas.key_value import is_separated
 
 from ..errors import InvalidRows
-from ..schemas.families import is_separated
 from .numbering import key_partition, keyless_partition
 from .original_schemas import OriginalSchemas
 

@@ -19,12 +19,12 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from pulsar_sansio import CompressionType, PulsarError, TransactionId
 from pulsar_sansio.schemas import RegisteredSchema, SchemaInfo
+from pulsar_sansio.schemas.key_value import is_separated
 
 from ..errors import InvalidOption, LinkTimeout, PulsarSparkError
 from ..link import Link, open_link
 from ..options.query_options import WriteOptions
 from ..schemas.encoders import encoder_of
-from ..schemas.families import is_separated
 from . import transactions
 from .numbering import producer_name
 from .original_schemas import OriginalSchemas

@@ -30,7 +30,7 @@ def batch(**columns: Any) -> Any:
 
 PAIR = KeyValueSchema(STRING, STRING, KeyValueEncoding.SEPARATED).info
 INLINE = KeyValueSchema(STRING, STRING, KeyValueEncoding.INLINE).info
-WRONG = replace(PAIR, properties=(("kv.encoding.type", "SEPARATED"), ("key.schema.type", "NO_TYPE")))
+WRONG = replace(PAIR, properties=(("kv.encoding.type", "BESIDE"),))
 
 
 def routed(rows: Any, partitions: int = 0, topic: str | None = TOPIC) -> dict[str, list[Any]]:
