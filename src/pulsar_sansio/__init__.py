@@ -173,15 +173,20 @@ if TYPE_CHECKING:
         Policies,
         StatsOptions,
         Store,
+        StoredLedger,
         StoredMessage,
         StoredState,
+        StoredTopic,
+        StoredTransaction,
         SubscribeRate,
     )
     from .broker import outputs as broker_outputs
+    from .broker import records as broker_records
 
 __all__ = [
-    # outputs, a namespace for each side
+    # outputs, a namespace for each side, and the records of a store
     "broker_outputs",
+    "broker_records",
     "client_outputs",
     # the broker
     "ACTIONS",
@@ -210,7 +215,10 @@ __all__ = [
     "StatsOptions",
     "InUse",
     "Store",
+    "StoredLedger",
     "StoredState",
+    "StoredTopic",
+    "StoredTransaction",
     "SubscribeRate",
     "NotApplicable",
     # the root
@@ -363,7 +371,7 @@ if not TYPE_CHECKING:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from . import broker
 
-        value = globals()[name] = broker.outputs if name == "broker_outputs" else getattr(broker, name)
+        value = globals()[name] = getattr(broker, name.removeprefix("broker_"))
         return value
 
     def __dir__() -> list[str]:

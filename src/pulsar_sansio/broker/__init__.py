@@ -4,7 +4,7 @@
 here imports the client.
 """
 
-from . import outputs
+from . import outputs, records
 from .admin_errors import AlreadyExists, InUse, LimitReached, NotApplicable, NotFound
 from .administration.admin import ACTIONS
 from .administration.inspection import StatsOptions
@@ -28,7 +28,7 @@ from .security.basic import BasicProvider
 from .security.broker_authentication import BrokerAuthentication
 from .security.certificate import CertificateProvider
 from .security.provider import AuthenticationProvider, Challenge, Identity
-from .storage.store import MemoryStore, Store, StoredState
+from .storage.store import MemoryStore, Store, StoredLedger, StoredState, StoredTopic, StoredTransaction
 
 __all__ = [
     "ACTIONS",
@@ -59,8 +59,12 @@ __all__ = [
     "StatsOptions",
     "InUse",
     "Store",
+    "StoredLedger",
     "StoredMessage",
     "StoredState",
+    "StoredTopic",
+    "StoredTransaction",
     "NotApplicable",
     "outputs",
+    "records",
 ]

@@ -2,7 +2,8 @@
 
 A store is given batches of records and must make each batch durable as a whole, in order. `load()` returns
 the sum of all batches written. A running broker never reads records, so a store needs no queries.
-`MemoryStore` keeps the sum in this process: it survives a `Broker`, not the process.
+`MemoryStore` keeps the sum in this process: it survives a `Broker`, not the process. `pulsar_store` has the
+store on disk.
 
 Entries are named by topic, ledger and entry id; cursors by offsets, the dense numbering of a topic (see
 `ledger`). The first offset of each ledger relates offsets to ids.
@@ -217,7 +218,16 @@ class StoredState:
 
 
 class Store(Protocol):
-    """The durable memory of a broker: takes records in batches, and returns their sum at the next start."""
+    """The durable memory of a broker: takes records in batches, and returns their sum at the next start.
+
+    A driver calls `load` once, `write` for every `Persist`, and `close` at last.
+    """
+
+    @property
+    def blocking(self) -> bool:
+        """True where the calls wait for a disk: a driver with an event loop makes them in a thread, one at a
+        time."""
+        ...
 
     def load(self) -> StoredState:
         """Return the sum of everything written so far; the caller owns it."""
@@ -227,9 +237,15 @@ class Store(Protocol):
         """Make one batch durable as a whole. A store that cannot must not return: the broker must stop."""
         ...
 
+    def close(self) -> None:
+        """Give up what the store holds of the system. It may be loaded again."""
+        ...
+
 
 class MemoryStore:
     """The sum in memory: it survives a `Broker`, not the process."""
+
+    blocking = False
 
     def __init__(self) -> None:
         self._state = StoredState()
@@ -243,3 +259,6 @@ class MemoryStore:
         apply = self._state.apply
         for record in records:
             apply(record)
+
+    def close(self) -> None:
+        """Do nothing: the sum stays."""
