@@ -182,8 +182,19 @@ if TYPE_CHECKING:
         NotFound,
         Store,
     )
+    from pulsar_store import (
+        NotAStore,
+        SqliteStore,
+        StoreDamaged,
+        StoreError,
+        StoreFull,
+        StoreInUse,
+        StoreNotWritable,
+        StoreTooNew,
+    )
 
-    from .broker.server import EmbeddedBroker, open_broker, serve
+    from .broker.embedded_broker import EmbeddedBroker
+    from .broker.server import open_broker, serve
     from .security.provider_file import HtpasswdFile
     from .security.token_provider import TokenProvider
 
@@ -279,6 +290,7 @@ __all__ = [
     "RoutingMode",
     "PartitionStatistics",
     "MemoryStore",
+    "SqliteStore",
     "Store",
     "encode_message_id",
     "decode_message_id",
@@ -329,7 +341,14 @@ __all__ = [
     "ServerError",
     "ServiceNotReady",
     "InUse",
+    "NotAStore",
+    "StoreDamaged",
+    "StoreError",
     "StoreFailed",
+    "StoreFull",
+    "StoreInUse",
+    "StoreNotWritable",
+    "StoreTooNew",
     "SubscriptionNotFound",
     "TableViewTooLarge",
     "TimedOut",
@@ -358,13 +377,21 @@ __all__ = [
 
 if not TYPE_CHECKING:
     _BROKER = {
-        "EmbeddedBroker": ".broker.server",
+        "EmbeddedBroker": ".broker.embedded_broker",
         "HtpasswdFile": ".security.provider_file",
         "TokenProvider": ".security.token_provider",
+        "NotAStore": "pulsar_store",
+        "SqliteStore": "pulsar_store",
+        "StoreDamaged": "pulsar_store",
+        "StoreError": "pulsar_store",
+        "StoreFull": "pulsar_store",
+        "StoreInUse": "pulsar_store",
+        "StoreNotWritable": "pulsar_store",
+        "StoreTooNew": "pulsar_store",
         "open_broker": ".broker.server",
         "serve": ".broker.server",
     }
-    """Names of the broker's adapter, by module."""
+    """Names of the broker's adapter and of the store on disk, by module."""
 
     def __getattr__(name: str) -> Any:
         """Names of the broker are loaded when one of them is asked for first: a client needs none. Names of

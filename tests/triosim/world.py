@@ -375,9 +375,11 @@ class World:
         lives = 0
         while True:
             lives += 1
-            driver = BrokerDriver(self.profile.broker, self.store, self.streams.seed_of(f"broker {lives}"))
+            seed = self.streams.seed_of(f"broker {lives}")
+            driver = BrokerDriver(self.profile.broker, self.store, self.store.load(), seed)
             with trio.CancelScope() as self._broker_scope:
                 async with background(driver, trio.lowlevel.checkpoint):
+                    driver.pump()
                     driver.begin(Listeners(), None, ())
                     self._broker_driver = driver
                     self.broker = EmbeddedBroker(driver, {"service_url": f"pulsar://{HOST}:6650"})

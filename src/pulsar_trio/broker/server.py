@@ -7,13 +7,12 @@ the broker wants to, and hands records to the store. It holds no topic and makes
 import errno
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import suppress
-from datetime import datetime
 from functools import partial
 from logging import INFO, getLogger
 from time import time_ns
-from typing import Any, NoReturn, Unpack
+from typing import Any, Unpack
 
 import trio
 
@@ -24,17 +23,15 @@ from pulsar_sansio import (
     InvalidConfiguration,
     LocalProtocolError,
     MemoryStore,
-    MessageId,
     PulsarError,
     Store,
+    StoredState,
     TlsError,
-    milliseconds_of,
 )
 from pulsar_sansio import broker_outputs as outputs
 from pulsar_security import ReloadedContext, ServerTls, TlsFailure
 
 from ..client.options import checked_seed
-from ..errors import StoreFailed
 from ..opening import opening
 from ..rate_limit import RateLimit
 from ..transport.background import background
@@ -43,8 +40,10 @@ from ..transport.pump import Pump
 from ..transport.tls_handshake import encrypt
 from .admin import AdminListener
 from .admin.listener import https_stream
+from .embedded_broker import EmbeddedBroker
 from .listeners import Listeners, listening, no_host
 from .options import BrokerOptions, broker_config
+from .store_writer import StoreWriter, loaded
 
 _log = getLogger("pulsar_trio.broker")
 
@@ -82,7 +81,7 @@ WILDCARDS = ("", "0.0.0.0", "::")
 
 
 class BrokerDriver(Pump):
-    """Runs one broker machine on the given listening sockets."""
+    """Runs one broker machine on the given listening sockets. `state`: the result of `store.load()`."""
 
     machine: Broker
 
@@ -90,10 +89,11 @@ class BrokerDriver(Pump):
         self,
         config: BrokerConfig,
         store: Store,
+        state: StoredState,
         seed: int | None,
     ) -> None:
         super().__init__()
-        self.store = store
+        self.writer = StoreWriter(store, lambda write: self.fact(self.machine.persisted, write))
         self.failed = trio.Event()
         self._ends = RateLimit()
         self._next_link = 1
@@ -102,7 +102,7 @@ class BrokerDriver(Pump):
         self.machine = Broker(
             self.now(),
             config,
-            store.load(),
+            state,
             seed=checked_seed(seed),
             wall_time=time_ns() // 1_000_000,
         )
@@ -118,7 +118,6 @@ class BrokerDriver(Pump):
 
         `tls`: for those with TLS. `names`: the hosts by which HTTP clients may call this broker.
         """
-        self.pump()
         admin = AdminListener(self, names)
         for encrypted, group in ((None, listeners.pulsar), (tls, listeners.pulsar_tls)):
             for listener in group:
@@ -166,8 +165,9 @@ class BrokerDriver(Pump):
         self.start_peer(partial(admin.serve, served), f"pulsar HTTP peer {peer}")
 
     def command(self, command: Callable[..., Any], *arguments: object) -> Any:
-        """Give the machine an administrator's command, and do what follows from it, the store's part too.
+        """Give the machine an administrator's command, and do what follows from it.
 
+        A store that does not block has it then; `flush` waits for one that does.
         Raises `LocalProtocolError` for the caller's mistake. Anything else (a store that cannot write, a bug)
         ends the broker and is raised too.
         """
@@ -246,14 +246,32 @@ class BrokerDriver(Pump):
         if link is not None:
             link.resume()
 
+    def _tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
+        tasks = super()._tasks()
+        return {**tasks, "pulsar store": self.writer.run} if self.writer.blocking else tasks
+
     def _on_persist(self, output: outputs.Persist) -> None:
-        try:
-            self.store.write(output.records)
-        except Exception as error:
-            raise StoreFailed(f"the broker's store cannot write: {error}") from error
+        if self.writer.blocking:
+            self.writer.begin(output)
+            return
+        self.writer.write_now(output.records)
         self.machine.persisted(self.tick, output.write)
 
+    async def flush(self) -> None:
+        """Wait until the store has everything recorded so far. Raises `StoreFailed`."""
+        await self.writer.flush()
+        if self.failure is not None:
+            raise self.failure.with_traceback(None)
+
+    async def close(self) -> None:
+        """End all connections in good order. The store gets what it lacks, in a cancelled scope, too."""
+        self.fact(self.machine.shutdown)
+        with trio.CancelScope(shield=True):
+            await self.writer.flush()
+        await trio.lowlevel.checkpoint()
+
     def _on_crash(self, failure: PulsarError) -> None:
+        self.writer.fail()
         self.failed.set()
 
 
@@ -269,117 +287,6 @@ async def _accept(listener: trio.SocketListener, take: Callable[[trio.socket.Soc
                 raise
             continue
         take(accepted, address)
-
-
-class EmbeddedBroker:
-    """A running broker. What an administrator does are plain methods that take effect at once; they raise
-    `LocalProtocolError` for what cannot be done.
-    """
-
-    def __init__(self, driver: BrokerDriver, urls: Mapping[str, str]) -> None:
-        self._driver = driver
-        self.url = urls["service_url"]
-        """The service URL for clients."""
-        self.port = _port_in(self.url)
-        self.tls_url = urls.get("service_url_tls")
-        """The service URL for clients with TLS; None without a port for it."""
-        self.admin_url = urls.get("web_service_url")
-        """The URL for Pulsar's administration tools, if there is an HTTP port."""
-        self.http_port = None if self.admin_url is None else _port_in(self.admin_url)
-        self.admin_url_tls = urls.get("web_service_url_tls")
-        """The URL for Pulsar's administration tools by HTTPS, if there is a port for it."""
-
-    async def wait_failed(self) -> NoReturn:
-        """Wait until the broker fails, which only a bug or a store that cannot write makes it do."""
-        await self._driver.failed.wait()
-        assert self._driver.failure is not None
-        raise self._driver.failure.with_traceback(None)
-
-    def create_tenant(self, tenant: str, admin_roles: Iterable[str] = ()) -> None:
-        """Create a tenant. `admin_roles` may do everything in it, where the broker authorizes."""
-        self._command(self._driver.machine.administration.create_tenant, tenant, admin_roles)
-
-    def create_namespace(self, namespace: str) -> None:
-        """`namespace` is `tenant/namespace`."""
-        self._command(self._driver.machine.administration.create_namespace, namespace)
-
-    def set_policy(self, scope: str, policy: str, value: object) -> None:
-        """Set one of `Policies` for a namespace (`tenant/namespace`) or a topic (its full name)."""
-        self._command(self._driver.machine.administration.set_policy, scope, policy, value)
-
-    def grant(self, scope: str, role: str, *actions: str) -> None:
-        """Permit a role these actions, some of `ACTIONS`, in a namespace (`tenant/namespace`) or a topic.
-
-        They replace the actions that the role had there; none revoke the permission.
-        """
-        self._command(self._driver.machine.administration.grant, scope, {role: actions})
-
-    def grant_subscription(self, namespace: str, subscription: str, *roles: str) -> None:
-        """Reserve a subscription of a namespace for these roles; none make it free for all."""
-        self._command(
-            self._driver.machine.administration.grant_subscription, namespace, {subscription: roles}
-        )
-
-    def create_topic(self, topic: str) -> None:
-        """Create a topic without partitions, or a missing partition of a partitioned topic.
-
-        Raises `AlreadyExists`, `NotFound` where the namespace does not exist, `LimitReached`, and
-        `InvalidConfiguration` for the name of a partition beyond the last one.
-        """
-        self._command(self._driver.machine.topic_administration.create_topic, topic)
-
-    def create_partitioned_topic(self, topic: str, partitions: int) -> None:
-        """Create a topic of `partitions` (1 to 10 000) partitions, and the partitions themselves."""
-        self._command(self._driver.machine.topic_administration.create_partitioned_topic, topic, partitions)
-
-    def update_partitions(self, topic: str, partitions: int) -> None:
-        """Raise the number of partitions. Raises `NotFound`, and `InvalidConfiguration` for fewer."""
-        self._command(self._driver.machine.topic_administration.update_partitions, topic, partitions)
-
-    def unload(self, topic: str) -> None:
-        """Send producers and consumers of a topic away, as if another broker had taken it."""
-        self._command(self._driver.machine.topic_administration.unload, topic)
-
-    def terminate(self, topic: str) -> MessageId:
-        """End a topic: it takes no more messages. Gives the id of its last one."""
-        last: MessageId = self._command(self._driver.machine.topic_administration.terminate, topic)
-        return last
-
-    def delete_topic(self, topic: str, *, force: bool = False) -> None:
-        """Delete a topic with all its partitions.
-
-        Raises `NotFound`, or `InUse` while producers or consumers are connected, unless `force`.
-        """
-        self._command(self._driver.machine.topic_administration.delete_topic, topic, force)
-
-    def reset_cursor(self, topic: str, subscription: str, position: MessageId | int | datetime) -> None:
-        """Move a subscription to a message id, or to a publish time: a datetime with a time zone, or
-        milliseconds since 1970."""
-        if isinstance(position, datetime):
-            position = milliseconds_of("position", position)
-        self._command(
-            self._driver.machine.subscription_administration.reset_cursor, topic, subscription, position
-        )
-
-    def topics(self, namespace: str = "public/default") -> list[str]:
-        """Return the full names of the namespace's topics, each partition by itself. Raises `NotFound`."""
-        return list(self._driver.machine.topic_administration.topics(namespace))
-
-    def stats(self, topic: str) -> dict[str, Any]:
-        """Producers, subscriptions and counters of a topic, named as Pulsar's admin API names them."""
-        return dict(self._driver.machine.topic_administration.stats(topic))
-
-    def internal_stats(self, topic: str) -> dict[str, Any]:
-        """Ledgers and cursors of a topic."""
-        return dict(self._driver.machine.topic_administration.internal_stats(topic))
-
-    def _command(self, command: Callable[..., Any], *arguments: object) -> Any:
-        return self._driver.command(command, *arguments)
-
-    def __repr__(self) -> str:
-        driver = self._driver
-        state = "failed" if driver.failure is not None else "closed" if driver.stopped else "running"
-        return f"<EmbeddedBroker at {self.url}, {state}>"
 
 
 async def serve(
@@ -399,14 +306,15 @@ async def serve(
 ) -> None:
     """Run a broker until cancelled: `broker = await nursery.start(serve)`.
 
-    `port` 0 takes a free one. `store` keeps what must outlive the broker; without one nothing does.
+    `port` 0 takes a free one. `store` keeps what must outlive the broker; without one nothing does. It is
+    loaded at the start and closed at the end.
     `http_port`: where to serve Pulsar's administration over HTTP, 0 a free one, None not at all.
     `tls`: the broker's certificate; with it `tls_port` takes `pulsar+ssl://`, and `https_port` HTTPS.
     `advertised_host`: the host that lookups answer with, where that is not `host`.
     `allow_unauthenticated`: without `authentication` the broker listens on loopback addresses only, unless
     this is True: every client that reaches it may then do everything.
     `options` are those of `BrokerConfig`. Raises `InvalidConfiguration`; `OSError` where it cannot
-    listen, or there is no such host.
+    listen, or there is no such host; the errors of the store, such as `StoreError`.
     """
     running = open_broker(
         port,
@@ -464,10 +372,13 @@ async def open_broker(
         config = broker_config(listeners.urls(advertised)["service_url"], options)
         if config.authentication is None and not allow_unauthenticated:
             listeners.check_loopback(host)
-        driver = BrokerDriver(config, MemoryStore() if store is None else store, seed)
-        async with background(driver, trio.lowlevel.checkpoint):
-            driver.begin(listeners, context, _names(host, advertised, config))
-            yield EmbeddedBroker(driver, listeners.urls(reached))
+        async with loaded(MemoryStore() if store is None else store) as (kept, state):
+            driver = BrokerDriver(config, kept, state, seed)
+            async with background(driver, driver.close):
+                driver.pump()
+                await driver.flush()  # its first record makes generated names unique
+                driver.begin(listeners, context, _names(host, advertised, config))
+                yield EmbeddedBroker(driver, listeners.urls(reached))
 
 
 def _names(host: str, advertised: str, config: BrokerConfig) -> set[str]:
@@ -479,12 +390,8 @@ def _names(host: str, advertised: str, config: BrokerConfig) -> set[str]:
     return names
 
 
-def _port_in(url: str) -> int:
-    return int(url.rpartition(":")[2])
-
-
 def _check_store(store: object) -> None:
     """A class that was not called is a common slip."""
-    methods = (getattr(store, "load", None), getattr(store, "write", None))
-    if store is not None and (isinstance(store, type) or not all(map(callable, methods))):
-        raise InvalidConfiguration(f"store: None or a store with load and write (see Store), not {store!r}")
+    missing = [name for name in ("blocking", "load", "write", "close") if not hasattr(store, name)]
+    if store is not None and (isinstance(store, type) or missing):
+        raise InvalidConfiguration(f"store: None or a store such as MemoryStore() (see Store), not {store!r}")

@@ -92,7 +92,7 @@ class Notebook(MemoryStore):
 async def test_a_machine_that_fails_in_the_loop_is_not_obeyed_any_more() -> None:
     """A last write that fails ends everything: neither what was said before it nor what is due is done."""
     store = Notebook()
-    driver = BrokerDriver(BrokerConfig(service_url="pulsar://test"), store, 1)
+    driver = BrokerDriver(BrokerConfig(service_url="pulsar://test"), store, store.load(), 1)
     machine = Failing([], [driver.tick])
     machine.says += [broker_outputs.Disconnect(7, "planted"), broker_outputs.Persist(1, [])]
     driver.machine = machine  # type: ignore[assignment]

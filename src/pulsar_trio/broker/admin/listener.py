@@ -2,7 +2,7 @@
 
 A slow or hostile client costs one task, some kilobytes and nothing else. Requests are bounded in size and
 time, connections in number, and unread answers in bytes. The broker handles one request at a time, so that
-the Pulsar side has its turn after each. A handler never waits, so there is nothing to hold. h11 parses the
+the Pulsar side has its turn after each. A handler never waits; its answer waits for the store. h11 parses the
 HTTP messages; the other modules define what they mean.
 """
 
@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from email.utils import formatdate
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import h11
 import trio
@@ -68,6 +68,9 @@ HEADERS = (
 )
 """The fields of a request that access to the administration depends on."""
 
+READING = ("GET", "HEAD", "OPTIONS")
+"""The methods of requests that change nothing."""
+
 TABLE = Table(
     [
         *topics.ROUTES,
@@ -86,6 +89,13 @@ TABLE = Table(
     ],
     missing.no_such_path,
 )
+
+
+class StoringBroker(AdministeredBroker, Protocol):
+    """A broker whose store may need time."""
+
+    async def flush(self) -> None:
+        """Wait until the store has everything recorded so far. Raises `StoreFailed`."""
 
 
 def perform(broker: AdministeredBroker, request: Request) -> Answer:
@@ -130,7 +140,7 @@ def https_stream(stream: trio.SocketStream, context: ssl.SSLContext) -> HttpStre
 class AdminListener:
     """Serves the administration of one broker on accepted connections. `names`: the broker's hosts."""
 
-    def __init__(self, broker: AdministeredBroker, names: Collection[str]) -> None:
+    def __init__(self, broker: StoringBroker, names: Collection[str]) -> None:
         self._broker = broker
         self._names = frozenset(name.lower() for name in names)
         self._connections = 0
@@ -139,21 +149,24 @@ class AdminListener:
         """Bytes of answers that wait to be read."""
 
     async def perform(self, request: Request) -> Answer:
-        """Answer a request when it has its turn. An exception of a handler is a bug, answered with 500.
+        """Answer a request when it has its turn, and a change when it is stored. An exception of a handler is
+        a bug, answered with 500.
 
         Answers 503 when too many answers are unread.
         """
-        async with self._turn:
-            try:
+        try:
+            async with self._turn:
                 access.check_site(request, self._names)
                 answer = perform(self._broker, request)
-            except Refused as error:
-                return refusal(error.status, error.reason)
-            except PulsarError as error:
-                return refusal(500, str(error))
-            except Exception as error:
-                reason = f"a bug in the administration, please report it: {error!r}"
-                return refusal(500, reason[:500])
+            if request.method not in READING:
+                await self._broker.flush()
+        except Refused as error:
+            return refusal(error.status, error.reason)
+        except PulsarError as error:
+            return refusal(500, str(error))
+        except Exception as error:
+            reason = f"a bug in the administration, please report it: {error!r}"
+            return refusal(500, reason[:500])
         if self.unsent + len(answer.body) > MAX_UNSENT_BYTES:
             return refusal(503, "too many answers wait for their clients to read them")
         return answer

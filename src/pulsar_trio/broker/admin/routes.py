@@ -23,7 +23,7 @@ class AdministeredBroker(Protocol):
         """Return the present moment of the machine's clock, in nanoseconds."""
 
     def command(self, command: Callable[..., Any], *arguments: object) -> Any:
-        """Run a command now. When this returns, its consequences are done and durable."""
+        """Run a command now. When this returns, its consequences are done, and recorded for the store."""
 
 
 Handler = Callable[[AdministeredBroker, Request], Answer]
