@@ -31,10 +31,12 @@ def add_sweep(actions: "argparse._SubParsersAction[Any]") -> None:
     """The action `sweep`."""
     parser = actions.add_parser(
         "sweep",
-        help="repeat short conversations: cut at every byte, timers early and late, other orders",
+        help="repeat short conversations: cut at every byte, brokers killed at every event, other orders",
         description="cut: a wire ends after every byte, in both directions, by a reset, in silence or in "
         "good order. timers: after every event all timers fire early, or are held back. credentials: those "
-        "of a connection expire after every byte, and are renewed. interleavings (of "
+        "of a connection expire after every byte, and are renewed. restarts: after every event a broker is "
+        "killed, with and without the write in progress, and starts again up to 6 s later, or all topics are "
+        "unloaded; and every frame of a transaction coordinator is lost, late or refused. interleavings (of "
         "the small scenarios): every order of events with few deviations. Exit code as of run; Ctrl-C prints "
         "what was found by then.",
     )

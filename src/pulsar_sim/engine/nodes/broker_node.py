@@ -83,14 +83,19 @@ class BrokerNode:
         return self.broker is not None and not self.frozen_until
 
     @property
+    def is_writing(self) -> bool:
+        """True while a write is in progress."""
+        return self._writing is not None
+
+    @property
     def is_done(self) -> bool:
         """True when the broker has read everything and its writes are durable."""
-        return not self._unread and self._writing is None
+        return not self._unread and not self.is_writing
 
     @property
     def catches_up(self) -> bool:
         """True while a write begun before healing is in progress: everything received since waits for it."""
-        return self._writing is not None and not self._began_healed
+        return self.is_writing and not self._began_healed
 
     def boot(self) -> None:
         """Start a new process over what the store holds."""

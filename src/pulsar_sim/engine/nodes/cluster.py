@@ -276,16 +276,20 @@ class Cluster:
     # --- what faults do -------------------------------------------------------------------------------------
 
     def kill(self, broker: BrokerNode, keep: bool, silently: bool, down_time: int) -> bool:
-        """Kill the process. If it stays down for long, other brokers take its topics."""
+        """Restart the broker, if it runs and the faults are not over."""
         if broker.broker is None or self.world.healed:
             return False
+        self.restart(broker, keep, silently, down_time)
+        return True
+
+    def restart(self, broker: BrokerNode, keep: bool, silently: bool, down_time: int) -> None:
+        """Kill the process, and start a new one. If it stays down for long, other brokers take its topics."""
         broker.kill(keep, silently)
         clock = self.world.clock
         clock.after(down_time, self._boot, broker)
         if self.several:
             patience = self._stream.spread(1_000_000, 2_000_000_000)
             clock.after(patience, self._take_over, broker, broker.incarnation)
-        return True
 
     def kill_while_writing(self, broker: BrokerNode, keep: bool, down_time: int) -> bool:
         if broker.broker is None or broker.kill_pending is not None:

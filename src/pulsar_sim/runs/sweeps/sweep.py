@@ -1,9 +1,10 @@
 """Sweeps: the same short conversation again and again, each time with one thing different.
 
 Owns the runs over all points of a scenario. *Cut* (`cuts`): a wire ends. *Timers* (`timers`): all machines
-are woken too early, or too late. *Credentials* (`expiries`): those of a connection expire. *Interleavings*
-(`interleavings`): another event than the earliest happens next. Everything is checked as in any world, so a
-point passes or names the invariant that is broken; its text is enough to run it again.
+are woken too early, or too late. *Credentials* (`expiries`): those of a connection expire. *Restarts*
+(`restarts`): a broker is killed and starts again, or a coordinator of transactions is disturbed.
+*Interleavings* (`interleavings`): another event than the earliest happens next. Everything is checked as in
+any world, so a point passes or names the invariant that is broken; its text is enough to run it again.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,10 +15,11 @@ from ..scenarios import SCENARIOS, Scenario
 from .cuts import Cut, CutWorld, cuts
 from .expiries import ExpiringWorld, Expiry, expiries
 from .interleavings import DEPTH, DEVIATIONS, Order, Orders, OrderWorld
+from .restarts import WORDS, RestartWorld, parse, restarts
 from .sweep_report import SweepReport
 from .timers import Nudge, NudgedWorld, nudges
 
-KINDS = ("cut", "timers", "credentials", "interleavings")
+KINDS = ("cut", "timers", "credentials", "restarts", "interleavings")
 
 
 def find(name: str) -> Scenario:
@@ -37,6 +39,8 @@ def run_point(scenario: Scenario, point: str, keep_trace: bool = False) -> SeedR
         return ExpiringWorld(scenario, Expiry.parse(point), keep_trace).run()
     if word == "step":
         return NudgedWorld(scenario, Nudge.parse(point), keep_trace).run()
+    if word in WORDS:
+        return RestartWorld(scenario, parse(point), keep_trace).run()
     if word == "order":
         return OrderWorld(scenario, Order.parse(point), keep_trace=keep_trace).run()
     raise ValueError(f"no point: {point!r}")
@@ -85,6 +89,7 @@ POINTS: dict[str, Callable[[Scenario], Sequence[object]]] = {
     "cut": cuts,
     "timers": nudges,
     "credentials": expiries,
+    "restarts": restarts,
 }
 """The points of each kind of sweep; those of interleavings are found one by one."""
 

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from ...engine.clock import MILLISECOND, SECOND, Clock
+from ...engine.clock import MILLISECOND, SECOND
 from ...engine.nodes.client_node import Timer
 from ..scenarios import Scenario, ScenarioWorld, must_pass
+from .counting_clock import COUNTED, CountingClock
 
 EARLY = "early"
 
@@ -36,17 +37,14 @@ class Nudge:
         return cls(int(words[1]), words[4], words[5])
 
 
-class NudgingClock(Clock):
-    """Counts the steps of a scenario, and holds wake-ups back."""
+class NudgingClock(CountingClock):
+    """Holds wake-ups back."""
 
-    __slots__ = ("active", "held_until", "nudge", "steps", "when_reached")
+    __slots__ = ("held_until", "nudge")
 
-    def __init__(self, start: int, nudge: Nudge | None, when_reached: Callable[[], None]) -> None:
-        super().__init__(start)
+    def __init__(self, start: int, nudge: Nudge | None, after_step: Callable[[int], None]) -> None:
+        super().__init__(start, after_step)
         self.nudge = nudge
-        self.when_reached = when_reached
-        self.active = False
-        self.steps = 0
         self.held_until = 0
 
     def step(self) -> bool:
@@ -54,12 +52,7 @@ class NudgingClock(Clock):
         while heap and heap[0][0] < self.held_until and self._is_held(heap[0][2]):
             _, number, action, arguments = heappop(heap)
             heappush(heap, (self.held_until, number, action, arguments))
-        found = super().step()
-        if self.active:
-            if self.nudge is not None and self.steps == self.nudge.step:
-                self.when_reached()
-            self.steps += 1
-        return found
+        return super().step()
 
     def _is_held(self, action: Callable[..., None]) -> bool:
         timer = getattr(action, "__self__", None)
@@ -77,16 +70,19 @@ class NudgedWorld(ScenarioWorld):
 
     def __init__(self, scenario: Scenario, nudge: Nudge | None, keep_trace: bool = False) -> None:
         super().__init__(scenario, keep_trace)
-        self.nudging = NudgingClock(self.clock.now, nudge, self._nudge)
+        self.nudging = NudgingClock(self.clock.now, nudge, self._after_step)
         self.clock = self.network.clock = self.nudging
 
     def _set_phase(self, phase: str) -> None:
         super()._set_phase(phase)
-        self.nudging.active = phase in ("run", "heal", "drain", "close")
+        self.nudging.active = phase in COUNTED
 
-    def _nudge(self) -> None:
+    def _after_step(self, step: int) -> None:
         nudge = self.nudging.nudge
-        assert nudge is not None
+        if nudge is not None and step == nudge.step:
+            self._nudge(nudge)
+
+    def _nudge(self, nudge: Nudge) -> None:
         now = self.clock.now
         self.trace.add(now, "fault", f"timers of {nudge.whose} {nudge.moment}")
         if nudge.moment in LATE:

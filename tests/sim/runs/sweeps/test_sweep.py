@@ -258,6 +258,7 @@ def test_processes_do_not_change_the_result(capsys: pytest.CaptureFixture[str]) 
     kinds = Counter(each["kind"] for each in found["sweeps"])
     assert kinds == {
         "credentials": len(SCENARIOS),
+        "restarts": len(SCENARIOS),
         "cut": len(SCENARIOS),
         "timers": len(SCENARIOS),
         "interleavings": len(SMALL),
