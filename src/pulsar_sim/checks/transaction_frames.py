@@ -1,8 +1,9 @@
 """The frames of a client with transactions, at both ends of its wires.
 
-Owns four rules of the client's end. A commit follows the receipt of every SEND and the answer to every ACK
+Owns five rules of the client's end. A commit follows the receipt of every SEND and the answer to every ACK
 of the transaction (INV-T1). The client acknowledges a message of a transaction in no other way (INV-T2). It
 repeats END_TXN, and never changes it (INV-T3). With `exactly_once` it sends each message once (INV-T5).
+A dead letter is acknowledged when its copy is stored, outside of transactions (INV-C10).
 
 Owns three rules of the broker's end. The broker delivers no message of a transaction before its commit has
 arrived (INV-T4). It delivers no message again that a committed or an open transaction acknowledged (INV-T6).
@@ -13,15 +14,16 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from pulsar_sansio.model.transaction_id import TransactionId, transaction_id
-from pulsar_sansio.wire import CUMULATIVE, Ack, MessageCommand, Send, SendReceipt, proto
+from pulsar_sansio.wire import CUMULATIVE, Ack, MessageCommand, Send, SendReceipt, proto, unpack_payload
 
 from ..engine.failures import ViolationError
 from ..engine.network import Wire
 from ..model.records.message_position import MessagePosition
 from ..model.transactions.durable_transactions import DurableTransactions
+from ..model.transactions.letter_account import LetterAccount
 from ..model.transactions.subscription_account import SubscriptionAccount
 from ..model.transactions.transaction_account import TransactionAccount
-from ..model.transactions.transaction_record import TransactionOutcome, TransactionRecord
+from ..model.transactions.transaction_record import SentMessage, TransactionOutcome, TransactionRecord
 
 T = proto.BaseCommand
 
@@ -37,8 +39,13 @@ class TransactingClientWatch:
         """Subscriptions and names of consumers, by client process and consumer id."""
         self._sends: dict[tuple[str, int, int], TransactionRecord] = {}
         """Transactions by client process, producer id and sequence id of SENDs without a receipt."""
+        self._letters: dict[tuple[str, int], LetterAccount] = {}
+        """Dead-letter topics by client process and id of the producer of copies."""
+        self._copies: dict[tuple[str, int, int], SentMessage] = {}
+        """Messages by client process, producer id and sequence id of copies without a receipt."""
         self._written: dict[int, Handler] = {
             T.SUBSCRIBE: self._wrote_subscribe,
+            T.PRODUCER: self._wrote_producer,
             T.SEND: self._wrote_send,
             T.ACK: self._wrote_ack,
             T.END_TXN: self._wrote_end,
@@ -62,9 +69,32 @@ class TransactingClientWatch:
 
     # --- messages -----------------------------------------------------------------------------------------
 
+    def _wrote_producer(self, wire: Wire, command: Any) -> None:
+        letters = self._account.letters_in(command.topic)
+        if letters is not None:
+            self._letters[wire.client.name, command.producer_id] = letters
+
+    def _wrote_copy(self, wire: Wire, command: Send, letters: LetterAccount) -> None:
+        """INV-C10: a copy has payload and key of one message, names its topic, and is sent outside of
+        transactions."""
+        (message,) = self._account.found_in(command.payload)
+        copy = unpack_payload(command.payload)
+        origin = dict(copy.metadata.properties).get("REAL_TOPIC")
+        said = origin, copy.metadata.partition_key, bytes(copy.payload)
+        if said != (message.topic, message.key, message.payload):
+            raise ViolationError("INV-C10", f"the copy of {message} is of {said}")
+        if self._record_of(command) is not None:
+            raise ViolationError("INV-C10", f"the copy of {message} is sent in a transaction")
+        letters.is_copied(message)
+        self._copies[wire.client.name, command.producer_id, command.sequence_id] = message
+
     def _wrote_send(self, wire: Wire, command: Send) -> None:
         """INV-T4: an entry has messages of one transaction, or of none, and says so. INV-T5: a message of a
         transaction with `exactly_once` is sent once."""
+        letters = self._letters.get((wire.client.name, command.producer_id))
+        if letters is not None:
+            self._wrote_copy(wire, command, letters)
+            return
         record = self._record_of(command)
         messages = self._account.found_in(command.payload)
         for message in messages:
@@ -81,6 +111,8 @@ class TransactingClientWatch:
 
     def _got_receipt(self, wire: Wire, command: SendReceipt) -> None:
         key = (wire.client.name, command.producer_id, command.sequence_id)
+        if (copied := self._copies.pop(key, None)) is not None:
+            self._letters[wire.client.name, command.producer_id].stored.add(copied)
         record = self._sends.pop(key, None)
         if record is not None:
             record.unconfirmed.discard(key)
@@ -106,6 +138,8 @@ class TransactingClientWatch:
             for position in _positions(self._account, subscription, command):
                 message = self._account.message_at(subscription, position)
                 if not subscription.plain.isdisjoint(subscription.copies(position, message)):
+                    continue
+                if subscription.is_letter(message):
                     continue
                 acked_in = subscription.acked_with(position, message)
                 if message.chunks > 1 and not acked_in:
@@ -133,8 +167,9 @@ class TransactingClientWatch:
             return
         positions = _positions(self._account, subscription, command)
         for position in positions:
-            copies = subscription.copies(position, self._account.message_at(subscription, position))
-            if (acked | subscription.plain).isdisjoint(copies):
+            message = self._account.message_at(subscription, position)
+            copies = subscription.copies(position, message)
+            if (acked | subscription.plain).isdisjoint(copies) and not subscription.is_letter(message):
                 raise ViolationError("INV-T2", f"{subscription.name}: {record} acknowledges {position}")
         record.sent_acks.setdefault(subscription.name, set()).update(positions)
 
@@ -261,6 +296,8 @@ class TransactingBrokerWatch:
         subscription = self._consumers[wire.number, command.consumer_id]
         now = wire.network.clock.now
         found = self._account.found_in(command.payload)
+        if subscription.letters is not None:
+            subscription.letters.is_delivered(found, command.redelivery_count)
         places = [(command.ledger_id, command.entry_id, index) for index in range(len(found))]
         for message, position in zip(found, places, strict=True):
             record = message.transaction

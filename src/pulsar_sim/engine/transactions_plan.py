@@ -45,6 +45,13 @@ class TransactionsPlan:
     key: partitions, batches, or a Key_Shared subscription."""
     plain_permille: int = 0
     """Steps of a consumer that acknowledge outside of transactions, per thousand."""
+    dead_letters: int = 0
+    """Redeliveries after which a message becomes a dead letter, on Shared and Key_Shared subscriptions; 0
+    means never."""
+    letter_permille: int = 0
+    """Steps of a consumer with dead letters that make one at once, per thousand."""
+    refuse_permille: int = 0
+    """Steps of a consumer with dead letters that acknowledge messages negatively, per thousand."""
     close_permille: int = 0
     """Steps that close a producer or a consumer, per thousand."""
     queue: int = 10
@@ -80,6 +87,15 @@ class TransactionsPlan:
             (f"transacting-{index}", wholes[index % self.topics], kind)
             for index, kind in enumerate(self.kinds)
         ]
+
+    @property
+    def letter_topics(self) -> dict[str, str]:
+        """The dead-letter topic of each subscription that has one."""
+        return {
+            name: f"{topic}-{name}-DLQ"
+            for name, topic, kind in self.subscriptions
+            if self.dead_letters and not kind.cumulative
+        }
 
     @property
     def names(self) -> list[str]:

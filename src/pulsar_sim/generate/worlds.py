@@ -44,6 +44,7 @@ from .features.table_views import draw_tables, draw_tables_of_partitions
 from .features.transactions import (
     draw_chunks_in_transactions,
     draw_exactly_once,
+    draw_letters_in_transactions,
     draw_partitions_in_transactions,
     draw_payloads_in_transactions,
     draw_transactions,
@@ -125,6 +126,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     draw_partitions_in_transactions(streams.stream("transactions over partitions"), profile)
     draw_chunks_in_transactions(streams.stream("transactions in chunks"), profile)
     draw_payloads_in_transactions(streams.stream("payloads in transactions"), profile)
+    draw_letters_in_transactions(streams.stream("letters beside transactions"), profile)
     return profile
 
 

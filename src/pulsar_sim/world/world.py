@@ -64,6 +64,7 @@ from ..model.schemas.questions import Questions
 from ..model.schemas.registrations import Registrations
 from ..model.schemas.topic_schemas import TopicSchemas
 from ..model.transactions.durable_transactions import DurableTransactions
+from ..model.transactions.letter_account import LetterAccount
 from ..model.transactions.subscription_account import SubscriptionAccount
 from ..model.transactions.transaction_account import TransactionAccount
 from .administrator import Administrator
@@ -211,9 +212,11 @@ class World:
         by_key = plan.batching is not None and plan.batching.by_key
         account = TransactionAccount(plan.names, by_key, plan.partitioned)
         for subscription, whole, kind in plan.subscriptions:
+            letter_topic = plan.letter_topics.get(subscription)
+            letters = None if letter_topic is None else LetterAccount(letter_topic, plan.dead_letters)
             for topic in plan.partitioned.get(whole, [whole]):
                 name = subscription + topic.removeprefix(whole)
-                account.subscriptions[name] = SubscriptionAccount(name, topic, kind, subscription)
+                account.subscriptions[name] = SubscriptionAccount(name, topic, kind, subscription, letters)
         return account
 
     def _start_control_service(self) -> None:
@@ -402,7 +405,7 @@ class World:
         check_memory(self)
         check_tallies(self)
         if self.transactions is not None:
-            self.transactions.check_rest(self.durable_transactions())
+            self._check_transactions(self.transactions)
         if self.roaming is not None:
             self.apps.roaming[0].check_rest(self.cluster, self.clusters[-1])
         check_closes(self)
@@ -424,6 +427,12 @@ class World:
         check_no_clients(self)
         make_last_round(self)
         hold_client_conversations(self.streams, self.clock.now)
+
+    def _check_transactions(self, account: TransactionAccount) -> None:
+        account.check_rest(self.durable_transactions())
+        plan = self.profile.transactions
+        for topic in () if plan is None else plan.letter_topics.values():
+            account.check_letters(topic, [data for _, data in self.cluster.durable(topic)])
 
     @property
     def _is_worked_off(self) -> bool:

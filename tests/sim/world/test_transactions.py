@@ -1,11 +1,13 @@
 """Worlds with transactions: each end of a transaction happens, whatever disturbs it."""
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
 
 from pulsar_sansio.model.config import BatchingPolicy, SubscriptionType
 from pulsar_sim import Outcome, World
+from pulsar_sim.bug_bank import BANK
 from pulsar_sim.engine.clock import MILLISECOND, SECOND
 from pulsar_sim.engine.profile import Profile
 from pulsar_sim.engine.transactions_plan import TransactionsPlan
@@ -100,6 +102,36 @@ def test_exactly_once(fault: str) -> None:
     assert world.transactions is not None
     found = [each for each in world.transactions.transactions.values() if each.exactly_once]
     assert any(each.outcome is TransactionOutcome.COMMITTED for each in found)
+
+
+@pytest.mark.parametrize("kind", [SubscriptionType.SHARED, SubscriptionType.KEY_SHARED])
+@pytest.mark.parametrize("fault", ["transacting_links_reset", "transacting_client_lost", "broker_killed"])
+@pytest.mark.parametrize("batching", [None, BatchingPolicy(max_messages=4, max_delay=0.005, by_key=True)])
+def test_dead_letters(kind: SubscriptionType, fault: str, batching: BatchingPolicy | None) -> None:
+    """INV-C10, INV-T2: messages of aborted transactions become dead letters, which are sent outside."""
+    options = {"abort_permille": 500, "letter_permille": 100, "refuse_permille": 100, "at_once": 2}
+    world = passed(profile_of(fault, kinds=[kind], topics=1, dead_letters=1, batching=batching, **options))
+    assert world.transactions is not None
+    (account,) = world.transactions.subscriptions.values()
+    assert account.letters is not None
+    assert account.letters.stored
+    assert {TransactionOutcome.COMMITTED, TransactionOutcome.ABORTED} <= set(outcomes(world))
+
+
+@pytest.mark.parametrize(
+    ("bug", "rule"),
+    [
+        ("a-dead-letter-one-delivery-too-early", "INV-C10"),
+        ("dead-letters-lose-their-properties", "INV-C10"),
+        ("acknowledged-before-the-copy-is-safe", "INV-T2"),
+    ],
+)
+def test_a_planted_bug_of_dead_letters_is_found(bug: str, rule: str) -> None:
+    profile = profile_of(topics=1, dead_letters=1, refuse_permille=500, abort_permille=500)
+    profile.latency = 200 * MILLISECOND
+    assert World(1, deepcopy(profile)).run().outcome is Outcome.PASSED
+    with BANK[bug].planted():
+        assert World(1, profile).run().rule == rule
 
 
 def test_a_transaction_that_lingers_is_aborted() -> None:

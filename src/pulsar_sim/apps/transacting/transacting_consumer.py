@@ -2,8 +2,16 @@
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from pulsar_sansio.client.outputs import ActiveChanged, Output, TopicJoined
-from pulsar_sansio.model.config import ConsumerSpec, InitialPosition, SubscriptionType
+from pulsar_sansio.client.outputs import (
+    ActiveChanged,
+    LetterFailed,
+    LetterSent,
+    Output,
+    RequestDone,
+    RequestFailed,
+    TopicJoined,
+)
+from pulsar_sansio.model.config import ConsumerSpec, DeadLetterPolicy, InitialPosition, SubscriptionType
 from pulsar_sansio.model.message import Message
 
 from ...model.records.message_position import MessagePosition
@@ -13,6 +21,9 @@ from .transacting_process import TransactingProcess
 
 if TYPE_CHECKING:
     from ...engine.surroundings import Surroundings
+
+REFUSAL_DELAY = 0.2
+"""Seconds until a message that was negatively acknowledged is delivered again."""
 
 MOST_HELD = 30
 """Messages that the consumer takes before it has acknowledged any, at most."""
@@ -53,6 +64,12 @@ class TransactingConsumer(ReceivingApp[ConsumerName]):
         self.kind: SubscriptionType = next(iter(self._accounts.values())).kind
         self.held: dict[Held, Message] = {}
         """Messages that are taken and not acknowledged."""
+        self._letters: set[int] = set()
+        """Requests for dead letters without an answer."""
+
+    @property
+    def _has_letters(self) -> bool:
+        return bool(self.plan.dead_letters) and not self.kind.cumulative
 
     @property
     def done(self) -> bool:
@@ -61,6 +78,7 @@ class TransactingConsumer(ReceivingApp[ConsumerName]):
             self.state == "open"
             and self.attached
             and not self.held
+            and not self._letters
             and not self.host.node.client.available(self.handle)
         )
 
@@ -78,6 +96,8 @@ class TransactingConsumer(ReceivingApp[ConsumerName]):
             receiver_queue_size=self.plan.queue,
             max_pending_chunked_messages=1000,
             incomplete_chunked_message_timeout=self.world.profile.chunk_patience,
+            negative_acknowledgement_delay=REFUSAL_DELAY,
+            dead_letter=DeadLetterPolicy(self.plan.dead_letters) if self._has_letters else None,
         )
         self.record = ConsumerName(name)
         self._opened(self.host.node.client.subscribe(self.world.clock.now, spec))
@@ -85,6 +105,7 @@ class TransactingConsumer(ReceivingApp[ConsumerName]):
     def lose(self) -> None:
         super().lose()
         self.held.clear()
+        self._letters.clear()
 
     # --- steps ----------------------------------------------------------------------------------------------
 
@@ -95,6 +116,8 @@ class TransactingConsumer(ReceivingApp[ConsumerName]):
         rash = self.world.rash
         if rash and self.stream.chance(self.plan.plain_permille):
             self.acknowledge_plainly(1 + self.stream.below(3))
+        if rash and self._has_letters:
+            self._turn_down()
         if rash and self.stream.chance(self.plan.close_permille):
             self.close_and_reopen()
         self.host.node.pump()
@@ -120,5 +143,37 @@ class TransactingConsumer(ReceivingApp[ConsumerName]):
             messages = [self.held.pop(each) for each in held]
             self.host.node.client.acknowledge(self.world.clock.now, self.handle, messages)
 
+    # --- letters --------------------------------------------------------------------------------------------
+
+    def _turn_down(self) -> None:
+        """Make a dead letter of a held message, or acknowledge some negatively, perhaps."""
+        if self.state == "open" and self.held and self.stream.chance(self.plan.letter_permille):
+            self._make_letter()
+        if self.state == "open" and self.held and self.stream.chance(self.plan.refuse_permille):
+            refused = sorted(self.held)[: 1 + self.stream.below(3)]
+            messages = [self.held.pop(each) for each in refused]
+            self.host.node.client.negative_acknowledge(self.world.clock.now, self.handle, messages)
+
+    def _make_letter(self) -> None:
+        name, position = self.stream.choice(sorted(self.held))
+        account = self.account.subscriptions[name]
+        assert account.letters is not None
+        account.letters.due.add(account.received[position])
+        message = self.held.pop((name, position))
+        world = self.world
+        client = self.host.node.client
+        request = client.dead_letter(world.clock.now, self.handle, message, world.wall_time())
+        self.host.routes[request] = self
+        self._letters.add(request)
+
+    def _answered(self, output: RequestDone) -> None:
+        """A dead letter is stored."""
+        self._letters.discard(output.request)
+
+    def _not_answered(self, output: RequestFailed) -> None:
+        """A dead letter is not stored: the broker delivers its message again."""
+        self._letters.discard(output.request)
+
     def _on_other_output(self, output: Output) -> bool:
-        return super()._on_other_output(output) or isinstance(output, (ActiveChanged, TopicJoined))
+        others = (ActiveChanged, TopicJoined, LetterSent, LetterFailed)
+        return super()._on_other_output(output) or isinstance(output, others)

@@ -78,7 +78,8 @@ class Cluster:
         profile, names = self.world.profile, self.world.topics.names
         if profile.failover is not None:
             names = [*names, ROAMING_TOPIC]
-        return names if profile.transactions is None else [*names, *profile.transactions.names]
+        plan = profile.transactions
+        return names if plan is None else [*names, *plan.names, *plan.letter_topics.values()]
 
     def _node(self, name: str, plan: BrokerPlan) -> BrokerNode:
         config = replace(

@@ -91,6 +91,15 @@ def draw_payloads_in_transactions(draw: Stream, profile: Profile) -> None:
     plan.payload_permille = draw.choice([0, 500, 900, 1000])
 
 
+def draw_letters_in_transactions(draw: Stream, profile: Profile) -> None:
+    """Let some applications have dead letters. Each aborted transaction counts as a delivery."""
+    plan = profile.transactions
+    if plan is not None and draw.chance(400):
+        plan.dead_letters = draw.choice([1, 2, 5])
+        plan.letter_permille = draw.choice([0, 50, 200])
+        plan.refuse_permille = draw.choice([0, 100])
+
+
 def draw_exactly_once(draw: Stream, profile: Profile) -> None:
     """Let some applications open transactions with `exactly_once`, and ask what is confirmed."""
     plan = profile.transactions

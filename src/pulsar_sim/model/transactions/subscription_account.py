@@ -4,20 +4,28 @@ from pulsar_sansio.model.config import SubscriptionType
 
 from ...engine.failures import ViolationError
 from ..records.message_position import BEFORE_ALL, MessagePosition
+from .letter_account import LetterAccount
 from .transaction_record import SentMessage, TransactionOutcome, TransactionRecord
 
 
 class SubscriptionAccount:
     """One subscription of one topic or partition, over all consumers. `name` is unique; `subscription` is the
-    name that consumers use, and is of several partitions."""
+    name that consumers use, and is of several partitions. `letters`: the dead letters of that subscription,
+    if it has any."""
 
     def __init__(
-        self, name: str, topic: str, kind: SubscriptionType, subscription: str | None = None
+        self,
+        name: str,
+        topic: str,
+        kind: SubscriptionType,
+        subscription: str | None = None,
+        letters: LetterAccount | None = None,
     ) -> None:
         self.name = name
         self.subscription = name if subscription is None else subscription
         self.topic = topic
         self.kind = kind
+        self.letters = letters
         self.received: dict[MessagePosition, SentMessage] = {}
         self.plain: set[MessagePosition] = set()
         """Messages that were acknowledged outside of transactions."""
@@ -76,10 +84,18 @@ class SubscriptionAccount:
         entries = {position[:2] for position in acked}  # a batch is acknowledged with what was before
         if any(position[:2] in entries for position in self.plain):
             return True
+        if self.letters is not None:
+            received = self.received.items()
+            if any(each in self.letters.due for position, each in received if position[:2] in entries):
+                return True
         if self.name not in transaction.cumulative:
             return False
         others = {id(each) for acked_in in self.acked_in.values() for each in acked_in if each.cumulative}
         return len(others) > 1
+
+    def is_letter(self, message: SentMessage) -> bool:
+        """True when a copy of the message is stored: the message may be acknowledged."""
+        return self.letters is not None and message in self.letters.stored
 
     def lost(self) -> list[MessagePosition]:
         """Return the messages that only aborted transactions acknowledged, if none came since."""
@@ -87,5 +103,6 @@ class SubscriptionAccount:
             position
             for position in sorted(self._missed)
             if position not in self.plain
+            and not self.is_letter(self.received[position])
             and all(each.outcome is TransactionOutcome.ABORTED for each in self.acked_in[position])
         ]

@@ -24,6 +24,7 @@ from ...engine.failures import ViolationError
 from ..partitioned_topics import hash_of
 from ..records.message_position import MessagePosition
 from .durable_transactions import DurableTransactions, LogEntry
+from .letter_account import LetterAccount
 from .subscription_account import SubscriptionAccount
 from .transaction_record import SentMessage, TransactionOutcome, TransactionRecord
 
@@ -82,6 +83,11 @@ class TransactionAccount:
         """Return the account of a consumer's subscription to a topic or partition."""
         accounts = self.subscriptions.values()
         return next(each for each in accounts if (each.topic, each.subscription) == (topic, name))
+
+    def letters_in(self, topic: str) -> LetterAccount | None:
+        """Return the account of the dead letters in a topic, if it has any."""
+        found = [each.letters for each in self.subscriptions.values() if each.letters is not None]
+        return next((letters for letters in found if letters.topic == topic), None)
 
     def withdraw(self, message: SentMessage) -> None:
         """The client did not accept the message."""
@@ -250,6 +256,12 @@ class TransactionAccount:
                     "INV-T6", f"{subscription.name}: {lost[0]} is not received again after an abort"
                 )
 
+    def check_letters(self, topic: str, entries: Iterable[bytes]) -> None:
+        """Check a dead-letter topic at rest, by its entries."""
+        letters = self.letters_in(topic)
+        assert letters is not None
+        letters.check_rest(message for data in entries for message in self.found_in(data))
+
     def _ends(self, logs: Iterable[list[LogEntry]]) -> dict[TransactionId, bool]:
         """Return how each transaction with messages has ended. INV-T4: everywhere in one way."""
         ends: dict[TransactionId, bool] = {}
@@ -304,7 +316,10 @@ class TransactionAccount:
             if subscription.topic == topic:
                 received = set(subscription.received)
                 missing = [
-                    each for each in sorted(visible - received) if not self._is_copy(subscription, each)
+                    each
+                    for each in sorted(visible - received)
+                    if not self._is_copy(subscription, each)
+                    and not subscription.is_letter(self.positions[topic][each])
                 ]
                 if missing:
                     raise ViolationError("INV-T5", f"{subscription.name} never received {missing[0]}")
