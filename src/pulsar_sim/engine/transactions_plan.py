@@ -45,6 +45,8 @@ class TransactionsPlan:
     key: partitions, batches, or a Key_Shared subscription."""
     plain_permille: int = 0
     """Steps of a consumer that acknowledge outside of transactions, per thousand."""
+    looped: bool = False
+    """The messages of the first subscription are handled in loops, as by `run_transactions`."""
     dead_letters: int = 0
     """Redeliveries after which a message becomes a dead letter, on Shared and Key_Shared subscriptions; 0
     means never."""
@@ -87,6 +89,11 @@ class TransactionsPlan:
             (f"transacting-{index}", wholes[index % self.topics], kind)
             for index, kind in enumerate(self.kinds)
         ]
+
+    @property
+    def looped_subscription(self) -> str | None:
+        """The subscription whose messages are handled in loops, if there is one."""
+        return self.subscriptions[0][0] if self.looped else None
 
     @property
     def letter_topics(self) -> dict[str, str]:

@@ -45,6 +45,7 @@ from .features.transactions import (
     draw_chunks_in_transactions,
     draw_exactly_once,
     draw_letters_in_transactions,
+    draw_loops,
     draw_partitions_in_transactions,
     draw_payloads_in_transactions,
     draw_transactions,
@@ -127,6 +128,7 @@ def draw(streams: Streams, faults: bool = True, messages: int | None = None) -> 
     draw_chunks_in_transactions(streams.stream("transactions in chunks"), profile)
     draw_payloads_in_transactions(streams.stream("payloads in transactions"), profile)
     draw_letters_in_transactions(streams.stream("letters beside transactions"), profile)
+    draw_loops(streams.stream("loops of transactions"), profile)
     return profile
 
 

@@ -64,8 +64,6 @@ from ..model.schemas.questions import Questions
 from ..model.schemas.registrations import Registrations
 from ..model.schemas.topic_schemas import TopicSchemas
 from ..model.transactions.durable_transactions import DurableTransactions
-from ..model.transactions.letter_account import LetterAccount
-from ..model.transactions.subscription_account import SubscriptionAccount
 from ..model.transactions.transaction_account import TransactionAccount
 from .administrator import Administrator
 from .applications import Applications
@@ -74,6 +72,7 @@ from .fault_schedule import FaultSchedule
 from .last_round import make_last_round
 from .stored_transactions import read_transactions
 from .topics import WorldTopics
+from .transacting import account_of, check_transactions
 from .wire_observers import OF_HANDLES, BrokerWireObserver, ClientWireObserver, broker_process, client_process
 
 WALL_CLOCK_AT_START = 1_700_000_000_000
@@ -129,7 +128,7 @@ class World:
         self.issuer: Issuer | None = None if plan is None else Issuer(self, plan)
         self.rules: RuleWatch = RuleWatch(client_process, broker_process)
         self.roaming: RoamingWatch | None = self._roaming_watch()
-        self.transactions: TransactionAccount | None = self._transaction_account()
+        self.transactions: TransactionAccount | None = account_of(self.profile.transactions)
         self.client_watch: ClientWireObserver = ClientWireObserver(self)
         self.broker_watch = BrokerWireObserver(self)
         self.timing = Timing(self, self.streams.stream("weather"), self.profile.store_delay)
@@ -203,21 +202,6 @@ class World:
         if plan.control is not None:
             return ControlledWatch(plan, SECONDARY_BROKER)
         return RoamingWatch(plan, self.profile.named_hosts, SECONDARY_BROKER)
-
-    def _transaction_account(self) -> TransactionAccount | None:
-        """Return the account of the application with transactions, if there is one."""
-        plan = self.profile.transactions
-        if plan is None:
-            return None
-        by_key = plan.batching is not None and plan.batching.by_key
-        account = TransactionAccount(plan.names, by_key, plan.partitioned)
-        for subscription, whole, kind in plan.subscriptions:
-            letter_topic = plan.letter_topics.get(subscription)
-            letters = None if letter_topic is None else LetterAccount(letter_topic, plan.dead_letters)
-            for topic in plan.partitioned.get(whole, [whole]):
-                name = subscription + topic.removeprefix(whole)
-                account.subscriptions[name] = SubscriptionAccount(name, topic, kind, subscription, letters)
-        return account
 
     def _start_control_service(self) -> None:
         """Start the web service that names a cluster, if the world has one."""
@@ -404,8 +388,7 @@ class World:
         check_attachments(self)
         check_memory(self)
         check_tallies(self)
-        if self.transactions is not None:
-            self._check_transactions(self.transactions)
+        check_transactions(self)
         if self.roaming is not None:
             self.apps.roaming[0].check_rest(self.cluster, self.clusters[-1])
         check_closes(self)
@@ -427,12 +410,6 @@ class World:
         check_no_clients(self)
         make_last_round(self)
         hold_client_conversations(self.streams, self.clock.now)
-
-    def _check_transactions(self, account: TransactionAccount) -> None:
-        account.check_rest(self.durable_transactions())
-        plan = self.profile.transactions
-        for topic in () if plan is None else plan.letter_topics.values():
-            account.check_letters(topic, [data for _, data in self.cluster.durable(topic)])
 
     @property
     def _is_worked_off(self) -> bool:

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from pulsar_sansio.client.acknowledging.transactional_acks import TransactionalAcks
+from pulsar_sansio.client.delivery.receiver_queue import ReceiverQueue
 from pulsar_sansio.model.config import BatchingPolicy, SubscriptionType
 from pulsar_sim import Outcome, World
 from pulsar_sim.bug_bank import BANK
@@ -132,6 +134,44 @@ def test_a_planted_bug_of_dead_letters_is_found(bug: str, rule: str) -> None:
     assert World(1, deepcopy(profile)).run().outcome is Outcome.PASSED
     with BANK[bug].planted():
         assert World(1, profile).run().rule == rule
+
+
+@pytest.mark.parametrize("kind", SubscriptionType)
+@pytest.mark.parametrize("fault", ["transacting_links_reset", "coordinator_answer_lost", "broker_killed"])
+@pytest.mark.parametrize("batching", [None, BatchingPolicy(max_messages=4, max_delay=0.005, by_key=True)])
+def test_loops(kind: SubscriptionType, fault: str, batching: BatchingPolicy | None) -> None:
+    """TXN-02: each message is handled in one committed transaction, whatever disturbs the loops."""
+    options = {"abort_permille": 200, "consumers": 2, "batching": batching}
+    world = passed(profile_of(fault, kinds=[kind, kind], looped=True, **options))
+    assert world.transactions is not None
+    handled = [
+        each
+        for transaction in world.transactions.transactions.values()
+        if transaction.outcome is TransactionOutcome.COMMITTED
+        for each in transaction.handled
+    ]
+    assert len(set(handled)) == len(handled) > 10
+
+
+def dividing(original: Any) -> Any:
+    """A queue that gives parts of batches."""
+
+    def take(self: ReceiverQueue, limit: int, whole_batches: bool = False) -> Any:
+        return original(self, limit)
+
+    return take
+
+
+@pytest.mark.parametrize("planted", ["a batch is divided", "acknowledgements are forgotten"])
+def test_a_planted_bug_of_loops_is_found(planted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """TXN-02, INV-T1"""
+    if planted == "a batch is divided":
+        monkeypatch.setattr(ReceiverQueue, "take", dividing(ReceiverQueue.take))
+    else:
+        monkeypatch.setattr(TransactionalAcks, "acknowledge", lambda *_: None)
+    batching = BatchingPolicy(max_messages=10, max_delay=0.1)
+    report = World(1, profile_of(looped=True, topics=1, batching=batching)).run()
+    assert report.rule == {"a batch is divided": "TXN-02"}.get(planted, "INV-T1"), str(report)
 
 
 def test_a_transaction_that_lingers_is_aborted() -> None:

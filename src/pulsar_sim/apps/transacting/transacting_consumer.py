@@ -14,7 +14,8 @@ from pulsar_sansio.client.outputs import (
 from pulsar_sansio.model.config import ConsumerSpec, DeadLetterPolicy, InitialPosition, SubscriptionType
 from pulsar_sansio.model.message import Message
 
-from ...model.records.message_position import MessagePosition
+from ...engine.failures import ViolationError
+from ...model.records.message_position import BEFORE_ALL, MessagePosition
 from ...model.transactions.transaction_account import TransactionAccount
 from ..transient_app import ReceivingApp
 from .transacting_process import TransactingProcess
@@ -61,6 +62,10 @@ class TransactingConsumer(ReceivingApp[ConsumerName]):
         accounts = account.subscriptions.values()
         self._accounts = {each.topic: each for each in accounts if each.subscription == subscription}
         """The accounts of the topic, or of all its partitions."""
+        self.loops = subscription == self.plan.looped_subscription
+        """A loop takes the messages."""
+        self._end: Held = ("", BEFORE_ALL)
+        """The last message that a loop has taken."""
         self.kind: SubscriptionType = next(iter(self._accounts.values())).kind
         self.held: dict[Held, Message] = {}
         """Messages that are taken and not acknowledged."""
@@ -112,12 +117,13 @@ class TransactingConsumer(ReceivingApp[ConsumerName]):
     def _step(self, turn: int) -> None:
         if not self._may_step(turn):
             return
-        self._receive()
         rash = self.world.rash
-        if rash and self.stream.chance(self.plan.plain_permille):
-            self.acknowledge_plainly(1 + self.stream.below(3))
-        if rash and self._has_letters:
-            self._turn_down()
+        if not self.loops:
+            self._receive()
+            if rash and self.stream.chance(self.plan.plain_permille):
+                self.acknowledge_plainly(1 + self.stream.below(3))
+            if rash and self._has_letters:
+                self._turn_down()
         if rash and self.stream.chance(self.plan.close_permille):
             self.close_and_reopen()
         self.host.node.pump()
@@ -127,12 +133,33 @@ class TransactingConsumer(ReceivingApp[ConsumerName]):
     def _receive(self) -> None:
         client, now = self.host.node.client, self.world.clock.now
         while len(self.held) < MOST_HELD and (messages := client.take(now, self.handle, 5)):
-            for message in messages:
-                found = message.message_id
-                position = (found.ledger_id, found.entry_id, max(found.batch_index, 0))
-                subscription = self._accounts[message.topic]
-                self.account.receives(subscription, position, message.data)
-                self.held[subscription.name, position] = message
+            self.held.update((self._received(message), message) for message in messages)
+
+    def _received(self, message: Message) -> Held:
+        found = message.message_id
+        position = (found.ledger_id, found.entry_id, max(found.batch_index, 0))
+        subscription = self._accounts[message.topic]
+        self.account.receives(subscription, position, message.data)
+        return subscription.name, position
+
+    @property
+    def is_open(self) -> bool:
+        """True when a loop may take messages."""
+        return self.state == "open" and self.host.closing is None
+
+    def take_whole(self, limit: int) -> dict[Held, Message]:
+        """Take up to `limit` messages. TXN-02: the last batch may exceed the limit, and is not divided."""
+        client, now = self.host.node.client, self.world.clock.now
+        found = client.take(now, self.handle, limit, whole_batches=True)
+        taken = {self._received(message): message for message in found}
+        if taken:
+            name, first = next(iter(taken))
+            if self._end[0] == name and self._end[1][:2] == first[:2] and self._end[1] < first:
+                raise ViolationError("TXN-02", f"{name}: the batch of {first} is divided")
+            self._end = name, last = next(reversed(taken))
+            if sum(message.message_id[:2] != last[:2] for message in found) >= limit:
+                raise ViolationError("TXN-02", f"{name}: {len(found)} messages, not {limit}")
+        return taken
 
     def acknowledge_plainly(self, most: int) -> None:
         """Acknowledge held messages outside of transactions."""

@@ -49,7 +49,7 @@ class TransactingProducer:
         self.handle = app.host.node.client.open_producer(app.world.clock.now, spec)
         app.host.routes[self.handle] = self
 
-    def send(self, transaction: TransactionRecord | None) -> bool:
+    def send(self, transaction: TransactionRecord | None, is_output: bool = False) -> bool:
         """Send one message; False when the producer cannot take it. Raises `TransactionNotOpen`."""
         app = self._app
         key: str | None = f"k{app.stream.below(3)}"
@@ -59,6 +59,7 @@ class TransactingProducer:
         chunk_size = app.plan.chunk_size
         chunks = app.options.weighted([(1, 3), (2, 2), (3, 1), (6, 1)]) if chunk_size else 1
         message = app.account.sends(self.topic, self.number, key, transaction, chunks, chunk_size)
+        message.is_output = is_output
         id_ = None if transaction is None else transaction.id
         world = app.world
         client, now, wall = app.host.node.client, world.clock.now, world.wall_time()

@@ -20,6 +20,7 @@ from ..client_process import HURRY
 from .transacting_consumer import Held, TransactingConsumer
 from .transacting_process import TransactingProcess
 from .transacting_producer import TransactingProducer
+from .transaction_loop import TransactionLoop
 
 if TYPE_CHECKING:
     from ...engine.surroundings import Surroundings
@@ -47,6 +48,7 @@ class _Request:
     def on_output(self, output: Output) -> None:
         assert isinstance(output, (RequestDone, RequestFailed))
         self._app.requests.discard(output.request)
+        self._app._of_loops.discard(output.request)
         self._take(output)
 
 
@@ -68,7 +70,12 @@ class Transactor:
         self.account = account
         self.stream = world.streams.stream("transactor")
         self.options = world.streams.stream("options of the transactor")
-        self._consumers = consumers
+        self._consumers = [each for each in consumers if not each.loops]
+        self._loops = [TransactionLoop(self, each) for each in consumers if each.loops]
+        self._looping: dict[TransactionRecord, TransactionLoop] = {}
+        """The open transactions of loops."""
+        self._of_loops: set[int] = set()
+        """The requests of loops."""
         self._producers: dict[str, TransactingProducer] = {}
         self._closing: list[TransactingProducer] = []
         self._opened_producers = 0
@@ -92,12 +99,27 @@ class Transactor:
     @property
     def has_finished(self) -> bool:
         """True when the application has done what it does while there are faults."""
-        return self._began >= self.plan.transactions and not self.open and not self.requests
+        return self._began >= self.plan.transactions and not self._under_way
+
+    @property
+    def _under_way(self) -> int:
+        """The number of transactions and requests that are not of loops."""
+        return len(self.open) + len(self.requests) - len(self._looping) - len(self._of_loops)
+
+    @property
+    def timeout(self) -> int:
+        """Nanoseconds until the coordinator aborts a transaction."""
+        return round(self.plan.timeout * SECOND)
 
     @property
     def done(self) -> bool:
         """True when, after healing, every transaction has an end and all is received and acknowledged."""
-        if self.open or self.requests or self._closing or not all(each.done for each in self._consumers):
+        if (
+            self.open
+            or self.requests
+            or self._closing
+            or not all(each.done for each in self.world.apps.transacting)
+        ):
             return False
         producers = self._producers.values()
         if len(producers) < self.plan.topics or not all(each.done for each in producers):
@@ -145,6 +167,10 @@ class Transactor:
         self._producers.clear()
         self._closing.clear()
         self.requests.clear()
+        self._of_loops.clear()
+        self._looping.clear()
+        for loop in self._loops:
+            loop.lose()
         for transaction in self.open:
             self.account.lose(transaction)
         self.open.clear()
@@ -190,6 +216,8 @@ class Transactor:
             if topic not in self._producers:
                 self._opened_producers += 1
                 self._producers[topic] = TransactingProducer(self, topic, self._opened_producers)
+        for loop in self._loops:
+            loop.step()
         if self.world.healed:
             self._finish()
         else:
@@ -204,15 +232,14 @@ class Transactor:
         if self._closes_left and stream.chance(plan.close_permille):
             self._closes_left -= 1
             self.close_producer()
-        opening = len(self.open) + len(self.requests)
-        if self._began < plan.transactions and opening < plan.at_once:
+        if self._began < plan.transactions and self._under_way < plan.at_once:
             self._began += 1
             short = stream.chance(plan.short_permille)
             least = 50 * MILLISECOND
-            most = round(plan.timeout * SECOND)
-            self._begin(stream.spread(least, most) if short else most)
+            timeout = stream.spread(least, self.timeout) if short else self.timeout
+            self.begin(timeout, self.options.chance(plan.exactly_once_permille))
         for transaction, lingers in list(self.open.items()):
-            if transaction.outcome is TransactionOutcome.OPEN:
+            if transaction.outcome is TransactionOutcome.OPEN and transaction not in self._looping:
                 self._work_on(transaction, lingers)
 
     def _work_on(self, transaction: TransactionRecord, lingers: bool) -> None:
@@ -223,52 +250,60 @@ class Transactor:
                 for _ in range(stream.between(1, 3)):
                     self._send(transaction)
             elif choice < 70:
-                self._acknowledge(transaction, stream.choice(self._consumers), stream.between(1, 4))
+                if self._consumers:
+                    self._acknowledge(transaction, stream.choice(self._consumers), stream.between(1, 4))
             elif choice < 90:
                 late = self.world.clock.now >= transaction.opened_at + transaction.timeout + LATE
                 if late or not lingers:
-                    self._end(transaction)
+                    self.end(transaction)
             elif self.options.chance(self.plan.flush_permille):
-                self._flush(transaction)
+                self.flush(transaction)
         except TransactionNotOpen:
-            self._not_open(transaction)
+            self.not_open(transaction)
 
     def _finish(self) -> None:
         for transaction in list(self.open):
-            if transaction.outcome is TransactionOutcome.OPEN:
+            if transaction.outcome is TransactionOutcome.OPEN and transaction not in self._looping:
                 try:
-                    self._end(transaction)
+                    self.end(transaction)
                 except TransactionNotOpen:
-                    self._not_open(transaction)
+                    self.not_open(transaction)
         if self.open or self.requests:
             return
         holding = [each for each in self._consumers if each.held and each.state == "open"]
         if holding and self._last < LAST_TRANSACTIONS:
             self._last += 1
-            self._begin(round(self.plan.timeout * SECOND))
+            self.begin(self.timeout, self.options.chance(self.plan.exactly_once_permille))
             return
         for consumer in holding:
             consumer.acknowledge_plainly(len(consumer.held))
             consumer.wake()
 
-    def _begin(self, timeout: int) -> None:
+    def begin(self, timeout: int, once: bool, loop: TransactionLoop | None = None) -> None:
+        """Open a transaction of `timeout` nanoseconds, for a loop perhaps."""
         now = self.world.clock.now
-        once = self.options.chance(self.plan.exactly_once_permille)
         request = self.host.node.client.begin_transaction(now, timeout / SECOND, exactly_once=once)
 
         def take(output: RequestDone | RequestFailed) -> None:
             if isinstance(output, RequestFailed):
                 if self._calm:
                     raise ViolationError("INV-T7", f"no transaction is opened: {output.error}")
+                if loop is not None:
+                    loop.opened(None)
                 return
             in_milliseconds = timeout // MILLISECOND * MILLISECOND
             transaction = self.account.opened(output.result, now, in_milliseconds, once)
+            if loop is not None:
+                self._looping[transaction] = loop
+                self.open[transaction] = False
+                loop.opened(transaction)
+                return
             lingers = not self.world.healed and self.stream.chance(self.plan.linger_permille)
             self.open[transaction] = lingers
             if self.world.healed:
                 self._use_last(transaction)
 
-        self._expect(request, take)
+        self._expect(request, take, loop)
 
     def _use_last(self, transaction: TransactionRecord) -> None:
         """Acknowledge what is held after healing; the next step ends the transaction."""
@@ -277,8 +312,15 @@ class Transactor:
             consumer.wake()
         self._send(transaction)
 
-    def _expect(self, request: int, take: Callable[[RequestDone | RequestFailed], None]) -> None:
+    def _expect(
+        self,
+        request: int,
+        take: Callable[[RequestDone | RequestFailed], None],
+        loop: TransactionLoop | None = None,
+    ) -> None:
         self.requests.add(request)
+        if loop is not None:
+            self._of_loops.add(request)
         self.host.routes[request] = _Request(self, take)
 
     @property
@@ -287,10 +329,14 @@ class Transactor:
 
     # --- inside a transaction -------------------------------------------------------------------------------
 
-    def _send(self, transaction: TransactionRecord | None) -> int:
+    def _send(self, transaction: TransactionRecord | None, is_output: bool = False) -> int:
         """Send one message to any topic. Return how many were sent. Raises `TransactionNotOpen`."""
         ready = [each for each in self._producers.values() if each.ready]
-        return int(bool(ready) and self.stream.choice(ready).send(transaction))
+        return int(bool(ready) and self.stream.choice(ready).send(transaction, is_output))
+
+    def send_output(self, transaction: TransactionRecord) -> bool:
+        """Send one message of a loop; False when no producer takes it. Raises `TransactionNotOpen`."""
+        return bool(self._send(transaction, is_output=True))
 
     def _acknowledge(self, transaction: TransactionRecord, consumer: TransactingConsumer, most: int) -> None:
         """Acknowledge what a consumer holds. Raises `TransactionNotOpen`."""
@@ -301,7 +347,7 @@ class Transactor:
         if consumer.kind.cumulative and self.stream.chance(self.plan.cumulative_permille):
             message = consumer.held[held[-1]]
             client.acknowledge_cumulative(now, consumer.handle, message, transaction=transaction.id)
-            held = self._through(transaction, consumer, *held[-1])
+            held = self.through(transaction, consumer, *held[-1])
         else:
             messages = [consumer.held[each] for each in held]
             client.acknowledge(now, consumer.handle, messages, transaction=transaction.id)
@@ -309,7 +355,7 @@ class Transactor:
             consumer.held.pop((name, position), None)
             self.account.subscriptions[name].acknowledges(position, transaction)
 
-    def _through(
+    def through(
         self, transaction: TransactionRecord, consumer: TransactingConsumer, name: str, last: MessagePosition
     ) -> list[Held]:
         """Return what a cumulative acknowledgement of `last` covers on that subscription."""
@@ -321,7 +367,7 @@ class Transactor:
         held = [each for each in consumer.held if each[0] == name and each[1] <= last]
         return covered + [each for each in held if each[1] in done]
 
-    def _flush(self, transaction: TransactionRecord) -> None:
+    def flush(self, transaction: TransactionRecord, flushed: Callable[[bool], None] | None = None) -> None:
         """Ask whether all of it is confirmed so far. Raises `TransactionNotOpen`."""
         messages = list(transaction.messages)
         now = self.world.clock.now
@@ -332,13 +378,15 @@ class Transactor:
                 self.account.flushed(transaction, messages)
             elif self._calm:
                 self.account.check_cause(transaction, output.error, self.world.clock.now)
+            if flushed is not None:
+                flushed(isinstance(output, RequestDone))
 
-        self._expect(request, take)
+        self._expect(request, take, self._looping.get(transaction))
 
-    def _end(self, transaction: TransactionRecord) -> None:
-        """Commit or abort. Raises `TransactionNotOpen`."""
+    def end(self, transaction: TransactionRecord, aborts: bool = False) -> None:
+        """Abort, or do either. Raises `TransactionNotOpen`."""
         client, now = self.host.node.client, self.world.clock.now
-        aborts = self.stream.chance(self.plan.abort_permille)
+        aborts = aborts or self.stream.chance(self.plan.abort_permille)
         if aborts:
             request = client.abort(now, transaction.id)
         else:
@@ -355,15 +403,18 @@ class Transactor:
                 self.account.failed(transaction, output.error, self.world.clock.now, self._calm)
             self._is_over(transaction)
 
-        self._expect(request, take)
+        self._expect(request, take, self._looping.get(transaction))
 
-    def _not_open(self, transaction: TransactionRecord) -> None:
+    def not_open(self, transaction: TransactionRecord) -> None:
+        """The time of the transaction is over."""
         del self.open[transaction]
         self.account.not_open(transaction, self.world.clock.now)
         self._is_over(transaction)
 
     def _is_over(self, transaction: TransactionRecord) -> None:
         """INV-T1: nothing joins a transaction after its end."""
+        if (loop := self._looping.pop(transaction, None)) is not None:
+            loop.over(transaction.outcome is TransactionOutcome.COMMITTED)
         if self.host.closing is not None or not self.stream.chance(200):
             return
         try:

@@ -100,6 +100,17 @@ def draw_letters_in_transactions(draw: Stream, profile: Profile) -> None:
         plan.refuse_permille = draw.choice([0, 100])
 
 
+def draw_loops(draw: Stream, profile: Profile) -> None:
+    """Let some applications handle the messages of one subscription in loops.
+
+    A loop leaves messages in the queue. A consumer without room would have some chunks of a message, and
+    another one the rest.
+    """
+    plan = profile.transactions
+    if plan is not None and draw.chance(300):
+        plan.looped = not plan.chunk_size or plan.consumers == 1
+
+
 def draw_exactly_once(draw: Stream, profile: Profile) -> None:
     """Let some applications open transactions with `exactly_once`, and ask what is confirmed."""
     plan = profile.transactions

@@ -1,5 +1,8 @@
 """`SubscriptionAccount`: what the application received from one subscription, and acknowledged there."""
 
+from collections import Counter
+from collections.abc import Iterable
+
 from pulsar_sansio.model.config import SubscriptionType
 
 from ...engine.failures import ViolationError
@@ -11,7 +14,7 @@ from .transaction_record import SentMessage, TransactionOutcome, TransactionReco
 class SubscriptionAccount:
     """One subscription of one topic or partition, over all consumers. `name` is unique; `subscription` is the
     name that consumers use, and is of several partitions. `letters`: the dead letters of that subscription,
-    if it has any."""
+    if it has any. `looped`: loops handle its messages, one output for each."""
 
     def __init__(
         self,
@@ -20,12 +23,14 @@ class SubscriptionAccount:
         kind: SubscriptionType,
         subscription: str | None = None,
         letters: LetterAccount | None = None,
+        looped: bool = False,
     ) -> None:
         self.name = name
         self.subscription = name if subscription is None else subscription
         self.topic = topic
         self.kind = kind
         self.letters = letters
+        self.looped = looped
         self.received: dict[MessagePosition, SentMessage] = {}
         self.plain: set[MessagePosition] = set()
         """Messages that were acknowledged outside of transactions."""
@@ -92,6 +97,26 @@ class SubscriptionAccount:
             return False
         others = {id(each) for acked_in in self.acked_in.values() for each in acked_in if each.cumulative}
         return len(others) > 1
+
+    def check_handled(self, transactions: Iterable[TransactionRecord]) -> None:
+        """TXN-02 at rest: one committed transaction has handled each message; none a dead letter perhaps."""
+        handled: Counter[MessagePosition] = Counter()
+        for transaction in transactions:
+            if transaction.outcome is TransactionOutcome.COMMITTED:
+                handled.update(position for name, position in transaction.handled if name == self.name)
+        for position, message in self.received.items():
+            times = handled[position]
+            if times == 0 and (self.is_letter(message) or self._may_be_committed(position, message)):
+                continue
+            if times != 1:
+                raise ViolationError(
+                    "TXN-02", f"{self.name}: {message} at {position} is handled {times} times"
+                )
+
+    def _may_be_committed(self, position: MessagePosition, message: SentMessage) -> bool:
+        """True for a message of a transaction whose end no log tells, because it sent nothing."""
+        acked = self.acked_with(position, message)
+        return message.is_output and any(each.outcome is TransactionOutcome.UNKNOWN for each in acked)
 
     def is_letter(self, message: SentMessage) -> bool:
         """True when a copy of the message is stored: the message may be acknowledged."""

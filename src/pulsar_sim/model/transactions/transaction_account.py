@@ -251,6 +251,8 @@ class TransactionAccount:
         for topic, log in logs.items():
             self._check_log(topic, log, ends)
         for subscription in self.subscriptions.values():
+            if subscription.looped:
+                subscription.check_handled(self.transactions.values())
             if lost := subscription.lost():
                 raise ViolationError(
                     "INV-T6", f"{subscription.name}: {lost[0]} is not received again after an abort"

@@ -27,6 +27,7 @@ class SentMessage:
 
     __slots__ = (
         "chunk_size",
+        "is_output",
         "key",
         "number",
         "outcome",
@@ -58,6 +59,8 @@ class SentMessage:
         self.transaction = transaction
         self.chunk_size = chunk_size
         """Payload bytes of one chunk; 0 for a message that is not divided."""
+        self.is_output = False
+        """A loop sent the message for one that it had taken."""
         self.outcome = "pending"
         """"pending", "confirmed" or "failed"."""
         self.position: MessagePosition | None = None
@@ -93,6 +96,7 @@ class TransactionRecord:
         "cumulative",
         "ended_with",
         "exactly_once",
+        "handled",
         "id",
         "messages",
         "opened_at",
@@ -112,6 +116,8 @@ class TransactionRecord:
         self.exactly_once = exactly_once
         self.outcome = TransactionOutcome.OPEN
         self.messages: list[SentMessage] = []
+        self.handled: list[tuple[str, MessagePosition]] = []
+        """Messages that a loop has taken, and whose outputs it has sent, each with its subscription."""
         self.acks: dict[str, set[MessagePosition]] = {}
         """Subscription -> the messages that the application acknowledged in the transaction."""
         self.cumulative: dict[str, dict[str, MessagePosition]] = {}

@@ -1,4 +1,4 @@
-"""The account of dead letters beside transactions: which messages may be one, and what the topic must hold."""
+"""The account of dead letters beside transactions: what may become one, and what the topic must hold."""
 
 import pytest
 
