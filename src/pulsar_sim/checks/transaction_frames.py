@@ -142,8 +142,8 @@ class TransactingClientWatch:
                 if subscription.is_letter(message):
                     continue
                 acked_in = subscription.acked_with(position, message)
-                if message.chunks > 1 and not acked_in:
-                    continue  # the others of its chunks have not arrived in time
+                if message.chunks > 1 and not subscription.is_of_acked_copy(position, acked_in):
+                    continue  # the others of these chunks have not arrived in time
                 if not any(each.outcome is TransactionOutcome.COMMITTED for each in acked_in):
                     raise ViolationError(
                         "INV-T2", f"{subscription.name}: an ACK of {position} outside of its transaction"

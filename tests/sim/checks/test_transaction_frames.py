@@ -1,6 +1,7 @@
 """The frames of a client with transactions: which are legal, given those before."""
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -192,6 +193,21 @@ def test_an_ack_outside_of_transactions_has_no_message_of_one() -> None:
     s.breaks("INV-T2", lambda: s.ack((0, 0, None), inside=False))
     s.transaction.outcome = TransactionOutcome.COMMITTED
     s.ack((0, 0, None), inside=False)
+
+
+def test_chunks_of_another_copy_are_acknowledged_outside_of_transactions() -> None:
+    """INV-T2: the message was taken with the chunks of one copy; of the other one the last did not come."""
+    scene = Scene()
+    message = scene.account.sends(X, 1, None, None, chunks=2, chunk_size=10)
+    copy, other = [(0, 3, 0), (0, 4, 0)], [(0, 7, 0)]
+    for position in (*copy, *other):
+        scene.account.is_at(message, X, position)
+    scene.subscription.receives(copy[-1], message)
+    scene.acknowledge(copy[-1])
+    scene.ack((0, 3, None), (0, 4, None))
+    scene.ack((0, 7, None), inside=False)
+    for position in copy:
+        scene.breaks("INV-T2", partial(scene.ack, (*position[:2], None), inside=False))
 
 
 def test_a_cumulative_ack_reaches_as_far_as_the_application_said() -> None:

@@ -72,6 +72,12 @@ class SubscriptionAccount:
         found = [each for position in positions for each in self.acked_in.get(position, ())]
         return list(dict.fromkeys(found))
 
+    def is_of_acked_copy(self, position: MessagePosition, acked_in: Iterable[TransactionRecord]) -> bool:
+        """True for a chunk of a copy of its message that was acknowledged in one of these transactions: the
+        chunk was taken last, or an ACK of one had it."""
+        sent = any(position in each.sent_acks.get(self.name, ()) for each in acked_in)
+        return sent or position in self.received
+
     def acknowledges(self, position: MessagePosition, transaction: TransactionRecord) -> None:
         acks = transaction.acks.setdefault(self.name, set())
         transaction.repeats = transaction.repeats or position in acks
