@@ -162,6 +162,8 @@ if TYPE_CHECKING:
         BrokerConfig,
         CertificateProvider,
         Challenge,
+        FaultKind,
+        FaultRule,
         Identity,
         InactiveTopics,
         InUse,
@@ -179,6 +181,7 @@ if TYPE_CHECKING:
         StoredTopic,
         StoredTransaction,
         SubscribeRate,
+        WantedState,
     )
     from .broker import outputs as broker_outputs
     from .broker import records as broker_records
@@ -204,6 +207,8 @@ __all__ = [
     "BrokerAuthentication",
     "CertificateProvider",
     "Challenge",
+    "FaultKind",
+    "FaultRule",
     "Identity",
     "InactiveTopics",
     "LimitReached",
@@ -220,6 +225,7 @@ __all__ = [
     "StoredTopic",
     "StoredTransaction",
     "SubscribeRate",
+    "WantedState",
     "NotApplicable",
     # the root
     "Client",

@@ -10,8 +10,10 @@ from .administration.admin import ACTIONS
 from .administration.inspection import StatsOptions
 from .administration.schema_admin import SCHEMA_TYPES
 from .administration.stored_message import StoredMessage
+from .administration.wanted_state import WantedState
 from .broker import Broker
 from .config import BrokerConfig
+from .faults.fault_rule import FaultKind, FaultRule
 from .owner import OtherBroker, Owner
 from .policies import (
     BACKLOG_QUOTA_POLICIES,
@@ -51,6 +53,8 @@ __all__ = [
     "Broker",
     "BrokerConfig",
     "OtherBroker",
+    "FaultKind",
+    "FaultRule",
     "LimitReached",
     "MemoryStore",
     "NotFound",
@@ -64,6 +68,7 @@ __all__ = [
     "StoredState",
     "StoredTopic",
     "StoredTransaction",
+    "WantedState",
     "NotApplicable",
     "outputs",
     "records",

@@ -25,6 +25,7 @@ from .administration.topic_admin import TopicAdministration
 from .administration.transaction_admin import TransactionAdministration
 from .config import BrokerConfig
 from .coordinating.coordinators import Coordinators
+from .faults.faults import Faults
 from .metadata import Metadata
 from .outputs import CLIENT_LEFT, Output
 from .owner import Owner
@@ -34,7 +35,7 @@ from .security.authenticator import Authenticator
 from .security.authorization import Authorization
 from .services import BrokerServices, LedgerIds, wall_text
 from .serving import lookups, publishing, subscribing, topic_list_watch, transacting
-from .serving.connection import Connection, Handler
+from .serving.connection import Connection, Handler, Refusal
 from .serving.topic_list_watch import Watchers
 from .storage.store import StoredState
 from .topics.registry import TopicRegistry
@@ -49,6 +50,15 @@ HANDLERS: dict[int, Handler] = {
     **transacting.HANDLERS,
 }
 """Command of a connected client -> its handler; every other command is ignored."""
+
+REFUSALS: dict[int, Refusal] = {
+    **lookups.REFUSALS,
+    **topic_list_watch.REFUSALS,
+    **publishing.REFUSALS,
+    **subscribing.REFUSALS,
+    **transacting.REFUSALS,
+}
+"""Command of a client -> its answer with an error."""
 
 
 class Broker:
@@ -96,6 +106,7 @@ class Broker:
         self.topics = TopicRegistry(self.services, self.metadata, names, owner)
         self.schemas = Schemas(self._journal, state.schemas)
         self._rates = Rates(now)
+        self.faults = Faults(self.context, seed, self.links, REFUSALS, self._settle)
         parts = Parts(self.services, self.metadata, self.topics, self.schemas, self._settle)
         self.ownership = Ownership(parts, self.links)
         self.administration = Administration(parts)
@@ -118,7 +129,8 @@ class Broker:
         self._begin(now)
         assert link not in self.links, "a link's number is used twice"
         self.accepted_connections += 1
-        self.links[link] = Connection(self, link, peer, HANDLERS, certificate_role)
+        connection = self.links[link] = Connection(self, link, peer, HANDLERS, certificate_role)
+        self.faults.attach(connection)
 
     def authenticate(self, now: int, method: str, data: bytes, certificate_role: str | None = None) -> str:
         """Return the role of credentials that come outside of Pulsar's protocol, such as over HTTP.
@@ -174,6 +186,12 @@ class Broker:
         if self._housekeeping.when is None and self.topics.by_name:
             self._housekeeping.set(self.context.now + self._housekeeping_interval)
         self._journal.settle()
+
+    def flush(self, now: int) -> None:
+        """Hand the cursors that moved to the store, without waiting for `cursor_flush_interval`."""
+        self._begin(now)
+        self._journal.flush_cursors()
+        self._settle()
 
     def shutdown(self, now: int) -> None:
         """Hand the cursors that moved to the store, and end every connection."""

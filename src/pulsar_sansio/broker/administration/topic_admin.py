@@ -27,6 +27,7 @@ from .inspection import (
 from .ownership import Ownership
 from .parts import Parts
 from .stored_message import StoredMessage, stored_message
+from .wanted_state import WantedState
 
 MAX_PARTITIONS = 10_000
 """The number of partitions that a topic may have; a larger number is taken for a mistake."""
@@ -304,6 +305,10 @@ class TopicAdministration:
                     self._parts.schemas.discard(topic.topic_name)
 
     # --- inspection -----------------------------------------------------------------------------------
+
+    def differences(self, wanted: WantedState) -> str:
+        """Return the numbers that differ from the wanted ones, for people; an empty text for none."""
+        return wanted.differences(self._topics.by_name.values())
 
     def stats(self, topic: str, options: StatsOptions | None = None) -> dict[str, Any]:
         """Return the answer to `GET …/stats`. Raises `NotFound`; `NotApplicable` for a partitioned topic."""

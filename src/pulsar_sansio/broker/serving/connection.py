@@ -10,6 +10,7 @@ A connection is in Start (only CONNECT is legal), Connecting (only AUTH_RESPONSE
 
 from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from ..records import MigratedTo
     from ..throttling.rate_limiter import RateLimiter
     from .host import Host
+    from .interposer import Interposer
 
 BROKER_ENTRY_METADATA_VERSION = 18
 """The first protocol version whose clients can read broker entry metadata."""
@@ -58,6 +60,10 @@ UNSENT_LIMIT_FACTOR = 16
 """The broker disconnects a peer whose unsent bytes exceed the high-water mark this many times."""
 
 Handler = Callable[["Connection", Any], None]
+
+Refusal = Callable[["Connection", Any, BrokerError], None]
+"""Answers a command with an error."""
+
 Type = proto.BaseCommand.Type
 
 
@@ -69,6 +75,11 @@ def _assign(
         close.assignedBrokerServiceUrl = moved_to.service_url
         if moved_to.service_url_tls is not None:
             close.assignedBrokerServiceUrlTls = moved_to.service_url_tls
+
+
+def _handshake(number: int) -> Handler:
+    """Return the handler of a command before CONNECTED."""
+    return lambda connection, command: connection._before_connected(number, command)
 
 
 HANDSHAKE_LIMIT = 256 * 1024
@@ -117,7 +128,9 @@ class Connection:
         self._closed_producers: dict[int, int] = {}
         """Id of a producer that this broker closed -> the moment (ns) until which late SENDs are ignored, in
         order."""
-        self._handlers = handlers
+        self._own_handlers = self._handlers = handlers
+        self.interposed: Interposer | None = None
+        """This attribute is None where the broker has no rules of faults."""
         self._limit = max_frame_size(services.config.max_message_size)
         self._buffer = ReceiveBuffer()
         self._frame_decoder = FrameDecoder()
@@ -176,7 +189,10 @@ class Connection:
                 if keep_alive.awaited:
                     keep_alive.on_frame()
                 if self.state is not ConnectionState.CONNECTED:
-                    self._before_connected(number, command)
+                    if self.interposed is None:
+                        self._before_connected(number, command)
+                    else:
+                        self.interposed.receive(number, _handshake(number), self, command)
                     limit = self._frame_limit()
                 elif (handler := handlers.get(number)) is not None:
                     handler(self, command)
@@ -312,11 +328,19 @@ class Connection:
     def success(self, request_id: int) -> None:
         self.send(Type.SUCCESS, proto.CommandSuccess(request_id=request_id))
 
+    def announce(self) -> None:
+        """Tell the adapter that there are bytes to write, though the outbox is empty."""
+        if not self._outbox and self.state is not ConnectionState.DEAD:
+            self.context.emit(self._transmit)
+
     def take_outbox(self) -> list[bytes]:
         """Return the bytes to write. Dispatch resumes where it had stopped for this peer."""
         chunks, self._outbox = self._outbox, []
         self._unsent = 0
-        if not self.writable:
+        if self.interposed is not None:
+            chunks = self.interposed.transmit(chunks)
+            self._unsent = self.interposed.held_bytes
+        if not self.writable and self._unsent < self._high_water:
             self.writable = True
             self.check_reading()
             dispatchers: dict[Any, None] = {}
@@ -376,7 +400,8 @@ class Connection:
         sent."""
         if self.state is not ConnectionState.DEAD:
             self._close()
-            self.broker.connection_closed(self, self._outbox)
+            final = self._outbox if self.interposed is None else self.interposed.transmit(self._outbox)
+            self.broker.connection_closed(self, final)
             self.context.emit(Disconnect(self.link, reason))
 
     def disconnected(self) -> None:
@@ -389,6 +414,8 @@ class Connection:
         self.state = ConnectionState.DEAD
         self.writable = False
         self._keep_alive.stop()
+        if self.interposed is not None:
+            self.interposed.stop()
         if self.authentication is not None:
             self.authentication.close()
         self._buffer.clear()
@@ -405,6 +432,26 @@ class Connection:
         for producer in producers:
             producer.topic.detach_producer(producer)
         self._keep_alive.report_dead()
+
+    # --- faults ---------------------------------------------------------------------------------------
+
+    def interpose(self, interposer: "Interposer") -> None:
+        """Give every command to `interposer` from now on."""
+        self.interposed = interposer
+        self._handlers = {
+            number: partial(interposer.receive, number, handler)
+            for number, handler in self._own_handlers.items()
+        }
+
+    def withdraw(self) -> None:
+        """Give commands to their handlers again, after those that the interposer holds back."""
+        assert self.interposed is not None
+        released = self.interposed.release()
+        self.interposed = None
+        self._handlers = self._own_handlers
+        if released:
+            self.announce()
+            self._outbox[:0] = released
 
     # --- producers and consumers are detached ---------------------------------------------------------
 

@@ -113,6 +113,11 @@ def code(error: BrokerError) -> proto.ServerError:
     return server_error(error.code)
 
 
+def refuse_request(connection: "Connection", command: Any, error: BrokerError) -> None:
+    """Answer a request with ERROR."""
+    connection.refuse(command.request_id, error)
+
+
 def on_ping(connection: "Connection", command: proto.CommandPing) -> None:
     connection.write(encode_pong())
 
@@ -124,7 +129,6 @@ def on_pong(connection: "Connection", command: proto.CommandPong) -> None:
 def on_lookup(connection: "Connection", command: proto.CommandLookupTopic) -> None:
     """Answer with this broker (WIRE-02), unless another one serves the topic or knows its broker."""
     config = connection.services.config
-    answer = proto.CommandLookupTopicResponse(request_id=command.request_id)
     try:
         topic = parse_topic(command.topic)
         elsewhere = None
@@ -134,20 +138,30 @@ def on_lookup(connection: "Connection", command: proto.CommandLookupTopic) -> No
             connection.broker.metadata.check_namespace(topic.namespace_name)
             elsewhere = connection.broker.topics.other_broker(str(topic), command.authoritative)
     except BrokerError as error:
-        answer.response = proto.CommandLookupTopicResponse.Failed
-        answer.error = code(error)
-        answer.message = error.text
-    else:
-        where: BrokerConfig | OtherBroker = config if elsewhere is None else elsewhere
-        answer.response = proto.CommandLookupTopicResponse.Connect
-        answer.authoritative = True
-        if elsewhere is not None and elsewhere.redirect:
-            answer.response = proto.CommandLookupTopicResponse.Redirect
-            answer.authoritative = elsewhere.authoritative
-        answer.brokerServiceUrl = where.service_url
-        if where.service_url_tls is not None:
-            answer.brokerServiceUrlTls = where.service_url_tls
-        answer.proxy_through_service_url = config.proxy_through_service_url
+        refuse_lookup(connection, command, error)
+        return
+    where: BrokerConfig | OtherBroker = config if elsewhere is None else elsewhere
+    answer = proto.CommandLookupTopicResponse(
+        request_id=command.request_id,
+        response=proto.CommandLookupTopicResponse.Connect,
+        authoritative=True,
+        brokerServiceUrl=where.service_url,
+        brokerServiceUrlTls=where.service_url_tls,
+        proxy_through_service_url=config.proxy_through_service_url,
+    )
+    if elsewhere is not None and elsewhere.redirect:
+        answer.response = proto.CommandLookupTopicResponse.Redirect
+        answer.authoritative = elsewhere.authoritative
+    connection.send(Type.LOOKUP_RESPONSE, answer)
+
+
+def refuse_lookup(connection: "Connection", command: proto.CommandLookupTopic, error: BrokerError) -> None:
+    answer = proto.CommandLookupTopicResponse(
+        request_id=command.request_id,
+        response=proto.CommandLookupTopicResponse.Failed,
+        error=code(error),
+        message=error.text,
+    )
     connection.send(Type.LOOKUP_RESPONSE, answer)
 
 
@@ -168,9 +182,20 @@ def on_partitioned_metadata(connection: "Connection", command: proto.CommandPart
             answer.partitions = broker.topics.partitions_for(topic, command.metadata_auto_creation_enabled)
         answer.response = proto.CommandPartitionedTopicMetadataResponse.Success
     except BrokerError as error:
-        answer.response = proto.CommandPartitionedTopicMetadataResponse.Failed
-        answer.error = code(error)
-        answer.message = error.text
+        refuse_partitioned_metadata(connection, command, error)
+        return
+    connection.services.journal.confirm(lambda: connection.send(Type.PARTITIONED_METADATA_RESPONSE, answer))
+
+
+def refuse_partitioned_metadata(
+    connection: "Connection", command: proto.CommandPartitionedTopicMetadata, error: BrokerError
+) -> None:
+    answer = proto.CommandPartitionedTopicMetadataResponse(
+        request_id=command.request_id,
+        response=proto.CommandPartitionedTopicMetadataResponse.Failed,
+        error=code(error),
+        message=error.text,
+    )
     connection.services.journal.confirm(lambda: connection.send(Type.PARTITIONED_METADATA_RESPONSE, answer))
 
 
@@ -200,8 +225,15 @@ def on_get_schema(connection: "Connection", command: proto.CommandGetSchema) -> 
         answer.schema.CopyFrom(schema_message(stored))
         answer.schema_version = stored.version.to_bytes(8, "big")
     except BrokerError as error:
-        answer.error_code = code(error)
-        answer.error_message = error.text
+        refuse_get_schema(connection, command, error)
+        return
+    connection.services.journal.confirm(lambda: connection.send(Type.GET_SCHEMA_RESPONSE, answer))
+
+
+def refuse_get_schema(connection: "Connection", command: proto.CommandGetSchema, error: BrokerError) -> None:
+    answer = proto.CommandGetSchemaResponse(
+        request_id=command.request_id, error_code=code(error), error_message=error.text
+    )
     connection.services.journal.confirm(lambda: connection.send(Type.GET_SCHEMA_RESPONSE, answer))
 
 
@@ -221,9 +253,23 @@ def on_get_or_create_schema(connection: "Connection", command: proto.CommandGetO
             version = broker.schemas.register(topic, command.schema, policies, wall_time)
         answer.schema_version = version
     except BrokerError as error:
-        answer.error_code = code(error)
-        answer.error_message = error.text
+        refuse_get_or_create_schema(connection, command, error)
+        return
     connection.services.journal.confirm(lambda: connection.send(Type.GET_OR_CREATE_SCHEMA_RESPONSE, answer))
+
+
+def refuse_get_or_create_schema(
+    connection: "Connection", command: proto.CommandGetOrCreateSchema, error: BrokerError
+) -> None:
+    answer = proto.CommandGetOrCreateSchemaResponse(
+        request_id=command.request_id, error_code=code(error), error_message=error.text
+    )
+    connection.services.journal.confirm(lambda: connection.send(Type.GET_OR_CREATE_SCHEMA_RESPONSE, answer))
+
+
+def refuse_handshake(connection: "Connection", command: Any, error: BrokerError) -> None:
+    """Refuse a CONNECT or an AUTH_RESPONSE, which ends the connection."""
+    connection.reject(error, f"the handshake is refused: {error}")
 
 
 HANDLERS: dict[int, Any] = {
@@ -236,3 +282,13 @@ HANDLERS: dict[int, Any] = {
     Type.GET_SCHEMA: on_get_schema,
     Type.GET_OR_CREATE_SCHEMA: on_get_or_create_schema,
 }
+
+REFUSALS: dict[int, Any] = {
+    Type.CONNECT: refuse_handshake,
+    Type.AUTH_RESPONSE: refuse_handshake,
+    Type.LOOKUP: refuse_lookup,
+    Type.PARTITIONED_METADATA: refuse_partitioned_metadata,
+    Type.GET_SCHEMA: refuse_get_schema,
+    Type.GET_OR_CREATE_SCHEMA: refuse_get_or_create_schema,
+}
+"""Command -> its answer with an error, as a rule of faults gives it."""

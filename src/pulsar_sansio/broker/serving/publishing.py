@@ -12,6 +12,7 @@ from ...model.errors import (
     PersistenceError,
     ProducerBusy,
     RemoteProtocolError,
+    ServerError,
     ServiceNotReady,
     TooManyRequests,
     TopicTerminated,
@@ -23,8 +24,8 @@ from ..topics import quotas
 from ..topics.producing.producer import MODE_NAMES, Producer
 from ..topics.producing.producers import NameTaken
 from ..topics.topic import Topic
-from .connection import Connection, Handler, Reserved, Type
-from .lookups import check_name, check_properties, code, parse_topic
+from .connection import Connection, Handler, Refusal, Reserved, Type
+from .lookups import check_name, check_properties, code, parse_topic, refuse_request
 from .subscribing import check_room
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 
 DROPPED = -1
 """Ledger and entry id in the receipt of a duplicate, which is not stored."""
+
+
+OF_ONE_MESSAGE = (ServerError.NotAllowedError, ServerError.ChecksumError)
+"""Errors of a SEND after which the broker takes the messages that follow."""
 
 
 def on_producer(connection: Connection, command: proto.CommandProducer) -> None:
@@ -185,13 +190,7 @@ def on_send(connection: Connection, send: Send) -> None:
         _check_transaction(connection, producer, send)
         stored = topic.publish(producer, send)
     except BrokerError as error:
-        refusal = proto.CommandSendError(
-            producer_id=send.producer_id,
-            sequence_id=max(send.sequence_id, send.highest_sequence_id or 0),
-            error=code(error),
-            message=error.text,
-        )
-        _answer_in_turn(producer, lambda: connection.send(Type.SEND_ERROR, refusal))
+        _send_error(producer, send, error)
         return
     except FrameError as error:
         raise RemoteProtocolError(f"SEND with headers that cannot be parsed: {error}") from error
@@ -200,6 +199,31 @@ def on_send(connection: Connection, send: Send) -> None:
             send.producer_id, send.sequence_id, DROPPED, DROPPED, send.highest_sequence_id
         )
         _answer_in_turn(producer, lambda: connection.write(dropped))
+
+
+def _send_error(producer: Producer, send: Send, error: BrokerError) -> None:
+    refusal = proto.CommandSendError(
+        producer_id=send.producer_id,
+        sequence_id=max(send.sequence_id, send.highest_sequence_id or 0),
+        error=code(error),
+        message=error.text,
+    )
+    _answer_in_turn(producer, lambda: producer.connection.send(Type.SEND_ERROR, refusal))
+
+
+def refuse_send(connection: Connection, send: Send, error: BrokerError) -> None:
+    """Refuse a SEND that the broker could store.
+
+    Unless the error is about this message alone, the producer is closed, as Java's topics close theirs after
+    a failed write: messages behind it must not overtake it, because the client sends all of them again.
+    """
+    producer = connection.producers.get(send.producer_id)
+    if not isinstance(producer, Producer) or producer.fenced or producer.closing or not producer.ready:
+        on_send(connection, send)
+        return
+    _send_error(producer, send, error)
+    if error.code not in OF_ONE_MESSAGE:
+        connection.close_producer(producer)
 
 
 def _check_transaction(connection: Connection, producer: Producer, send: Send) -> None:
@@ -258,3 +282,10 @@ HANDLERS: dict[int, Handler] = {
     Type.SEND: on_send,
     Type.CLOSE_PRODUCER: on_close_producer,
 }
+
+REFUSALS: dict[int, Refusal] = {
+    Type.PRODUCER: refuse_request,
+    Type.SEND: refuse_send,
+    Type.CLOSE_PRODUCER: refuse_request,
+}
+"""Command -> its answer with an error, as a rule of faults gives it."""

@@ -6,6 +6,7 @@ from ...model.errors import (
     AuthorizationError,
     BrokerError,
     ConsumerBusy,
+    ConsumerNotFound,
     MetadataError,
     NotAllowed,
     ProducerBusy,
@@ -23,8 +24,8 @@ from ..services import wall_text
 from ..topics.compaction.compacted_view import CompactedView
 from ..topics.subscription import Subscription
 from ..topics.topic import Topic
-from .connection import Connection, Handler, Reserved, Type
-from .lookups import check_name, check_properties, parse_topic, server_error
+from .connection import Connection, Handler, Refusal, Reserved, Type
+from .lookups import check_name, check_properties, parse_topic, refuse_request, server_error
 
 if TYPE_CHECKING:
     from ..topics.nonpersistent import NonPersistentSubscription
@@ -286,6 +287,12 @@ def _ack_response(
     connection.send(Type.ACK_RESPONSE, answer)
 
 
+def refuse_ack(connection: Connection, ack: Ack, error: BrokerError) -> None:
+    """Acknowledge nothing; a client that asked for no response hears nothing, as from a Java broker."""
+    if ack.request_id is not None and connection.protocol_version >= RECEIPT_VERSION:
+        _ack_response(connection, ack.consumer_id, ack.request_id, error.code, error.text)
+
+
 def on_redeliver(connection: Connection, command: proto.CommandRedeliverUnacknowledgedMessages) -> None:
     consumer = connection.consumers.get(command.consumer_id)
     if not isinstance(consumer, Consumer) or not consumer.ready:
@@ -376,19 +383,27 @@ def on_consumer_stats(connection: Connection, command: proto.CommandConsumerStat
     answer = proto.CommandConsumerStatsResponse(request_id=command.request_id)
     consumer = connection.consumers.get(command.consumer_id)
     if not isinstance(consumer, Consumer):
-        answer.error_code = proto.ConsumerNotFound
-        answer.error_message = NOT_FOUND
-    else:
-        subscription = consumer.subscription
-        dispatcher = subscription.dispatcher
-        answer.consumerName = consumer.name
-        answer.availablePermits = consumer.permits % 2**64
-        answer.unackedMessages = dispatcher.unacked(consumer) if dispatcher is not None else 0
-        answer.blockedConsumerOnUnackedMsgs = consumer.blocked
-        answer.address = connection.peer
-        answer.connectedSince = wall_text(consumer.connected_at)
-        answer.type = SubType.Name(consumer.kind)
-        answer.msgBacklog = subscription.backlog
+        refuse_consumer_stats(connection, command, ConsumerNotFound(NOT_FOUND))
+        return
+    subscription = consumer.subscription
+    dispatcher = subscription.dispatcher
+    answer.consumerName = consumer.name
+    answer.availablePermits = consumer.permits % 2**64
+    answer.unackedMessages = dispatcher.unacked(consumer) if dispatcher is not None else 0
+    answer.blockedConsumerOnUnackedMsgs = consumer.blocked
+    answer.address = connection.peer
+    answer.connectedSince = wall_text(consumer.connected_at)
+    answer.type = SubType.Name(consumer.kind)
+    answer.msgBacklog = subscription.backlog
+    connection.send(Type.CONSUMER_STATS_RESPONSE, answer)
+
+
+def refuse_consumer_stats(
+    connection: Connection, command: proto.CommandConsumerStats, error: BrokerError
+) -> None:
+    answer = proto.CommandConsumerStatsResponse(
+        request_id=command.request_id, error_code=server_error(error.code), error_message=error.text
+    )
     connection.send(Type.CONSUMER_STATS_RESPONSE, answer)
 
 
@@ -423,3 +438,14 @@ HANDLERS: dict[int, Handler] = {
     Type.UNSUBSCRIBE: on_unsubscribe,
     Type.CLOSE_CONSUMER: on_close_consumer,
 }
+
+REFUSALS: dict[int, Refusal] = {
+    Type.SUBSCRIBE: refuse_request,
+    Type.ACK: refuse_ack,
+    Type.SEEK: refuse_request,
+    Type.GET_LAST_MESSAGE_ID: refuse_request,
+    Type.CONSUMER_STATS: refuse_consumer_stats,
+    Type.UNSUBSCRIBE: refuse_request,
+    Type.CLOSE_CONSUMER: refuse_request,
+}
+"""Command -> its answer with an error, as a rule of faults gives it."""

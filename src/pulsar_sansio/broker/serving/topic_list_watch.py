@@ -15,6 +15,7 @@ from ...model.topic_name import TopicName
 from ...model.topics_pattern import BadPattern, matcher, matches_topic, without_domain
 from ...wire import proto, topics_hash
 from ..topics.topic_names import Matches, TopicNames, is_system
+from .lookups import refuse_request
 
 if TYPE_CHECKING:
     from ..services import BrokerServices
@@ -227,3 +228,10 @@ HANDLERS: dict[int, Any] = {
     Type.WATCH_TOPIC_LIST: on_watch_topic_list,
     Type.WATCH_TOPIC_LIST_CLOSE: on_watch_topic_list_close,
 }
+
+REFUSALS: dict[int, Any] = {
+    Type.GET_TOPICS_OF_NAMESPACE: refuse_request,
+    Type.WATCH_TOPIC_LIST: refuse_request,
+    Type.WATCH_TOPIC_LIST_CLOSE: refuse_request,
+}
+"""Command -> its answer with an error, as a rule of faults gives it."""

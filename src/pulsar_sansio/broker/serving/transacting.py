@@ -12,7 +12,7 @@ from ...model.errors import BrokerError, NotAllowed
 from ...model.transaction_id import TransactionId
 from ...wire import proto
 from ...wire.fields import signed_64
-from .connection import Connection, Handler, Type
+from .connection import Connection, Handler, Refusal, Type
 from .lookups import check_name, code, parse_topic
 
 NO_TRANSACTIONS = "Transactions are not enabled on this broker"
@@ -128,3 +128,33 @@ HANDLERS: dict[int, Handler] = {
     Type.END_TXN_ON_PARTITION: _with_coordinators(on_end_elsewhere),
     Type.END_TXN_ON_SUBSCRIPTION: _with_coordinators(on_end_elsewhere),
 }
+
+
+def _refusal(number: int, kind: Callable[..., Any]) -> Refusal:
+    """Return the function that answers with an error. `number`, `kind`: type and class of the answer."""
+
+    def refuse(connection: Connection, command: Any, error: BrokerError) -> None:
+        answer = kind(request_id=command.request_id, error=code(error), message=error.text)
+        if number == Type.NEW_TXN_RESPONSE:
+            answer.txnid_most_bits = command.tc_id
+        elif number != Type.TC_CLIENT_CONNECT_RESPONSE:
+            _about(answer, command)
+        connection.services.journal.confirm(lambda: connection.send(number, answer))
+
+    return refuse
+
+
+REFUSALS: dict[int, Refusal] = {
+    Type.TC_CLIENT_CONNECT_REQUEST: _refusal(
+        Type.TC_CLIENT_CONNECT_RESPONSE, proto.CommandTcClientConnectResponse
+    ),
+    Type.NEW_TXN: _refusal(Type.NEW_TXN_RESPONSE, proto.CommandNewTxnResponse),
+    Type.ADD_PARTITION_TO_TXN: _refusal(
+        Type.ADD_PARTITION_TO_TXN_RESPONSE, proto.CommandAddPartitionToTxnResponse
+    ),
+    Type.ADD_SUBSCRIPTION_TO_TXN: _refusal(
+        Type.ADD_SUBSCRIPTION_TO_TXN_RESPONSE, proto.CommandAddSubscriptionToTxnResponse
+    ),
+    Type.END_TXN: _refusal(Type.END_TXN_RESPONSE, proto.CommandEndTxnResponse),
+}
+"""Command -> its answer with an error, as a rule of faults gives it."""

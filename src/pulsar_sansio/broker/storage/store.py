@@ -180,6 +180,21 @@ class StoredState:
         self.properties.pop(scope, None)
         self.grants.pop(scope, None)
 
+    def continue_ids(self, later: "StoredState") -> None:
+        """Give no id again that `later` has given: it began as this state, and is abandoned."""
+        self.incarnation = max(self.incarnation, later.incarnation)
+        self.next_ledger_id = max(self.next_ledger_id, later.next_ledger_id)
+        for coordinator, number in later.next_transactions.items():
+            self.next_transactions[coordinator] = max(self.next_transactions.get(coordinator, 0), number)
+        for topic in self.topics.values():
+            if topic.ledgers:
+                last = topic.ledgers[max(topic.ledgers)]
+                count = len(last.entries)
+                index = last.entries[-1].last_index + 1 if count else last.first_index
+                opened = StoredLedger(last.first_offset + count, last.opened_at, first_index=index)
+                topic.ledgers[self.next_ledger_id] = opened
+                self.next_ledger_id += 1
+
     def copy(self) -> "StoredState":
         """Return a copy that shares immutable records and no container."""
         return StoredState(
@@ -253,6 +268,15 @@ class MemoryStore:
     def load(self) -> StoredState:
         """Return a copy of the sum of everything written so far."""
         return self._state.copy()
+
+    def restore(self, state: StoredState) -> None:
+        """Replace the sum by a copy of a state that `load` returned earlier. No broker may be running on it.
+
+        Ids that were given since then are not given again: clients may still know them.
+        """
+        restored = state.copy()
+        restored.continue_ids(self._state)
+        self._state = restored
 
     def write(self, records: Sequence[Record]) -> None:
         """Add one batch of records to the sum."""
