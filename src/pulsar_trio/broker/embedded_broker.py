@@ -4,7 +4,11 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pulsar_sansio import MessageId, milliseconds_of
+import trio
+
+from pulsar_sansio import MessageId, StoredState, WantedState, milliseconds_of
+
+from .broker_faults import BrokerFaults
 
 if TYPE_CHECKING:
     from .server import BrokerDriver
@@ -29,6 +33,8 @@ class EmbeddedBroker:
         self.http_port = None if self.admin_url is None else _port_in(self.admin_url)
         self.admin_url_tls = urls.get("web_service_url_tls")
         """The URL for Pulsar's administration tools by HTTPS, if there is a port for it."""
+        self.faults = BrokerFaults(driver)
+        """Rules by which the broker fails, for tests of applications."""
 
     async def wait_failed(self) -> NoReturn:
         """Wait until the broker fails, which only a bug or a store that cannot write makes it do."""
@@ -117,6 +123,57 @@ class EmbeddedBroker:
     def internal_stats(self, topic: str) -> dict[str, Any]:
         """Ledgers and cursors of a topic."""
         return dict(self._driver.machine.topic_administration.internal_stats(topic))
+
+    # --- for tests of applications ------------------------------------------------------------------------
+
+    async def until(
+        self,
+        *,
+        producers: int | None = None,
+        consumers: int | None = None,
+        backlog: int | None = None,
+        topic: str = "*",
+        subscription: str | None = None,
+        timeout: float = 60.0,
+    ) -> None:
+        """Wait until the broker has exactly these numbers; None is any number.
+
+        `producers`, `consumers`: connected ones. `backlog`: messages (entries) that are not acknowledged, of
+        all subscriptions together; without a subscription there is none, not even 0. `topic`: a name, or a
+        pattern with `*`; `subscription`: counts its consumers and its backlog only.
+        Raises `trio.TooSlowError` after `timeout` seconds, with the numbers at that moment, and
+        `InvalidConfiguration`.
+        """
+        wanted = WantedState(
+            producers=producers, consumers=consumers, backlog=backlog, topic=topic, subscription=subscription
+        )
+        driver = self._driver
+        with trio.move_on_after(timeout):
+            await trio.lowlevel.checkpoint()
+            while driver.machine.topic_administration.differences(wanted):
+                await driver.changed()
+        different = driver.machine.topic_administration.differences(wanted)
+        if different:
+            raise trio.TooSlowError(f"after {timeout:g} s: {different}")
+
+    def reset(self) -> None:
+        """Cut all connections, and return to the state of the start: topics, policies, counters, no faults.
+
+        Ids of messages and names of producers are not given again. Raises `NotApplicable` for a store other
+        than `MemoryStore`.
+        """
+        self._driver.restore(None)
+
+    def snapshot(self) -> StoredState:
+        """Return all that the broker stores: topics, messages, subscriptions, policies; for `restore`."""
+        return self._driver.snapshot()
+
+    def restore(self, snapshot: StoredState) -> None:
+        """Cut all connections, and go on with a snapshot, as `reset` does with the state of the start.
+
+        A snapshot may be restored any number of times, and at another broker.
+        """
+        self._driver.restore(snapshot)
 
     def _command(self, command: Callable[..., Any], *arguments: object) -> Any:
         return self._driver.command(command, *arguments)

@@ -9,6 +9,12 @@ import trio
 
 from pulsar_sansio import Address, InvalidConfiguration
 
+OPEN = "without authentication"
+LOCK_UP = (
+    "Give authentication=BrokerAuthentication(…), or allow_unauthenticated=True "
+    "(--allow-unauthenticated) if every client may do everything"
+)
+
 
 @dataclass(slots=True)
 class Listeners:
@@ -33,15 +39,17 @@ class Listeners:
                 found[name] = f"{scheme}://{Address(host, port)}"
         return found
 
-    def check_loopback(self, host: str) -> None:
-        """Raise `InvalidConfiguration` when a socket listens on an address that other machines reach."""
+    def check_loopback(self, host: str, cause: str = OPEN, advice: str = LOCK_UP) -> None:
+        """Raise `InvalidConfiguration` when a socket listens on an address that other machines reach.
+
+        `cause` and `advice`: why it may not, and what to do, for people.
+        """
         for listener in (*self.pulsar, *self.pulsar_tls, *self.http, *self.https):
             address = listener.socket.getsockname()[0]
             if not ip_address(address.partition("%")[0]).is_loopback:
                 raise InvalidConfiguration(
-                    f"host {host!r}: without authentication the broker listens on loopback addresses only, "
-                    f"not on {address}. Give authentication=BrokerAuthentication(…), or "
-                    "allow_unauthenticated=True (--allow-unauthenticated) if every client may do everything"
+                    f"host {host!r}: {cause} the broker listens on loopback addresses only, "
+                    f"not on {address}. {advice}"
                 )
 
 

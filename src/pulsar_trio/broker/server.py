@@ -23,6 +23,7 @@ from pulsar_sansio import (
     InvalidConfiguration,
     LocalProtocolError,
     MemoryStore,
+    NotApplicable,
     PulsarError,
     Store,
     StoredState,
@@ -39,6 +40,7 @@ from ..transport.link import Link
 from ..transport.pump import Pump
 from ..transport.tls_handshake import encrypt
 from .admin import AdminListener
+from .admin.control import Control
 from .admin.listener import https_stream
 from .embedded_broker import EmbeddedBroker
 from .listeners import Listeners, listening, no_host
@@ -94,18 +96,19 @@ class BrokerDriver(Pump):
     ) -> None:
         super().__init__()
         self.writer = StoreWriter(store, lambda write: self.fact(self.machine.persisted, write))
+        self._store = store
+        self._config = config
+        self._seed = checked_seed(seed)
+        self._at_start = store.load() if isinstance(store, MemoryStore) else None
+        """The state to which `reset` returns."""
         self.failed = trio.Event()
+        self._changes = trio.lowlevel.ParkingLot()
+        """Tasks that wait until the machine has done something."""
         self._ends = RateLimit()
         self._next_link = 1
         self._handshakes = 0
         """TLS handshakes that are not finished."""
-        self.machine = Broker(
-            self.now(),
-            config,
-            state,
-            seed=checked_seed(seed),
-            wall_time=time_ns() // 1_000_000,
-        )
+        self.machine = self._new_machine(state)
         self.actions = {
             outputs.Transmit: self.on_transmit,
             outputs.Disconnect: self._on_disconnect,
@@ -113,12 +116,72 @@ class BrokerDriver(Pump):
             outputs.Persist: self._on_persist,
         }
 
-    def begin(self, listeners: "Listeners", tls: ReloadedContext | None, names: Collection[str]) -> None:
+    def _new_machine(self, state: StoredState) -> Broker:
+        return Broker(
+            self.now(),
+            self._config,
+            state,
+            seed=self._seed,
+            wall_time=time_ns() // 1_000_000,
+        )
+
+    def pump(self) -> None:
+        """Let tasks that wait for a change look at the machine, once it is quiet."""
+        super().pump()
+        if self._changes:
+            self._changes.unpark_all()
+
+    async def changed(self) -> None:
+        """Wait until the machine has done something. Raises its failure."""
+        await self._changes.park()
+        if self.failure is not None:
+            raise self.failure.with_traceback(None)
+
+    def snapshot(self) -> StoredState:
+        """Return a copy of all that the store keeps, the latest acknowledgements included.
+
+        Raises `NotApplicable` for a store other than `MemoryStore`.
+        """
+        store = self._memory_store()
+        self.command(self.machine.flush)
+        return store.load()
+
+    def restore(self, state: StoredState | None) -> None:
+        """Cut all connections, and start a new machine over a copy of this state; None is that of the start.
+
+        Raises `NotApplicable` for a store other than `MemoryStore`: others cannot be rewritten.
+        """
+        store = self._memory_store()
+        if state is None:
+            assert self._at_start is not None
+            state = self._at_start
+        elif not isinstance(state, StoredState):
+            raise InvalidConfiguration(f"snapshot: the result of snapshot(), not {state!r:.100}")
+        self.command(self.machine.shutdown)
+        for link in self.links.values():  # the machine does not know them before their TLS handshake
+            link.abort()
+        store.restore(state)
+        self.machine = self._new_machine(store.load())
+        self.pump()
+
+    def _memory_store(self) -> MemoryStore:
+        if not isinstance(self._store, MemoryStore):
+            raise NotApplicable("reset, snapshot and restore need the broker's own store, or a MemoryStore")
+        return self._store
+
+    def begin(
+        self,
+        listeners: "Listeners",
+        tls: ReloadedContext | None,
+        names: Collection[str],
+        test_control: bool = False,
+    ) -> None:
         """Accept connections from these sockets, with `run` already running.
 
         `tls`: for those with TLS. `names`: the hosts by which HTTP clients may call this broker.
+        `test_control`: serve the control for tests over HTTP.
         """
-        admin = AdminListener(self, names)
+        admin = AdminListener(self, names, Control(self) if test_control else None)
         for encrypted, group in ((None, listeners.pulsar), (tls, listeners.pulsar_tls)):
             for listener in group:
                 serve_one = partial(self._serve_one, partial(self._serve_pulsar, encrypted))
@@ -273,6 +336,7 @@ class BrokerDriver(Pump):
     def _on_crash(self, failure: PulsarError) -> None:
         self.writer.fail()
         self.failed.set()
+        self._changes.unpark_all()
 
 
 async def _accept(listener: trio.SocketListener, take: Callable[[trio.socket.SocketType, Any], None]) -> None:
@@ -301,6 +365,7 @@ async def serve(
     https_port: int | None = None,
     advertised_host: str | None = None,
     allow_unauthenticated: bool = False,
+    test_control: bool = False,
     task_status: trio.TaskStatus[EmbeddedBroker] = trio.TASK_STATUS_IGNORED,
     **options: Unpack[BrokerOptions],
 ) -> None:
@@ -313,6 +378,7 @@ async def serve(
     `advertised_host`: the host that lookups answer with, where that is not `host`.
     `allow_unauthenticated`: without `authentication` the broker listens on loopback addresses only, unless
     this is True: every client that reaches it may then do everything.
+    `test_control`: serve the control of faults over HTTP (docs/testing.md), on loopback addresses only.
     `options` are those of `BrokerConfig`. Raises `InvalidConfiguration`; `OSError` where it cannot
     listen, or there is no such host; the errors of the store, such as `StoreError`.
     """
@@ -327,6 +393,7 @@ async def serve(
         https_port=https_port,
         advertised_host=advertised_host,
         allow_unauthenticated=allow_unauthenticated,
+        test_control=test_control,
         **options,
     )
     async with running as broker:
@@ -347,6 +414,7 @@ async def open_broker(
     https_port: int | None = None,
     advertised_host: str | None = None,
     allow_unauthenticated: bool = False,
+    test_control: bool = False,
     **options: Unpack[BrokerOptions],
 ) -> AsyncIterator[EmbeddedBroker]:
     """A broker that runs while the block does; leaving the block cuts all connections.
@@ -359,6 +427,8 @@ async def open_broker(
     if advertised_host is not None and (not isinstance(advertised_host, str) or not advertised_host):
         raise InvalidConfiguration(f"advertised_host: a host's name or address, not {advertised_host!r}")
     _check_store(store)
+    if test_control and http_port is None and https_port is None:
+        raise InvalidConfiguration("test_control: needs http_port, over which tests control the broker")
     ports = {"port": port, "tls_port": tls_port, "http_port": http_port, "https_port": https_port}
     if tls is None and (tls_port is not None or https_port is not None):
         raise InvalidConfiguration("tls_port and https_port need tls=ServerTls(certificate=…, key=…)")
@@ -370,14 +440,16 @@ async def open_broker(
             if name != "service_url":
                 options.setdefault(name, url)  # type: ignore[misc]
         config = broker_config(listeners.urls(advertised)["service_url"], options)
-        if config.authentication is None and not allow_unauthenticated:
+        if test_control:
+            listeners.check_loopback(host, "with test_control", "Leave test_control (--test-control) away")
+        elif config.authentication is None and not allow_unauthenticated:
             listeners.check_loopback(host)
         async with loaded(MemoryStore() if store is None else store) as (kept, state):
             driver = BrokerDriver(config, kept, state, seed)
             async with background(driver, driver.close):
                 driver.pump()
                 await driver.flush()  # its first record makes generated names unique
-                driver.begin(listeners, context, _names(host, advertised, config))
+                driver.begin(listeners, context, _names(host, advertised, config), test_control)
                 yield EmbeddedBroker(driver, listeners.urls(reached))
 
 

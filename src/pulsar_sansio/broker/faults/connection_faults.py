@@ -122,6 +122,7 @@ class ConnectionFaults:
             return
         self.held_bytes += len(frame)
         self._frames.hold(about.owner, delay, partial(self._write_later, rule, frame, command))
+        self._connection.announce()  # an adapter that pulls bytes looks at the deadline only after an output
 
     def _write_later(self, rule: FaultRule | None, frame: bytes, command: Any) -> None:
         self.held_bytes -= len(frame)

@@ -28,10 +28,11 @@ from . import (
     topics,
     transactions,
 )
+from .control import Control
 from .messages import Answer, Refused, Request, answer_to, phrase, refusal
 from .metrics import metrics
 from .namespaces import namespaces, permissions, policies, unset
-from .routes import AdministeredBroker, MethodNotAllowed, Table
+from .routes import AdministeredBroker, MethodNotAllowed, NotYet, Table
 from .status import status
 
 MAX_HEADER_BYTES = 16 * 1024
@@ -71,24 +72,23 @@ HEADERS = (
 READING = ("GET", "HEAD", "OPTIONS")
 """The methods of requests that change nothing."""
 
-TABLE = Table(
-    [
-        *topics.ROUTES,
-        *subscriptions.ROUTES,
-        *namespaces.ROUTES,
-        *policies.ROUTES,
-        *unset.ROUTES,
-        *permissions.ROUTES,
-        *entries.ROUTES,
-        *schemas.ROUTES,
-        *transactions.ROUTES,
-        *cluster.ROUTES,
-        *metrics.ROUTES,
-        *status.ROUTES,
-        *missing.ROUTES,
-    ],
-    missing.no_such_path,
-)
+ROUTES = [
+    *topics.ROUTES,
+    *subscriptions.ROUTES,
+    *namespaces.ROUTES,
+    *policies.ROUTES,
+    *unset.ROUTES,
+    *permissions.ROUTES,
+    *entries.ROUTES,
+    *schemas.ROUTES,
+    *transactions.ROUTES,
+    *cluster.ROUTES,
+    *metrics.ROUTES,
+    *status.ROUTES,
+    *missing.ROUTES,
+]
+
+TABLE = Table(ROUTES, missing.no_such_path)
 
 
 class StoringBroker(AdministeredBroker, Protocol):
@@ -98,13 +98,14 @@ class StoringBroker(AdministeredBroker, Protocol):
         """Wait until the store has everything recorded so far. Raises `StoreFailed`."""
 
 
-def perform(broker: AdministeredBroker, request: Request) -> Answer:
-    """Answer one whole request."""
+def perform(broker: AdministeredBroker, request: Request, table: Table | None = None) -> Answer:
+    """Answer one whole request by the table, None for that of every broker. Raises `NotYet`."""
+    table = TABLE if table is None else table
     try:
         roles = access.identify(broker, request)
         if request.method == "OPTIONS":
-            return _options(request)
-        handler = TABLE.find(request)
+            return _options(request, table)
+        handler = table.find(request)
         access.authorize(broker, roles, request)
         return handler(broker, request)
     except MethodNotAllowed as error:
@@ -117,9 +118,9 @@ def perform(broker: AdministeredBroker, request: Request) -> Answer:
         return answer_to(error)
 
 
-def _options(request: Request) -> Answer:
+def _options(request: Request, table: Table) -> Answer:
     try:
-        TABLE.find(request)
+        table.find(request)
     except MethodNotAllowed as error:
         allowed = ", ".join(error.allowed)
         return Answer(200, allowed.encode(), "text/plain", [("Allow", allowed)])
@@ -138,10 +139,16 @@ def https_stream(stream: trio.SocketStream, context: ssl.SSLContext) -> HttpStre
 
 
 class AdminListener:
-    """Serves the administration of one broker on accepted connections. `names`: the broker's hosts."""
+    """Serves the administration of one broker on accepted connections.
 
-    def __init__(self, broker: StoringBroker, names: Collection[str]) -> None:
+    `names`: the broker's hosts. `control`: serve its paths, too.
+    """
+
+    def __init__(self, broker: StoringBroker, names: Collection[str], control: Control | None = None) -> None:
         self._broker = broker
+        self._table = None
+        if control is not None:
+            self._table = Table([*ROUTES, *control.routes], missing.no_such_path)
         self._names = frozenset(name.lower() for name in names)
         self._connections = 0
         self._turn = trio.Lock()
@@ -152,21 +159,29 @@ class AdminListener:
         """Answer a request when it has its turn, and a change when it is stored. An exception of a handler is
         a bug, answered with 500.
 
+        A request that cannot be answered yet has its next turn when the machine has done something.
         Answers 503 when too many answers are unread.
         """
-        try:
-            async with self._turn:
-                access.check_site(request, self._names)
-                answer = perform(self._broker, request)
-            if request.method not in READING:
-                await self._broker.flush()
-        except Refused as error:
-            return refusal(error.status, error.reason)
-        except PulsarError as error:
-            return refusal(500, str(error))
-        except Exception as error:
-            reason = f"a bug in the administration, please report it: {error!r}"
-            return refusal(500, reason[:500])
+        began = trio.current_time()
+        while True:
+            request.waited = trio.current_time() - began
+            try:
+                async with self._turn:
+                    access.check_site(request, self._names)
+                    answer = perform(self._broker, request, self._table)
+                if request.method not in READING:
+                    await self._broker.flush()
+                break
+            except NotYet as wait:
+                with trio.move_on_at(began + wait.limit):
+                    await wait.changed()
+            except Refused as error:
+                return refusal(error.status, error.reason)
+            except PulsarError as error:
+                return refusal(500, str(error))
+            except Exception as error:
+                reason = f"a bug in the administration, please report it: {error!r}"
+                return refusal(500, reason[:500])
         if self.unsent + len(answer.body) > MAX_UNSENT_BYTES:
             return refusal(503, "too many answers wait for their clients to read them")
         return answer

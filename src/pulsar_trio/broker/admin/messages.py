@@ -102,6 +102,8 @@ class Request:
     parameters: dict[str, str] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict, repr=False)
     certificate: str | None = None
+    waited: float = 0.0
+    """Seconds since the request was asked for the first time."""
 
     @classmethod
     def parse(cls, method: str, target: str, content_type: str) -> "Request":

@@ -4,7 +4,7 @@ The table also has the paths of Pulsar that this broker lacks; it answers them w
 that Pulsar lacks is 404, and a method that a path lacks is 405.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from pulsar_sansio import Broker
@@ -75,6 +75,18 @@ class Table:
             if all(part.startswith("{") or part == given for part, given in zip(parts, path, strict=True))
         ]
         return sorted(found, key=lambda parts: sum(part.startswith("{") for part in parts))
+
+
+class NotYet(Exception):
+    """The request cannot be answered now. `changed`: waits until the machine has done something.
+
+    `limit`: the request is asked again at the latest this many seconds after it came.
+    """
+
+    def __init__(self, changed: Callable[[], Awaitable[None]], limit: float) -> None:
+        super().__init__()
+        self.changed = changed
+        self.limit = limit
 
 
 class MethodNotAllowed(Refused):
