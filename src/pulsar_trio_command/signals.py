@@ -1,5 +1,6 @@
-"""Ending cleanly on Ctrl-C and on SIGTERM."""
+"""Ending cleanly on Ctrl-C, on SIGTERM and with the process that started the command."""
 
+import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -37,6 +38,32 @@ async def until_signal(work: Callable[[], Awaitable[object]]) -> None:
             except Exception as error:
                 failure = error
             nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+
+
+async def until_eof(work: Callable[[], Awaitable[object]]) -> None:
+    """Run `work` until it ends, or until standard input ends, which cancels it. Its exception comes out.
+
+    The input ends with the process that started this one, however that ends.
+    """
+    import trio
+
+    failure: Exception | None = None
+    async with trio.open_nursery() as nursery:
+
+        async def watch() -> None:
+            # A read of `sys.stdin` would hold its lock, and so stop the interpreter from ending.
+            while await trio.to_thread.run_sync(os.read, 0, 4096, abandon_on_cancel=True):
+                pass
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(watch)
+        try:
+            await work()
+        except Exception as error:
+            failure = error
+        nursery.cancel_scope.cancel()
     if failure is not None:
         raise failure
 

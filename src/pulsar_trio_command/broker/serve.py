@@ -1,6 +1,10 @@
 """`pulsar-trio broker`: the broker until it is told to stop."""
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from logging import INFO, WARNING, Formatter, StreamHandler, getLogger
 from pathlib import Path
 
 from pulsar_sansio import InvalidConfiguration
@@ -9,7 +13,7 @@ from pulsar_trio.broker.server import open_broker
 from ..console import Output
 from ..options.arguments import port
 from ..properties import Property, read_properties, shown
-from ..signals import until_signal
+from ..signals import until_eof, until_signal
 from .settings import Chosen, choose
 
 DEFAULT_PORT = 6650
@@ -62,6 +66,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "machine's memory; 0 is no limit)",
     )
     parser.add_argument(
+        "--protocol-version",
+        type=int,
+        metavar="N",
+        help="speak this version of the protocol at most, 12 to 21, as older brokers do",
+    )
+    parser.add_argument(
+        "--no-feature-flags",
+        action="store_true",
+        help="announce no feature flags, as older brokers do",
+    )
+    parser.add_argument(
+        "--seed", type=int, metavar="N", help="fix the broker's random choices, those of faults included"
+    )
+    parser.add_argument(
+        "--test-control",
+        action="store_true",
+        help="let tests of applications make the broker fail, over its HTTP port and on loopback only; log "
+        "the ends of connections",
+    )
+    parser.add_argument(
+        "--stop-at-eof",
+        action="store_true",
+        help="stop when standard input ends: with the process that started this one",
+    )
+    parser.add_argument(
         "--conf", type=Path, metavar="FILE", help="settings in a file such as Pulsar's broker.conf"
     )
     parser.add_argument(
@@ -80,8 +109,13 @@ async def run(given: argparse.Namespace, output: Output) -> None:
         output.note(f"ignored, because this broker has no such setting: {', '.join(chosen.ignored)}")
 
     async def serve() -> None:
-        allowed = given.allow_unauthenticated
-        async with open_broker(allow_unauthenticated=allowed, **chosen.options) as broker:
+        running = open_broker(
+            allow_unauthenticated=given.allow_unauthenticated,
+            test_control=given.test_control,
+            seed=given.seed,
+            **chosen.options,
+        )
+        async with running as broker:
             ready: dict[str, object] = {"url": broker.url, "port": broker.port}
             text = f"ready {broker.url}"
             if broker.admin_url is not None:
@@ -98,8 +132,25 @@ async def run(given: argparse.Namespace, output: Output) -> None:
             output.result(text, event="ready", **ready)
             await broker.wait_failed()
 
-    await until_signal(serve)
+    with connections_logged() if given.test_control else nullcontext():
+        await until_signal(partial(until_eof, serve) if given.stop_at_eof else serve)
     output.result("stopped", event="stopped")
+
+
+@contextmanager
+def connections_logged() -> Iterator[None]:
+    """Write to standard error why connections end, while the block runs. Warnings are written anyway."""
+    logger, handler = getLogger("pulsar_trio.broker"), StreamHandler()
+    handler.setFormatter(Formatter("%(asctime)s %(message)s"))
+    handler.addFilter(lambda record: record.levelno < WARNING)
+    level = logger.level
+    logger.setLevel(INFO)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def _chosen(given: argparse.Namespace) -> Chosen:
@@ -119,7 +170,9 @@ def _chosen(given: argparse.Namespace) -> Chosen:
     if "tls" not in chosen.options and chosen.options.keys() & {"tls_port", "https_port"}:
         raise InvalidConfiguration("a port for TLS needs tlsCertificateFilePath (--tls-certificate)")
     chosen.options.setdefault("port", DEFAULT_PORT)
-    for option in ("host", "port", "http_port", "max_stored_bytes"):
+    for option in ("host", "port", "http_port", "max_stored_bytes", "protocol_version"):
         if getattr(given, option) is not None:
             chosen.options[option] = getattr(given, option)
+    if given.no_feature_flags:
+        chosen.options["feature_flags"] = False
     return chosen

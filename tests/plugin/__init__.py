@@ -1,0 +1,1 @@
+"""The pytest plugin `pulsar_trio_pytest`, as projects use it."""
