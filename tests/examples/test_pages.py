@@ -84,8 +84,10 @@ def test_testing(tmp_path: Path) -> None:
     for block in TESTING:
         (tmp_path / file_name(block)).write_text(block.strip() + "\n")
         tests += len(re.findall(r"^(?:async )?def test_", block, re.MULTILINE))
+    # The plugin is loaded by name as well, for a checkout that was installed before it had one.
+    options = ["-q", "-W", "error", "-p", "no:cacheprovider", "-p", "pulsar_trio_pytest.plugin"]
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", "--rootdir", "."],
+        [sys.executable, "-m", "pytest", *options, "--rootdir", "."],
         cwd=tmp_path,
         capture_output=True,
         text=True,
