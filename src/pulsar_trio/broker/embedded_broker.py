@@ -141,8 +141,8 @@ class EmbeddedBroker:
         `producers`, `consumers`: connected ones. `backlog`: messages (entries) that are not acknowledged, of
         all subscriptions together; without a subscription there is none, not even 0. `topic`: a name, or a
         pattern with `*`; `subscription`: counts its consumers and its backlog only.
-        Raises `trio.TooSlowError` after `timeout` seconds, with the numbers at that moment, and
-        `InvalidConfiguration`.
+        Raises `trio.TooSlowError` after `timeout` seconds, with the numbers at that moment,
+        `trio.ClosedResourceError` when the broker is closed, and `InvalidConfiguration`.
         """
         wanted = WantedState(
             producers=producers, consumers=consumers, backlog=backlog, topic=topic, subscription=subscription

@@ -33,6 +33,7 @@ from pulsar_sansio import broker_outputs as outputs
 from pulsar_security import ReloadedContext, ServerTls, TlsFailure
 
 from ..client.options import checked_seed
+from ..errors import ResourceClosed
 from ..opening import opening
 from ..rate_limit import RateLimit
 from ..transport.background import background
@@ -132,10 +133,17 @@ class BrokerDriver(Pump):
             self._changes.unpark_all()
 
     async def changed(self) -> None:
-        """Wait until the machine has done something. Raises its failure."""
-        await self._changes.park()
+        """Wait until the machine has done something. Raises its failure, or `ResourceClosed`."""
+        if not self.stopped:
+            await self._changes.park()
         if self.failure is not None:
             raise self.failure.with_traceback(None)
+        if self.stopped:
+            raise ResourceClosed("the broker is closed")
+
+    def stop(self) -> None:
+        super().stop()
+        self._changes.unpark_all()
 
     def snapshot(self) -> StoredState:
         """Return a copy of all that the store keeps, the latest acknowledgements included.
@@ -336,7 +344,6 @@ class BrokerDriver(Pump):
     def _on_crash(self, failure: PulsarError) -> None:
         self.writer.fail()
         self.failed.set()
-        self._changes.unpark_all()
 
 
 async def _accept(listener: trio.SocketListener, take: Callable[[trio.socket.SocketType, Any], None]) -> None:

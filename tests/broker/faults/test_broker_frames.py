@@ -122,6 +122,17 @@ def test_a_rule_about_the_last_frame_of_a_connection(add: AddRule, world: World)
     assert peer.closed == "too many connections"
 
 
+def test_the_last_frame_of_a_connection_is_not_late() -> None:
+    """A delay would lose it: the broker ends the connection at once."""
+    world = World(BrokerConfig(max_connections=1))
+    world.broker.faults.add(0, "ERROR", "delay", seconds=5.0)
+    world.connect()
+    peer = world.raw()
+    peer.send(Type.CONNECT, proto.CommandConnect(client_version="test", protocol_version=21))
+    peer.expect_error("NotAllowedError")
+    assert peer.closed == "too many connections"
+
+
 def test_a_late_end_of_the_connection(add: AddRule, world: World) -> None:
     """A frame behind a delayed one is cut off when its turn comes."""
     peer = world.connect()

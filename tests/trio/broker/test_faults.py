@@ -2,6 +2,7 @@
 
 import pytest
 import trio
+import trio.testing
 
 from pulsar_sansio import InvalidConfiguration, MemoryStore, NotApplicable
 from pulsar_trio import (
@@ -199,6 +200,21 @@ async def test_until_does_not_poll(broker: EmbeddedBroker, autojump_clock: trio.
     with pytest.raises(trio.TooSlowError):
         await broker.until(consumers=1, timeout=1000.0)
     assert compared == 2
+
+
+async def test_until_ends_with_the_broker(nursery: trio.Nursery) -> None:
+    ended = trio.Event()
+
+    async def wait(broker: EmbeddedBroker) -> None:
+        with pytest.raises(trio.ClosedResourceError):
+            await broker.until(consumers=1, timeout=PATIENCE)
+        ended.set()
+
+    async with open_broker() as broker:
+        nursery.start_soon(wait, broker)
+        await trio.testing.wait_all_tasks_blocked()
+    with trio.fail_after(PATIENCE):
+        await ended.wait()
 
 
 # --- reset, snapshots ---------------------------------------------------------------------------------

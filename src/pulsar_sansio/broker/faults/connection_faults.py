@@ -117,7 +117,7 @@ class ConnectionFaults:
         about = self._topics.of_broker(name, command)
         rule = self._faults.decide("broker", name, about.topics)
         delay = 0 if rule is None else rule.delay
-        if not delay and not self._frames.holds(about.owner):
+        if self._connection.dead or (not delay and not self._frames.holds(about.owner)):
             self._write(rule, frame, command, passed)
             return
         self.held_bytes += len(frame)
