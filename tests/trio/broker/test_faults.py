@@ -1,16 +1,19 @@
 """Faults of the embedded broker, and what our client makes of each of them."""
 
+from pathlib import Path
+
 import pytest
 import trio
 import trio.testing
 
-from pulsar_sansio import InvalidConfiguration, MemoryStore, NotApplicable
+from pulsar_sansio import InvalidConfiguration, MemoryStore, NotApplicable, StoredState
 from pulsar_trio import (
     ChecksumRefused,
     Client,
     EmbeddedBroker,
     NotAllowed,
     ServerError,
+    SqliteStore,
     TimedOut,
     open_broker,
     open_client,
@@ -277,15 +280,11 @@ async def test_reset_returns_to_what_the_store_had_at_the_start() -> None:
         assert broker.topics() == [FULL + "kept"]
 
 
-async def test_a_store_that_cannot_go_back() -> None:
-    class Other:
-        def __init__(self) -> None:
-            self._memory = MemoryStore()
-            self.load, self.write = self._memory.load, self._memory.write
-
-    async with open_broker(store=Other()) as broker:
-        with pytest.raises(NotApplicable, match="MemoryStore"):
-            broker.reset()
+async def test_a_store_that_cannot_go_back(tmp_path: Path) -> None:
+    async with open_broker(store=SqliteStore(tmp_path)) as broker:
+        for back in (broker.reset, broker.snapshot, lambda: broker.restore(StoredState())):
+            with pytest.raises(NotApplicable, match="MemoryStore"):
+                back()
 
 
 # --- emulated versions --------------------------------------------------------------------------------
