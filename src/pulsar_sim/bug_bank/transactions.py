@@ -194,7 +194,8 @@ def refused_acknowledgements_are_not_asked_for_again(patches: Patches) -> None:
     """After an abort the consumer waits for messages of which the broker took no acknowledgement."""
 
     def ended(original: Any, self: Any, transaction: Any, committed: bool) -> None:
-        self._acknowledged[transaction].unconfirmed.clear()
+        if transaction in self._acknowledged:
+            self._acknowledged[transaction].unconfirmed.clear()
         original(self, transaction, committed)
 
     patches.around(TransactionalAcks, "_ended", ended)
