@@ -147,7 +147,8 @@ class RedeliveredMessages:
         position = message.entry.position
         self._held = [each for each in self._held if each.entry.position != position]
         self._acknowledged.add(position)
-        self._waiting.append(position)
+        if position not in self._waiting:  # a later delivery of it was in the queue
+            self._waiting.append(position)
         if not self._sent_at:
             self._sent_at = raw.now + self._group_time
         self._times_out.pop(position, None)
@@ -177,7 +178,8 @@ class RedeliveredMessages:
         delay = self._delays[min(message.redelivery_count, len(self._delays) - 1)]
         tick = max(1, min(delay // 10, LONGEST_TICK))
         due = -(-(raw.now + delay) // tick) * tick
-        self._refused[position] = min(due, self._refused.get(position, due))
+        if position not in self._waiting:  # else it was acknowledged while a later delivery was in the queue
+            self._refused[position] = min(due, self._refused.get(position, due))
         raw.call(self._consuming.client.negative_acknowledge, self._consuming.handle, message)
 
     def _wait(self) -> None:
