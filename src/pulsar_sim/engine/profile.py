@@ -609,7 +609,7 @@ class Profile:
         if self.encryption is not None:  # a question, and a failure of it that a consumer remembers
             slowest += self.encryption.recipients * self.operation_timeout + LONGEST_KEY_FAILURE
         if self.transactions is not None:  # a lost one is open until its timeout, and so is the last one
-            slowest += 2 * self.transactions.timeout + 2 * self.operation_timeout
+            slowest += 2 * self.transactions.longest_timeout + 2 * self.operation_timeout
             slowest += self.transactions.update_interval
             slowest += self.chunk_patience if self.transactions.chunk_size else 0.0
         if self.failover is not None:

@@ -6,6 +6,9 @@ from pulsar_sansio.model.config import BatchingPolicy, SubscriptionType
 
 from .clock import MILLISECOND
 
+LAST_TIMEOUT = 10.0
+"""Seconds of a loop's transactions after healing, at least: a slow broker needs several for one round."""
+
 
 @dataclass(slots=True)
 class TransactionsPlan:
@@ -62,6 +65,11 @@ class TransactionsPlan:
     """Payload bytes of one chunk, at most; 0 means that no message is divided."""
     pause: int = 20 * MILLISECOND
     """Nanoseconds between steps, at most."""
+
+    @property
+    def longest_timeout(self) -> float:
+        """Seconds until a transaction is aborted, at most: a loop has to end its last ones in time."""
+        return max(self.timeout, LAST_TIMEOUT) if self.looped else self.timeout
 
     @property
     def update_interval(self) -> float:

@@ -64,7 +64,7 @@ class TransactionLoop:
         waits = self._asks or app.world.clock.now < self._rests_until
         if not waits and consumer.is_open and app.host.node.client.available(consumer.handle):
             self._asks = True
-            app.begin(app.timeout, True, self)
+            app.begin(app.loop_timeout, True, self)
 
     def opened(self, transaction: TransactionRecord | None) -> None:
         """The transaction is open; None when it could not be opened."""
@@ -111,6 +111,7 @@ class TransactionLoop:
 
     def _acknowledge_cumulatively(self, transaction: TransactionRecord, taken: list[Held]) -> None:
         """Acknowledge the first entry of each topic, and the last one when that is confirmed."""
+        consumer, handle = self._consumer, self._consumer.handle
         first = dict(reversed(taken))
         last = dict(taken)
         for name, position in first.items():
@@ -120,6 +121,9 @@ class TransactionLoop:
             further = [name for name in last if last[name][:2] != first[name][:2]]
             if not further or not succeeded:
                 self._flushed(succeeded)
+                return
+            if not consumer.is_open or consumer.handle != handle:
+                self._failed = True
                 return
             try:
                 for name in further:

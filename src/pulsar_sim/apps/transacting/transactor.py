@@ -107,6 +107,11 @@ class Transactor:
         return len(self.open) + len(self.requests) - len(self._looping) - len(self._of_loops)
 
     @property
+    def loop_timeout(self) -> int:
+        """Nanoseconds until the coordinator aborts a transaction of a loop."""
+        return round(self.plan.longest_timeout * SECOND) if self.world.healed else self.timeout
+
+    @property
     def timeout(self) -> int:
         """Nanoseconds until the coordinator aborts a transaction."""
         return round(self.plan.timeout * SECOND)
