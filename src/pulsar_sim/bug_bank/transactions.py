@@ -194,8 +194,9 @@ def refused_acknowledgements_are_not_asked_for_again(patches: Patches) -> None:
     """After an abort the consumer waits for messages of which the broker took no acknowledgement."""
 
     def ended(original: Any, self: Any, transaction: Any, committed: bool) -> None:
-        if transaction in self._acknowledged:
-            self._acknowledged[transaction].unconfirmed.clear()
+        messages = self._acknowledged.get(transaction)
+        if messages is not None:
+            messages.unconfirmed.clear()
         original(self, transaction, committed)
 
     patches.around(TransactionalAcks, "_ended", ended)
@@ -306,7 +307,7 @@ def a_commit_forgets_its_acknowledgements(patches: Patches) -> None:
     patches.replace(PendingAckHandle, "_commit", nothing)
 
 
-@bug("own", caught_by=("INV-T6",), needs=[needs.aborts])
+@bug("own", caught_by=("INV-T6", "TXN-02"), needs=[needs.aborts])
 def an_abort_acknowledges(patches: Patches) -> None:
     """Pending acknowledgements take effect at any end."""
     patches.around(
