@@ -14,26 +14,41 @@ from .tables import ENTRY_BITS, ENTRY_COLUMNS
 from .values import bits_of, nested_pairs_of, pairs_of, policies_of, text_of
 
 
-def load_state(connection: sqlite3.Connection, folder: Path) -> StoredState:
-    """Return the state with which a broker starts.
+def load_state(connection: sqlite3.Connection, folder: Path, *, entries: bool = True) -> StoredState:
+    """Return the state with which a broker starts; without `entries`, all ledgers are empty.
 
     Raises `StoreDamaged` where SQLite finds a fault in the file, or where rows are there that no record made;
     `StoreTooNew`, and `sqlite3.DatabaseError`.
     """
     check_structure(connection, folder)
     try:
-        return _StateReader(connection).state
+        return _StateReader(connection, entries).state
     except StoreTooNew as error:
         raise StoreTooNew(f"the store in {folder}: {error}: use a later version of pulsar-trio") from None
     except (ValueError, TypeError, LookupError, AttributeError, PulsarError) as error:
         raise damaged(folder, repr(error)) from error
 
 
+_IN_LEDGER = "FROM entry WHERE id >= ? AND id < ?"
+
+_ENTRIES = (
+    "SELECT id - ?, messages, publish_time, data, ifnull(deliver_at, -1), chunk_of, last_index, received_at "
+    f"{_IN_LEDGER} ORDER BY id"
+)
+"""The values of `EntryAdded` in order, up to the transaction."""
+
+_UNLIKE = (
+    "coordinator IS NOT NULL OR typeof(publish_time) = 'text' OR typeof(deliver_at) = 'text' "
+    "OR typeof(chunk_of) = 'blob'"
+)
+
+
 class _StateReader:
     """Fills one `StoredState`, table after table, each in the order in which rows were added."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, entries: bool) -> None:
         self._execute = connection.execute
+        self._with_entries = entries
         self.state = StoredState()
         self._topics: dict[int, tuple[str, StoredTopic]] = {}
         """The number of a topic's row -> its name and itself."""
@@ -94,13 +109,24 @@ class _StateReader:
             "SELECT * FROM ledger ORDER BY number"
         ).fetchall():
             topic, stored = self._topics[topic_number]
-            first = number << ENTRY_BITS
-            rows = self._execute(
-                f"SELECT id, {ENTRY_COLUMNS} FROM entry WHERE id >= ? AND id < ? ORDER BY id",
-                (first, first + (1 << ENTRY_BITS)),
-            )
-            entries = [_entry(topic, ledger_id, row - first, *rest) for row, *rest in rows]
+            entries = self._entries(topic, ledger_id, number) if self._with_entries else []
             stored.ledgers[ledger_id] = StoredLedger(first_offset, opened_at, entries, first_index)
+
+    def _entries(self, topic: str, ledger_id: int, number: int) -> list[records.EntryAdded]:
+        """Read the entries of a ledger: all of them as though SQLite's values were the record's, then once
+        more the few of which that is not so."""
+        first = number << ENTRY_BITS
+        bounds = first, first, first + (1 << ENTRY_BITS)
+        make = records.EntryAdded
+        entries = [make(topic, ledger_id, *row) for row in self._execute(_ENTRIES, bounds)]
+        unlike = self._execute(
+            f"SELECT id - ?, {ENTRY_COLUMNS} {_IN_LEDGER} AND ({_UNLIKE})", bounds
+        ).fetchall()
+        if unlike:
+            index_of = {entry.entry_id: index for index, entry in enumerate(entries)}
+            for row in unlike:
+                entries[index_of[row[0]]] = _entry(topic, ledger_id, *row)
+        return entries
 
     def _read_compacted(self) -> None:
         for topic_number, ledger_id, horizon in self._execute("SELECT * FROM compacted").fetchall():

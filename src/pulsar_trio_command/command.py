@@ -1,4 +1,4 @@
-"""The `pulsar-trio` command: `demo`, `broker`, `produce`, `consume`, `schemas`, and those of other packages.
+"""The `pulsar-trio` command: `demo`, `broker`, `produce`, `consume`, `store`, `schemas`, and other packages'.
 
 A package adds a command by an entry point of the group `pulsar_trio.commands`, with the name of the command.
 The entry point is a function that gets the subparsers and the class `Output`, and adds its parser. It sets
@@ -36,9 +36,12 @@ class BuiltIn(NamedTuple):
 
 BUILT_IN = {
     "demo": BuiltIn("demo", "Start a broker, send messages through it and check all arrive.", True),
-    "broker": BuiltIn("broker.serve", "Run a broker in memory until SIGINT or SIGTERM.", False),
+    "broker": BuiltIn(
+        "broker.serve", "Run a broker until SIGINT or SIGTERM, in memory or with --data.", False
+    ),
     "produce": BuiltIn("produce", "Send messages: lines of standard input, or --count generated ones.", True),
     "consume": BuiltIn("consume", "Print messages and acknowledge them, until --count or Ctrl-C.", True),
+    "store": BuiltIn("store", "Check and describe the folder of a broker's data.", False),
     "schemas": BuiltIn("schemas.command", "Read, register and compare the schemas of a topic.", True),
 }
 

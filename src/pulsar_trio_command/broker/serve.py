@@ -8,6 +8,7 @@ from logging import INFO, WARNING, Formatter, StreamHandler, getLogger
 from pathlib import Path
 
 from pulsar_sansio import InvalidConfiguration
+from pulsar_store import SYNCS, SqliteStore
 from pulsar_trio.broker.server import open_broker
 
 from ..console import Output
@@ -38,6 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--http-port", type=port, help="port of the administration over HTTP; 0 takes a free port"
     )
+    parser.add_argument("--data", type=Path, metavar="DIR", help="keep all data in this folder")
+    parser.add_argument(
+        "--sync",
+        choices=SYNCS,
+        help="of --data: when the disk has it. always (default): before each receipt; batch: a tenth of a "
+        "second later; none: when the system likes. A crash of the broker alone loses nothing",
+    )
     parser.add_argument("--tls-port", help="listen for pulsar+ssl:// here; 0 takes a free port")
     parser.add_argument("--https-port", help="serve the administration over HTTPS here; 0 takes a free port")
     parser.add_argument("--tls-certificate", metavar="FILE", help="the broker's certificate and chain, PEM")
@@ -53,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const="true",
         help="refuse a client without a certificate",
     )
+    parser.set_defaults(check=_check)
     parser.add_argument(
         "--allow-unauthenticated",
         action="store_true",
@@ -103,13 +112,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _check(given: argparse.Namespace) -> str | None:
+    """Return the mistake in options that belong to another one, if there is one."""
+    return "argument --sync: only with --data" if given.sync is not None and given.data is None else None
+
+
 async def run(given: argparse.Namespace, output: Output) -> None:
     chosen = _chosen(given)
     if chosen.ignored:
         output.note(f"ignored, because this broker has no such setting: {', '.join(chosen.ignored)}")
 
+    store = None if given.data is None else SqliteStore(given.data, sync=given.sync or "always")
+
     async def serve() -> None:
         running = open_broker(
+            store=store,
             allow_unauthenticated=given.allow_unauthenticated,
             test_control=given.test_control,
             seed=given.seed,
@@ -127,6 +144,9 @@ async def run(given: argparse.Namespace, output: Output) -> None:
             if broker.admin_url_tls is not None:
                 ready["admin_url_tls"] = broker.admin_url_tls
                 text += f"\nadmin tls {broker.admin_url_tls}"
+            if store is not None:
+                ready |= {"data": str(store.folder), "sync": store.sync}
+                text += f"\ndata {store.folder} (sync {store.sync})"
             if chosen.ignored:
                 ready["ignored"] = chosen.ignored
             output.result(text, event="ready", **ready)
