@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import trio
+from trio.to_thread import run_sync
 
 from pulsar_sansio import Store, StoredState, broker_outputs, broker_records
 
@@ -50,7 +51,7 @@ class StoreWriter:
             self._begin = trio.Event()
             output = self._asked
             assert output is not None
-            await trio.to_thread.run_sync(self.write_now, output.records)
+            await run_sync(self.write_now, output.records)
             self._asked = None
             self._done += 1
             self._persisted(output.write)
@@ -74,12 +75,12 @@ class StoreWriter:
 @asynccontextmanager
 async def loaded(store: Store) -> AsyncIterator[tuple[Store, StoredState]]:
     """Load a store for the block, and close it after the block; in threads where the store blocks."""
-    state = await trio.to_thread.run_sync(store.load) if store.blocking else store.load()
+    state = await run_sync(store.load) if store.blocking else store.load()
     try:
         yield store, state
     finally:
         if store.blocking:
             with trio.CancelScope(shield=True):
-                await trio.to_thread.run_sync(store.close)
+                await run_sync(store.close)
         else:
             store.close()
