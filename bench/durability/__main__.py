@@ -1,0 +1,164 @@
+"""`python -m bench.durability`: entries per second that a broker confirms, in memory and with each `--sync`.
+
+The broker is a process; the producers are clients in this one, each with a connection of its own. They send
+entries of one message. One more row is the store by itself, without a broker. Then a broker starts over a
+folder with many entries: the time until it listens, and its memory. The processor time for each entry is that
+of the broker, or of the store; a busy machine changes it less than the rates.
+
+Exit status 0, or 1 with one line that says what failed.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import trio
+
+from pulsar_sansio import broker_records as records
+from pulsar_store import SYNCS, SqliteStore, Sync
+from pulsar_trio import open_client
+
+TOPIC = "persistent://public/default/durable"
+
+PAYLOAD = b"x" * 100
+
+WARM = 1_000
+"""Entries that each producer sends before the clock starts."""
+
+WRITE = 1_000
+"""Entries of one write to the store by itself: what a loaded broker gathers while a write is under way."""
+
+
+@contextmanager
+def broker(folder: Path | None, sync: Sync | None) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+    """`pulsar-trio broker`: its service URL and its process."""
+    options = [] if folder is None else ["--data", str(folder), "--sync", str(sync)]
+    command = [sys.executable, "-m", "pulsar_trio_command", "broker", "--port", "0", "--json", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            line = process.stdout.readline()
+            if not line:
+                raise RuntimeError("the broker did not start")
+            yield json.loads(line)["url"], process
+        finally:
+            process.kill()
+
+
+async def produce(url: str, producers: int, entries: int) -> float:
+    """Send entries with several producers; gives the seconds until the last receipt."""
+
+    async def one(name: str, task_status: trio.TaskStatus[None]) -> None:
+        async with (
+            open_client(url) as client,
+            client.create_producer(f"{TOPIC}-{name}", batching=None, max_pending_messages=2_000) as producer,
+        ):
+            await producer.send_many([PAYLOAD] * WARM)  # everything is imported and open
+            task_status.started()
+            await started.wait()
+            await producer.send_many([PAYLOAD] * (entries // producers))
+
+    started = trio.Event()
+    async with trio.open_nursery() as nursery:
+        for number in range(producers):
+            await nursery.start(one, str(number))
+        began = time.perf_counter()
+        started.set()
+    return time.perf_counter() - began
+
+
+def beginning() -> list[records.Record]:
+    return [
+        records.BrokerStarted(1),
+        records.TopicSaved(TOPIC, None, None),
+        records.LedgerOpened(TOPIC, 0, 0, 0),
+        records.CursorSaved(TOPIC, "s", -1, (), ()),
+    ]
+
+
+def entry(number: int) -> records.EntryAdded:
+    data = b"\x0e\x01" + PAYLOAD + b"metadata of about forty bytes, as usual"
+    return records.EntryAdded(TOPIC, 0, number, 1, 1_700_000_000_000, data, last_index=number)
+
+
+def fill(folder: Path, entries: int, sync: Sync) -> float:
+    """Write entries to a store without a broker; gives the seconds."""
+    store = SqliteStore(folder, sync=sync)
+    store.load()
+    store.write(beginning())
+    began = time.perf_counter()
+    for first in range(0, entries, WRITE):
+        store.write([entry(number) for number in range(first, first + WRITE)])
+    seconds = time.perf_counter() - began
+    store.close()
+    return seconds
+
+
+def cpu_of(process: "subprocess.Popen[str]") -> float:
+    """The seconds of processor time of a process, where the system says."""
+    try:
+        words = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory_of(process: "subprocess.Popen[str]") -> int:
+    """The megabytes that a process has in memory, where the system says."""
+    try:
+        status = Path(f"/proc/{process.pid}/status").read_text()
+    except OSError:
+        return 0
+    (line,) = (each for each in status.splitlines() if each.startswith("VmRSS"))
+    return int(line.split()[1]) // 1024
+
+
+def row(name: str, entries: int, seconds: float, cpu: float) -> None:
+    print(f"{name:<40}{entries / seconds:>12,.0f}{cpu / entries * 1e6:>12.1f}", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.durability")
+    parser.add_argument("--entries", type=int, default=200_000, help="of each row")
+    parser.add_argument("--producers", type=int, default=4)
+    parser.add_argument("--stored", type=int, default=1_000_000, help="entries in the store of the start")
+    parser.add_argument("--folder", type=Path, help="where to write; default is a temporary folder")
+    given = parser.parse_args()
+    print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}, entries of {len(PAYLOAD)} B")
+    print(f"{'row':<40}{'entries/s':>12}{'broker, µs':>12}")
+    with TemporaryDirectory(dir=given.folder) as temporary:
+        folder = Path(temporary)
+        for sync in (None, *SYNCS):
+            with broker(None if sync is None else folder / f"broker-{sync}", sync) as (url, process):
+                cpu = -cpu_of(process)
+                seconds = trio.run(produce, url, given.producers, given.entries)
+                cpu += cpu_of(process)
+                cpu *= given.entries / (given.entries + given.producers * WARM)
+            what = "in memory" if sync is None else f"--data, --sync {sync}"
+            row(f"{given.producers} producers, {what}", given.entries, seconds, cpu)
+        for sync in SYNCS:
+            before = time.process_time()
+            seconds = fill(folder / f"store-{sync}", given.entries, sync)
+            row(f"the store alone, sync {sync}", given.entries, seconds, time.process_time() - before)
+        fill(folder / "start", given.stored, "none")
+        began = time.perf_counter()
+        with broker(folder / "start", "always") as (_, process):
+            seconds = time.perf_counter() - began
+            print(
+                f"a start with {given.stored:,} entries: {seconds:.1f} s, {cpu_of(process):.1f} s of the "
+                f"processor, {memory_of(process)} MB"
+            )
+        with broker(None, None) as (_, process):
+            print(f"a start without: {memory_of(process)} MB")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
