@@ -66,7 +66,8 @@ def test_at_a_message_beyond_the_limit_the_producer_is_closed() -> None:
     peer.subscribe()
     stored = fill(peer)
     assert 10 <= stored <= 12
-    assert used(world) == counted(world) <= world.config.max_stored_bytes
+    assert 0 <= used(world) - world.config.max_stored_bytes < 1100 + ENTRY_COST
+    assert used(world) == counted(world)
     peer.publish(b"x", 1000)
     peer.nothing()
     peer.ask_producer()
@@ -76,6 +77,38 @@ def test_at_a_message_beyond_the_limit_the_producer_is_closed() -> None:
     other = world.connect()
     other.subscribe(subscription="later")
     assert len(other.messages()) == stored
+
+
+def test_a_message_larger_than_the_room_that_is_left_is_taken() -> None:
+    """A producer whose message were refused for its size would connect and be closed without end."""
+    world = World(BrokerConfig(max_stored_bytes=20_000))
+    peer = world.connect()
+    peer.subscribe()
+    peer.producer()
+    peer.publish(b"x" * 15_000, 1)
+    peer.expect(Type.SEND_RECEIPT)
+    peer.messages()
+    peer.publish(b"x" * 15_000, 2)
+    peer.expect(Type.SEND_RECEIPT)
+    peer.messages()
+    peer.publish(b"x", 3)
+    peer.expect(Type.CLOSE_PRODUCER)
+    peer.ask_producer()
+    peer.expect_error("PersistenceError")
+    acknowledge_all(world, peer)
+    peer.producer()
+
+
+def test_a_terminated_topic_says_so_though_there_is_no_room() -> None:
+    """BROKER-43: a client that is refused for lack of room would try again for ever."""
+    world = World(room_for(2))
+    peer = world.connect()
+    peer.producer()
+    fill(peer)
+    world.broker.topic_administration.terminate(world.now, TOPIC)
+    world.pump()
+    peer.ask_producer()
+    peer.expect_error("TopicTerminatedError")
 
 
 def test_receipts_come_before_the_producer_is_closed() -> None:
@@ -88,7 +121,7 @@ def test_receipts_come_before_the_producer_is_closed() -> None:
     peer.nothing()
     world.sync()
     kinds = [kind for kind, _ in peer.inbox]
-    assert kinds == [Type.SEND_RECEIPT] * 2 + [Type.CLOSE_PRODUCER]
+    assert kinds == [Type.SEND_RECEIPT] * 3 + [Type.CLOSE_PRODUCER]
 
 
 def test_acknowledged_entries_of_the_open_ledger_make_room() -> None:
@@ -122,15 +155,18 @@ def test_housekeeping_makes_room_in_topics_without_producers() -> None:
 
 def test_a_full_broker_takes_messages_again_when_a_tenth_is_free() -> None:
     stored = StoredBytes(100 * ENTRY_COST)
-    stored.add(100, 0)
-    assert not stored.takes(0)
+    stored.add(99, 0)
+    assert stored.has_room()
+    stored.add(1, 0)
+    assert not stored.has_room()
     stored.add(-9, 0)
-    assert not stored.takes(0)
+    assert not stored.has_room()
     stored.add(-1, 0)
-    assert stored.takes(0)
+    assert stored.has_room()
     stored.add(9, 0)
-    assert stored.takes(0)
-    assert not stored.takes(1)
+    assert stored.has_room()
+    stored.add(1, 0)
+    assert not stored.has_room()
 
 
 def test_without_a_limit_nothing_is_refused() -> None:

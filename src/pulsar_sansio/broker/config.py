@@ -55,7 +55,8 @@ class BrokerConfig:
         live for ten minutes at least.
         `max_stored_bytes`: bytes of memory for the entries of all topics, each counted with 350 bytes more
         than its own. At a message beyond it the producers of the topic are closed, as by a Java broker whose
-        bookies are full, and new ones get PersistenceError until a tenth is free. 0 is no limit.
+        bookies are full, and new ones get PersistenceError until a tenth is free. The last entry may exceed
+        the limit. 0 is no limit.
         `max_topics`, `max_subscriptions_per_topic`: clients cannot create more. The Java broker has no such
         limit by default.
         `cursor_flush_interval`: seconds an unconfirmed acknowledgement may wait before it is written.

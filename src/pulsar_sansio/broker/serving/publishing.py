@@ -94,7 +94,7 @@ def _create(connection: Connection, command: proto.CommandProducer, topic: "AnyT
         return
     if isinstance(topic, Topic):
         quotas.check(topic)
-        if not topic.has_room(0):
+        if topic.terminated_at is None and not topic.has_room():
             raise _no_room(topic)
     limit = policies.max_producers
     if limit and len(topic.producers.by_name) >= limit:
@@ -183,7 +183,7 @@ def on_send(connection: Connection, send: Send) -> None:
     if producer.closing and producer.topic.terminated_at is None:
         return  # CLOSE_PRODUCER is in flight; the client resends to another broker
     topic = producer.topic
-    if isinstance(topic, Topic) and not topic.has_room(len(send.payload)):
+    if isinstance(topic, Topic) and topic.terminated_at is None and not topic.has_room():
         topic.producers.disconnect_all(_no_room(topic))
         return
     try:

@@ -1,7 +1,10 @@
-"""`StoredBytes`: the memory that the entries of a broker take, and the limit above which it takes no message.
+"""`StoredBytes`: the memory that the entries of a broker take, and the limit at which it takes no message.
 
 A Java broker whose bookies are full closes producers with their messages unanswered, so that clients try
 again. A broker that keeps its entries in memory does so, too, instead of taking all memory of its machine.
+
+The size of a message does not decide. A producer whose large message were refused, while there is room for
+small ones, would connect and be closed without end. So the limit is exceeded by one entry at most.
 """
 
 ENTRY_COST = 350
@@ -22,15 +25,13 @@ class StoredBytes:
         self.used = 0
         """Bytes of all entries, each with `ENTRY_COST`."""
         self.full = False
-        """True since a message did not fit, until a tenth of the limit is free."""
+        """True since the limit was reached, until a tenth of it is free."""
 
-    def takes(self, size: int) -> bool:
-        """True where an entry of `size` bytes more is allowed."""
+    def has_room(self) -> bool:
+        """True where one more entry is allowed."""
         if not self.limit:
             return True
-        if self.full:
-            self.full = self.used > self.limit * OPEN_AGAIN_AT
-        self.full = self.full or self.used + size + ENTRY_COST > self.limit
+        self.full = self.used > self.limit * OPEN_AGAIN_AT if self.full else self.used >= self.limit
         return not self.full
 
     def add(self, entries: int, size: int) -> None:

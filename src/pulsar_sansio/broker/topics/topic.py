@@ -319,16 +319,16 @@ class Topic:
         if len(ledger.entries) >= config.ledger_max_entries or ledger.size >= config.ledger_max_bytes:
             self._roll()
 
-    def has_room(self, size: int) -> bool:
-        """True where the broker's memory takes an entry of `size` bytes more.
+    def has_room(self) -> bool:
+        """True where the broker's memory takes one more entry.
 
         Where it does not, the ledger that is open is removed if all subscriptions have acknowledged it.
         """
         stored = self.services.stored_bytes
-        if stored.takes(size):
+        if stored.has_room():
             return True
         self._close_acknowledged_ledger()
-        return stored.takes(size)
+        return stored.has_room()
 
     def _close_acknowledged_ledger(self) -> None:
         """Open the next ledger where no entry of the last one is needed, so that it can be removed."""
@@ -419,7 +419,7 @@ class Topic:
             if kept and away > kept and not subscription.consumers and subscription.name != COMPACTION:
                 subscription.delete()
         self.compaction.start_if_due()
-        self.has_room(0)
+        self.has_room()
         self.trim()
 
     def _new_deduplication(self, stored: dict[str, int]) -> Deduplication:
