@@ -43,7 +43,10 @@ class EmbeddedBroker:
         raise self._driver.failure.with_traceback(None)
 
     async def flush(self) -> None:
-        """Wait until the store has every change that was made so far. Raises `StoreFailed`."""
+        """Wait until the store has every change that was made so far.
+
+        Raises `StoreFailed`, and `trio.ClosedResourceError` where the broker was closed before it stored one.
+        """
         await self._driver.flush()
 
     def create_tenant(self, tenant: str, admin_roles: Iterable[str] = ()) -> None:

@@ -143,6 +143,7 @@ class BrokerDriver(Pump):
 
     def stop(self) -> None:
         super().stop()
+        self.writer.end()
         self._changes.unpark_all()
 
     def snapshot(self) -> StoredState:
@@ -329,10 +330,13 @@ class BrokerDriver(Pump):
         self.machine.persisted(self.tick, output.write)
 
     async def flush(self) -> None:
-        """Wait until the store has everything recorded so far. Raises `StoreFailed`."""
-        await self.writer.flush()
+        """Wait until the store has everything recorded so far. Raises `StoreFailed`, and `ResourceClosed`
+        where a broker that is closed has not stored everything."""
+        stored = await self.writer.flush()
         if self.failure is not None:
             raise self.failure.with_traceback(None)
+        if not stored:
+            raise ResourceClosed("the broker is closed")
 
     async def close(self) -> None:
         """End all connections in good order. The store gets what it lacks, in a cancelled scope, too."""
@@ -342,7 +346,6 @@ class BrokerDriver(Pump):
         await trio.lowlevel.checkpoint()
 
     def _on_crash(self, failure: PulsarError) -> None:
-        self.writer.fail()
         self.failed.set()
 
 

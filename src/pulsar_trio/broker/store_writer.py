@@ -27,7 +27,7 @@ class StoreWriter:
         """The write that is outstanding, with a store that blocks."""
         self._done = 0
         """The number of writes that a thread has done."""
-        self._failed = False
+        self._ended = False
         self._begin = trio.Event()
         self._waiting = trio.lowlevel.ParkingLot()
 
@@ -57,18 +57,21 @@ class StoreWriter:
             self._persisted(output.write)
             self._waiting.unpark_all()
 
-    async def flush(self) -> None:
-        """Wait until everything recorded so far is in the store, or the broker has failed.
+    async def flush(self) -> bool:
+        """Wait until everything recorded so far is in the store. Return False where the broker ended before.
 
         That is part of the outstanding write, or of the one after it.
         """
         upto = self._done + 2
-        while self._asked is not None and self._done < upto and not self._failed:
+        while self._asked is not None and self._done < upto:
+            if self._ended:
+                return False
             await self._waiting.park()
+        return True
 
-    def fail(self) -> None:
+    def end(self) -> None:
         """Let `flush` wait no more: the broker has ended."""
-        self._failed = True
+        self._ended = True
         self._waiting.unpark_all()
 
 

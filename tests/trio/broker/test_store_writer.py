@@ -210,6 +210,18 @@ async def test_a_flush_that_waits_ends_when_the_store_fails() -> None:
                 await broker.flush()
 
 
+async def test_a_flush_of_a_closed_broker_is_an_error_where_a_change_is_not_stored() -> None:
+    store = SlowStore()
+    store.allow()
+    async with open_broker(store=store) as broker:
+        broker.create_tenant("one")
+    await broker.flush()
+    broker.create_tenant("late")
+    with pytest.raises(trio.ClosedResourceError), trio.fail_after(PATIENCE):
+        await broker.flush()
+    assert "late" not in store.load().tenants
+
+
 async def test_a_broker_on_disk_comes_back_on_its_port(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path)
     async with open_broker(store=store) as broker, open_client(broker.url) as client:
