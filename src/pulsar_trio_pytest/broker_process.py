@@ -62,23 +62,32 @@ class BrokerProcess:
             )
         finally:
             os.close(log)
-        too_late = Timer(START_TIME, self._process.kill)
-        too_late.start()
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        too_late.cancel()
         try:
-            ready = json.loads(line)
-            self.url: str = ready["url"]
-            """The service URL for clients."""
-            self.admin_url: str = ready["admin_url"]
-            """The URL of Pulsar's administration over HTTP."""
-        except (ValueError, KeyError):
-            self._process.wait()
-            text = self.log() or "it said nothing"
+            ready = self._wait_ready()
+        except BaseException:
             self.close()
-            raise BrokerHasEnded(f"the broker did not start: {text}") from None
+            raise
+        self.url: str = ready["url"]
+        """The service URL for clients."""
+        self.admin_url: str = ready["admin_url"]
+        """The URL of Pulsar's administration over HTTP."""
         self._control = ControlClient(self.admin_url, self._ended)
+
+    def _wait_ready(self) -> dict[str, str]:
+        """Return what the broker says when it is ready. Raises `BrokerHasEnded`."""
+        process = self._process
+        assert process.stdout is not None
+        too_late = Timer(START_TIME, process.kill)
+        too_late.start()
+        try:
+            line = process.stdout.readline()
+        finally:
+            too_late.cancel()
+        if not line:
+            process.wait()
+            raise BrokerHasEnded(f"the broker did not start: {self.log() or 'it said nothing'}")
+        ready: dict[str, str] = json.loads(line)
+        return ready
 
     @property
     def log_size(self) -> int:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from http.client import HTTPException
 from typing import Any, Literal
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, Request, build_opener
@@ -40,7 +41,7 @@ class ControlClient:
         except HTTPError as error:
             with error:
                 raise _error(error.code, error.read()) from None
-        except OSError as error:
+        except (OSError, HTTPException) as error:  # the latter for an answer that ends in the middle
             reason = self._explain()
             if reason is not None:
                 raise BrokerHasEnded(reason) from None
