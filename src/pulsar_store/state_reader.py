@@ -126,6 +126,9 @@ class _StateReader:
             index_of = {entry.entry_id: index for index, entry in enumerate(entries)}
             for row in unlike:
                 entries[index_of[row[0]]] = _entry(topic, ledger_id, *row)
+        if entries and entries[-1].entry_id != len(entries) - 1:
+            number = next(number for number, entry in enumerate(entries) if entry.entry_id != number)
+            raise ValueError(f"entry {number} of ledger {ledger_id} is missing in {topic}")
         return entries
 
     def _read_compacted(self) -> None:

@@ -264,6 +264,16 @@ def test_rows_that_no_record_made_are_damage(statement: str, tmp_path: Path) -> 
     assert str(tmp_path) in str(met.value)
 
 
+def test_an_entry_that_is_missing_is_damage(tmp_path: Path) -> None:
+    """STORE-01: a consumer would get a later entry by the id of the missing one."""
+    store = SqliteStore(tmp_path)
+    store.write([*BEGINNING, *map(entry, range(5))])
+    store.close()
+    change(tmp_path, "DELETE FROM entry WHERE id % 4294967296 = 2")
+    with pytest.raises(StoreDamaged, match="entry 2 of ledger 0 is missing"):
+        SqliteStore(tmp_path).load()
+
+
 def test_a_store_that_could_not_be_loaded_is_not_locked(tmp_path: Path) -> None:
     reloaded(tmp_path)
     change(tmp_path, "INSERT INTO tenant VALUES ('t', 'no JSON')")
