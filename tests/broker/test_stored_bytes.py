@@ -104,6 +104,7 @@ def test_a_terminated_topic_says_so_though_there_is_no_room() -> None:
     world = World(room_for(2))
     peer = world.connect()
     peer.producer()
+    peer.subscribe(permits=0)
     fill(peer)
     world.broker.topic_administration.terminate(world.now, TOPIC)
     world.pump()
@@ -150,7 +151,26 @@ def test_housekeeping_makes_room_in_topics_without_producers() -> None:
     assert used(world) == 0
     later = world.connect()
     later.producer(OTHER)
+    later.subscribe(topic=OTHER, permits=0)
     assert fill(later) >= 10
+
+
+def test_messages_that_no_subscription_needs_give_way() -> None:
+    """STORE-30: they are kept while there is room, so that they keep no other topic from taking messages."""
+    world = World(room_for(10))
+    peer = world.connect()
+    peer.producer()
+    peer.subscribe()
+    peer.producer(OTHER, 1)
+    for number in range(9):
+        peer.publish(b"x" * 1000, number, 1)
+    peer.inbox.clear()
+    assert used(world) == topic_of(world, OTHER).log.size + 9 * ENTRY_COST
+    fill(peer)
+    world.advance(61)
+    assert topic_of(world, OTHER).empty
+    assert not topic_of(world).empty
+    world.connect().producer()
 
 
 def test_a_full_broker_takes_messages_again_when_a_tenth_is_free() -> None:

@@ -51,8 +51,8 @@ class BrokerConfig:
         the producer absent longest is discarded; the Java broker saves so many.
         `ledger_max_entries`, `ledger_max_bytes`: limits at which the next ledger is opened. Whole ledgers
         are removed once every subscription has acknowledged them. `keep_without_subscription`: bytes kept
-        of a topic without subscriptions. The Java broker needs no such option: its ledgers are large and
-        live for ten minutes at least.
+        of a topic without subscriptions, while there is room for messages. The Java broker needs no such
+        option: its ledgers are large and live for ten minutes at least.
         `max_stored_bytes`: bytes of memory for the entries of all topics, each counted with 350 bytes more
         than its own. At a message beyond it the producers of the topic are closed, as by a Java broker whose
         bookies are full, and new ones get PersistenceError until a tenth is free. The last entry may exceed

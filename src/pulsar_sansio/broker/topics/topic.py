@@ -322,7 +322,8 @@ class Topic:
     def has_room(self) -> bool:
         """True where the broker's memory takes one more entry.
 
-        Where it does not, the ledger that is open is removed if all subscriptions have acknowledged it.
+        Where it does not, the ledger that is open is removed if all subscriptions have acknowledged it, and
+        so are the entries of a topic without subscriptions.
         """
         stored = self.services.stored_bytes
         if stored.has_room():
@@ -332,8 +333,10 @@ class Topic:
 
     def _close_acknowledged_ledger(self) -> None:
         """Open the next ledger where no entry of the last one is needed, so that it can be removed."""
-        needed = min((each.cursor.mark_delete + 1 for each in self.subscriptions.values()), default=0)
         log = self.log
+        needed = min(
+            (each.cursor.mark_delete + 1 for each in self.subscriptions.values()), default=log.durable_end
+        )
         if log.ledgers[-1].entries and needed == log.end == log.durable_end:
             self._roll()
 
@@ -366,7 +369,8 @@ class Topic:
         )
         policies = self.policies
         keep = None
-        enough = -1 if self.subscriptions else self.services.config.keep_without_subscription
+        all_go = self.subscriptions or self.services.stored_bytes.full
+        enough = -1 if all_go else self.services.config.keep_without_subscription
         if policies.retention_time or policies.retention_size:
             keep = Retention(
                 policies.retention_time or -1, policies.retention_size or -1, self.services.wall_time
