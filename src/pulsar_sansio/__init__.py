@@ -181,6 +181,7 @@ if TYPE_CHECKING:
         StoredTopic,
         StoredTransaction,
         SubscribeRate,
+        TopicOverview,
         WantedState,
     )
     from .broker import outputs as broker_outputs
@@ -224,6 +225,7 @@ __all__ = [
     "StoredState",
     "StoredTopic",
     "StoredTransaction",
+    "TopicOverview",
     "SubscribeRate",
     "WantedState",
     "NotApplicable",

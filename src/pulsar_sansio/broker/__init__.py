@@ -7,7 +7,7 @@ here imports the client.
 from . import outputs, records
 from .admin_errors import AlreadyExists, InUse, LimitReached, NotApplicable, NotFound
 from .administration.admin import ACTIONS
-from .administration.inspection import StatsOptions
+from .administration.inspection import StatsOptions, TopicOverview
 from .administration.schema_admin import SCHEMA_TYPES
 from .administration.stored_message import StoredMessage
 from .administration.wanted_state import WantedState
@@ -68,6 +68,7 @@ __all__ = [
     "StoredState",
     "StoredTopic",
     "StoredTransaction",
+    "TopicOverview",
     "WantedState",
     "NotApplicable",
     "outputs",

@@ -32,13 +32,26 @@ def test_half_of_the_memory_by_default() -> None:
     assert broker_config(url, {"max_stored_bytes": 0}).max_stored_bytes == 0
 
 
+@pytest.mark.parametrize(
+    "where",
+    [
+        "memory.max",
+        "memory/memory.limit_in_bytes",
+        "system.slice/memory.max",
+        "system.slice/pulsar.service/memory.max",
+    ],
+)
 @pytest.mark.parametrize(("text", "limited"), [("1048576\n", True), ("max\n", False)])
-def test_the_limit_of_a_control_group(tmp_path: Path, text: str, limited: bool) -> None:
-    (tmp_path / "memory.max").write_text(text)
-    found = machine_memory.machine_memory(tmp_path / "memory.max")
-    assert (found == 1048576) is limited
+def test_the_limit_of_a_control_group(tmp_path: Path, where: str, text: str, limited: bool) -> None:
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text("0::/system.slice/pulsar.service\n")
+    for folder in ("", "memory", "system.slice/pulsar.service"):
+        (tmp_path / "sys/fs/cgroup" / folder).mkdir(parents=True, exist_ok=True)
+    file = tmp_path / "sys/fs/cgroup" / where
+    file.write_text(text)
+    assert (machine_memory.machine_memory(tmp_path) == 1048576) is limited
 
 
 def test_a_system_that_does_not_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("os.sysconf")
-    assert machine_memory.machine_memory(tmp_path / "absent") == machine_memory.WHERE_UNKNOWN
+    assert machine_memory.machine_memory(tmp_path) == machine_memory.WHERE_UNKNOWN

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ..dispatching.consumer import Consumer, SubType
 from ..dispatching.key_shared import KeyShared
 from ..dispatching.shared import Shared
-from ..rates import Counted, Rates
+from ..rates import Counted, Rate, Rates
 from ..services import BrokerServices, wall_text
 from ..topics.nonpersistent import NonPersistentSubscription, NonPersistentTopic
 from ..topics.producing.producer import MODE_NAMES, Producer
@@ -60,9 +60,10 @@ class TopicOverview(NamedTuple):
     bytes_in: int
     messages_out: int
     bytes_out: int
+    rates: Rate
 
 
-def topic_overview(topic: AnyTopic) -> TopicOverview:
+def topic_overview(topic: AnyTopic, rates: Rates) -> TopicOverview:
     return TopicOverview(
         topic.name,
         len(topic.subscriptions),
@@ -71,6 +72,7 @@ def topic_overview(topic: AnyTopic) -> TopicOverview:
         sum(subscription.backlog for subscription in topic.subscriptions.values()),
         topic.log.size if isinstance(topic, Topic) else 0,
         *topic.counters(),
+        rates.of(topic),
     )
 
 

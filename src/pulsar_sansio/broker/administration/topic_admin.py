@@ -169,7 +169,7 @@ class TopicAdministration:
 
     def overviews(self) -> list[TopicOverview]:
         """Return the numbers of all topics that this broker serves."""
-        return [topic_overview(topic) for topic in self._topics.by_name.values()]
+        return [topic_overview(topic, self._rates) for topic in self._topics.by_name.values()]
 
     def topics(self, namespace: str) -> list[str]:
         """Return the full names of the namespace's topics, each partition by itself. Raises `NotFound`."""

@@ -14,7 +14,10 @@ from .routes import AdministeredBroker
 
 Roles = tuple[str, ...]
 
-OPEN_PATHS = (("metrics",), ("status",), ("status", "status.js"), ("status", "status.css"))
+STATUS_PAGE = ("status",)
+"""Pages of other sites may link to it: it has no number in it."""
+
+OPEN_PATHS = (("metrics",), STATUS_PAGE, ("status", "status.js"), ("status", "status.css"))
 """Paths that need no role: metrics, as in Pulsar (`authenticateMetricsEndpoint`), and the page of the status,
 which has no number in it."""
 
@@ -70,7 +73,8 @@ def check_site(request: Request, names: Collection[str]) -> None:
     origin = request.headers.get("origin")
     if origin is not None and origin.partition("://")[2].lower() != host.lower():
         raise Refused(403, "requests of pages of other sites are refused")
-    if request.headers.get("sec-fetch-site", "").lower() in ("cross-site", "same-site"):
+    linked = request.path == STATUS_PAGE and request.method == "GET"
+    if not linked and request.headers.get("sec-fetch-site", "").lower() in ("cross-site", "same-site"):
         raise Refused(403, "requests of pages of other sites are refused")
     if request.body and request.content_type not in (JSON, PARTITIONED_METADATA):
         raise Refused(415, f"the body has to be {JSON}, not {request.content_type or 'of no type'}")

@@ -1,8 +1,10 @@
 """`/metrics` without a socket: the text, read back by Prometheus's own parser."""
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from pulsar_sansio import BrokerConfig
+from pulsar_trio.broker.admin.metrics import metrics
 from pulsar_trio.broker.admin.metrics.exposition import CONTENT_TYPE, Exposition, label_text
 from tests.trio.broker.admin.asking import Administrator
 
@@ -47,6 +49,30 @@ def test_a_cluster_and_a_topic_with_strange_names() -> None:
         if "topic" in sample.labels
     }
     assert topics == {topic}
+
+
+def test_with_many_topics_the_answer_has_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every client may ask, so the answer has a bound."""
+    monkeypatch.setattr(metrics, "MOST_TOPICS", 2)
+    administrator = Administrator()
+    peer = administrator.world.connect()
+    for number in range(3):
+        peer.producer(f"persistent://public/default/t{number}", number, f"p{number}")
+        peer.publish(b"x", 0, number)
+        peer.inbox.clear()
+    found = {
+        (sample.name, tuple(sorted(sample.labels))): sample.value
+        for family in text_string_to_metric_families(administrator.answer("GET", "/metrics").body.decode())
+        for sample in family.samples
+    }
+    of_namespace = ("cluster", "namespace")
+    assert found["pulsar_topics_count", of_namespace] == found["pulsar_producers_count", of_namespace] == 3
+    assert (
+        found["pulsar_in_bytes_total", of_namespace]
+        == found["pulsar_broker_in_bytes_total", ("cluster",)]
+        > 0
+    )
+    assert not [labels for _, labels in found if "topic" in labels]
 
 
 def test_a_broker_without_topics() -> None:

@@ -69,6 +69,13 @@ def test_an_answer_has_a_bounded_number_of_topics() -> None:
     assert (found["topicsCount"], found["matching"]) == (105, 5)
 
 
+async def test_a_page_of_another_site_may_link_to_the_page_alone() -> None:
+    async with guarded_broker(http_port=0) as broker:
+        assert (await asked(broker, "GET", "/status", Sec_Fetch_Site="cross-site"))[0] == 200
+        for path in ("/status/numbers", "/metrics", "/admin/v2/tenants"):
+            assert (await asked(broker, "GET", path, role="root", Sec_Fetch_Site="cross-site"))[0] == 403
+
+
 async def test_only_a_superuser_reads_the_numbers() -> None:
     async with guarded_broker(http_port=0) as broker:
         for path in ("/status", "/status/status.js", "/status/status.css"):

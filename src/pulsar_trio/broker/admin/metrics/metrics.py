@@ -4,10 +4,10 @@ Names, labels and meanings are those of Apache Pulsar 4.0. What this broker does
 latencies, sizes of entries, caches, filters, and all that concerns bookies, metadata stores and a JVM.
 """
 
-from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from pulsar_sansio import TopicName
+from pulsar_sansio import TopicName, TopicOverview
 
 from ..messages import Answer, Request
 from ..routes import AdministeredBroker, Route
@@ -53,17 +53,26 @@ OF_SUBSCRIPTIONS = {
 }
 """Metric of a subscription -> its name in the stats of the subscription."""
 
-OF_THE_BROKER = {
-    "pulsar_broker_rate_in": "msgRateIn",
-    "pulsar_broker_rate_out": "msgRateOut",
-    "pulsar_broker_throughput_in": "msgThroughputIn",
-    "pulsar_broker_throughput_out": "msgThroughputOut",
-    "pulsar_broker_storage_size": "storageSize",
-    "pulsar_broker_storage_logical_size": "storageSize",
-    "pulsar_broker_in_bytes_total": "bytesInCounter",
-    "pulsar_broker_out_bytes_total": "bytesOutCounter",
+SUMS: dict[str, Callable[[TopicOverview], float]] = {
+    "subscriptions_count": lambda each: each.subscriptions,
+    "producers_count": lambda each: each.producers,
+    "consumers_count": lambda each: each.consumers,
+    "msg_backlog": lambda each: each.backlog,
+    "storage_size": lambda each: each.storage,
+    "storage_logical_size": lambda each: each.storage,
+    "in_bytes_total": lambda each: each.bytes_in,
+    "out_bytes_total": lambda each: each.bytes_out,
+    "rate_in": lambda each: each.rates.messages_in,
+    "rate_out": lambda each: each.rates.messages_out,
+    "throughput_in": lambda each: each.rates.bytes_in,
+    "throughput_out": lambda each: each.rates.bytes_out,
 }
-"""Metric of the broker -> the values of topics that it adds up."""
+"""Metric of the broker, and of a namespace, without its prefix -> the value of a topic that it adds up."""
+
+MOST_TOPICS = 1_000
+"""Topics that are shown one by one. With more of them the answer has the sums of namespaces in their place,
+as that of a Java broker with `exposeTopicLevelMetricsInPrometheus=false`. Every client may ask, and an answer
+must not hold up the broker."""
 
 
 def read_metrics(broker: AdministeredBroker, request: Request) -> Answer:
@@ -76,44 +85,42 @@ def read_metrics(broker: AdministeredBroker, request: Request) -> Answer:
         label_text({**cluster, "version": machine.config.server_version, "commit": ""}),
         1,
     )
-    sums: dict[str, float] = dict.fromkeys(OF_THE_BROKER.values(), 0)
-    counts = Counter(topics=0, subscriptions=0, producers=0, consumers=0, backlog=0)
-    namespaces: Counter[str] = Counter()
-    for topic in machine.topic_administration.served():
-        namespace = TopicName.parse(topic).namespace_name
-        labels = {**cluster, "namespace": namespace, "topic": topic}
-        stats = machine.topic_administration.stats(topic)
-        counted = _add_topic(found, labels, stats)
-        counts.update(counted)
-        namespaces[namespace] += 1
-        for name in sums:
-            sums[name] += stats[name]
-    for namespace, topics in namespaces.items():
-        found.add("pulsar_topics_count", label_text({**cluster, "namespace": namespace}), topics)
-    of_broker = label_text(cluster)
-    for metric, name in OF_THE_BROKER.items():
-        found.add(metric, of_broker, sums[name])
-    for name in ("topics", "subscriptions", "producers", "consumers"):
-        found.add(f"pulsar_broker_{name}_count", of_broker, counts[name])
-    found.add("pulsar_broker_msg_backlog", of_broker, counts["backlog"])
+    overviews = machine.topic_administration.overviews()
+    by_namespace: dict[str, list[TopicOverview]] = {}
+    for each in overviews:
+        by_namespace.setdefault(TopicName.parse(each.name).namespace_name, []).append(each)
+    for namespace, topics in by_namespace.items():
+        labels = {**cluster, "namespace": namespace}
+        found.add("pulsar_topics_count", label_text(labels), len(topics))
+        if len(overviews) > MOST_TOPICS:
+            _add_sums(found, "pulsar_", labels, topics)
+            continue
+        for each in topics:
+            _add_topic(found, {**labels, "topic": each.name}, machine.topic_administration.stats(each.name))
+    found.add("pulsar_broker_topics_count", label_text(cluster), len(overviews))
+    _add_sums(found, "pulsar_broker_", cluster, overviews)
     _add_connections(found, broker, cluster)
     return Answer(200, found.text(), CONTENT_TYPE)
 
 
-def _add_topic(found: Exposition, labels: dict[str, str], stats: dict[str, Any]) -> Counter[str]:
-    """Add the samples of a topic and its subscriptions. Return what they count for the broker."""
+def _add_sums(
+    found: Exposition, prefix: str, labels: dict[str, str], topics: Sequence[TopicOverview]
+) -> None:
+    text = label_text(labels)
+    for metric, value_of in SUMS.items():
+        found.add(prefix + metric, text, sum(map(value_of, topics)))
+
+
+def _add_topic(found: Exposition, labels: dict[str, str], stats: dict[str, Any]) -> None:
+    """Add the samples of a topic and its subscriptions."""
     subscriptions: dict[str, dict[str, Any]] = stats["subscriptions"]
-    counted = Counter(
-        topics=1,
-        subscriptions=len(subscriptions),
-        producers=len(stats["publishers"]),
-        consumers=sum(len(each["consumers"]) for each in subscriptions.values()),
-        backlog=sum(each["msgBacklog"] for each in subscriptions.values()),
-    )
     of_topic = label_text(labels)
-    for name in ("subscriptions", "producers", "consumers"):
-        found.add(f"pulsar_{name}_count", of_topic, counted[name])
-    found.add("pulsar_msg_backlog", of_topic, counted["backlog"])
+    found.add("pulsar_subscriptions_count", of_topic, len(subscriptions))
+    found.add("pulsar_producers_count", of_topic, len(stats["publishers"]))
+    consumers = sum(len(each["consumers"]) for each in subscriptions.values())
+    found.add("pulsar_consumers_count", of_topic, consumers)
+    backlog = sum(each["msgBacklog"] for each in subscriptions.values())
+    found.add("pulsar_msg_backlog", of_topic, backlog)
     for metric, name in OF_TOPICS.items():
         found.add(metric, of_topic, stats[name])
     for subscription, values in subscriptions.items():
@@ -121,7 +128,6 @@ def _add_topic(found: Exposition, labels: dict[str, str], stats: dict[str, Any])
         found.add("pulsar_subscription_consumers_count", of_subscription, len(values["consumers"]))
         for metric, name in OF_SUBSCRIPTIONS.items():
             found.add(metric, of_subscription, values[name])
-    return counted
 
 
 def _add_connections(found: Exposition, broker: AdministeredBroker, cluster: dict[str, str]) -> None:

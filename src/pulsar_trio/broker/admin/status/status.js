@@ -9,6 +9,7 @@ const at = (id) => document.getElementById(id);
 let token = "";
 let before = null;
 let timer = 0;
+let asked = 0;
 const samples = [];
 
 const count = new Intl.NumberFormat("en").format;
@@ -50,8 +51,10 @@ async function get(path) {
 async function ask() {
   clearTimeout(timer);
   const chosen = view();
+  const question = ++asked;
   try {
     const numbers = await get(`/status/numbers?filter=${encodeURIComponent(chosen.get("filter") || "")}`);
+    if (question !== asked) return; // a later question has another filter or topic
     draw(numbers, chosen.get("topic"));
     const topic = chosen.get("topic");
     if (topic) await detail(topic);
@@ -60,6 +63,7 @@ async function ask() {
   } catch (error) {
     state(error.message, true);
   }
+  if (question !== asked) return;
   timer = setTimeout(ask, PAUSE);
 }
 
@@ -87,7 +91,7 @@ function draw(numbers, topic) {
   const seconds = before ? (numbers.time - before.time) / 1000 : 0;
   const known = new Map(before ? before.topics.map((each) => [each.name, each]) : []);
   const since = (now, then, name) => (then && seconds > 0 ? Math.max(0, (now[name] - then[name]) / seconds) : 0);
-  if (seconds > 0) {
+  if (seconds >= PAUSE / 2000) {
     samples.push([since(numbers, before, "messagesIn"), since(numbers, before, "messagesOut")]);
     samples.splice(0, samples.length - KEPT);
   }
