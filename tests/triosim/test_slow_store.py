@@ -15,6 +15,9 @@ from tests.triosim.world import run_seed
 
 SEEDS = range(12)
 
+FOUND_IN = (35, 49)
+"""Seeds in which a receipt before its write was found; others may be needed when worlds change."""
+
 SLOWEST = 0.02
 """Seconds before a write is done, and from then until the broker knows it, at most."""
 
@@ -72,7 +75,7 @@ def test_a_receipt_before_its_write_is_found(monkeypatch: pytest.MonkeyPatch) ->
         self._persisted(output.write)
 
     monkeypatch.setattr(StoreWriter, "begin", confirm_and_wait)
-    for seed in range(60):
+    for seed in (*FOUND_IN, *range(60)):
         with slow_stores(seed):
             if run_seed(seed).failure:
                 return

@@ -24,6 +24,8 @@ from pulsar_spark.writing.transactions import abort_quietly, begin
 from tests.spark.scenes.brokers import OurBroker, SparkBroker
 from tests.spark.scenes.reading_back import values_of
 
+pytestmark = pytest.mark.spark
+
 LIMITS = Limits(operation_timeout=10.0)
 
 PARTITIONS = 100

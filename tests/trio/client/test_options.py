@@ -50,7 +50,8 @@ def test_nothing_given_means_the_specs_defaults() -> None:
     assert client_config("pulsar://a", {}) == ClientConfig("pulsar://a")
     assert producer_spec("t", {}) == ProducerSpec("t")
     assert consumer_spec("t", "s", {}) == ConsumerSpec("t", "s")
-    assert broker_config("pulsar://a:1", {}) == BrokerConfig(service_url="pulsar://a:1")
+    unlimited = {"max_stored_bytes": 0}  # by default half of the machine's memory
+    assert broker_config("pulsar://a:1", unlimited) == BrokerConfig(service_url="pulsar://a:1")
     assert broker_config("pulsar://a:1", {"service_url": "pulsar://b:2"}).service_url == "pulsar://b:2"
 
 

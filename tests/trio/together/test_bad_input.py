@@ -161,7 +161,7 @@ async def test_a_wrong_host_of_a_broker(host: Any) -> None:
 
 @pytest.mark.parametrize("store", [7, "memory", {}, MemoryStore])
 async def test_a_wrong_store_of_a_broker(store: Any) -> None:
-    with pytest.raises(InvalidConfiguration, match="store: None or a store with load and write"):
+    with pytest.raises(InvalidConfiguration, match=r"store: None or a store such as MemoryStore\(\)"):
         async with open_broker(store=store):
             raise AssertionError("it was accepted")
     with pytest.raises(InvalidConfiguration, match="store: "):
