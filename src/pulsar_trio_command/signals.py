@@ -24,22 +24,13 @@ async def until_signal(work: Callable[[], Awaitable[object]]) -> None:
     if not observed:
         await work()
         return
-    failure: Exception | None = None
     with trio.open_signal_receiver(*observed) as signals:
-        async with trio.open_nursery() as nursery:
 
-            async def watch() -> None:
-                async for _ in signals:
-                    nursery.cancel_scope.cancel()
+        async def one() -> None:
+            async for _ in signals:
+                return
 
-            nursery.start_soon(watch)
-            try:
-                await work()
-            except Exception as error:
-                failure = error
-            nursery.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
+        await _unless(one, work)
 
 
 async def until_eof(work: Callable[[], Awaitable[object]]) -> None:
@@ -49,13 +40,23 @@ async def until_eof(work: Callable[[], Awaitable[object]]) -> None:
     """
     import trio
 
+    async def eof() -> None:
+        # A read of `sys.stdin` would hold its lock, and so stop the interpreter from ending.
+        while await trio.to_thread.run_sync(os.read, 0, 4096, abandon_on_cancel=True):
+            pass
+
+    await _unless(eof, work)
+
+
+async def _unless(event: Callable[[], Awaitable[None]], work: Callable[[], Awaitable[object]]) -> None:
+    """Run `work` until it ends, or until `event` returns, which cancels it. Its exception comes out."""
+    import trio
+
     failure: Exception | None = None
     async with trio.open_nursery() as nursery:
 
         async def watch() -> None:
-            # A read of `sys.stdin` would hold its lock, and so stop the interpreter from ending.
-            while await trio.to_thread.run_sync(os.read, 0, 4096, abandon_on_cancel=True):
-                pass
+            await event()
             nursery.cancel_scope.cancel()
 
         nursery.start_soon(watch)
