@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 
 from tests import canary
 from tests.conformance.listening import everywhere
+from tests.real_pulsar import told
 
 NEEDS = {
     "real": ("against a real Apache Pulsar", "Java 17 and Maven"),
@@ -38,6 +39,7 @@ settings.load_profile("same")
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(everywhere)
     config.pluginmanager.register(canary)
+    config.pluginmanager.register(told)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -11,6 +11,7 @@ import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from tests.real_pulsar.jars import jars, java
 
@@ -39,6 +40,9 @@ class JavaProcess:
     goes when the starter was killed.
     """
 
+    running: ClassVar[set["JavaProcess"]] = set()
+    """These were launched and not ended."""
+
     def __init__(
         self, main: str, arguments: Sequence[str], folder: Path, options: Sequence[str], cleared: Path
     ) -> None:
@@ -58,7 +62,18 @@ class JavaProcess:
 
     @property
     def log(self) -> str:
-        return (self._folder / "log").read_text(errors="replace")
+        return self.log_from(0)
+
+    @property
+    def logged(self) -> int:
+        """The bytes of the log."""
+        return (self._folder / "log").stat().st_size
+
+    def log_from(self, first: int) -> str:
+        """Return the log from this byte on."""
+        with (self._folder / "log").open("rb") as log:
+            log.seek(first)
+            return log.read().decode(errors="replace")
 
     def launch(self) -> None:
         """Start it. Raises `Unavailable` where there is no Java or no jar."""
@@ -81,6 +96,7 @@ class JavaProcess:
                 start_new_session=True,  # Ctrl-C is for the tests, which then stop it in order
             )
         self._watcher = _watch(self._process.pid, self._cleared)
+        JavaProcess.running.add(self)
 
     def ended(self) -> bool:
         """True when the process has ended by itself."""
@@ -96,6 +112,7 @@ class JavaProcess:
 
     def end(self, how: signal.Signals) -> None:
         """Send this signal, after `STOP_TIMEOUT` SIGKILL; the process is gone when this returns."""
+        JavaProcess.running.discard(self)
         process, self._process = self._process, None
         watcher, self._watcher = self._watcher, None
         if watcher is not None:  # before the process group's number can be another's

@@ -1,15 +1,11 @@
 """DataFrames and streams that a real Spark writes in transactions, with tasks and drivers that end inside."""
 
-import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from pyspark.errors import AnalysisException, PythonException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from pulsar_sansio import TransactionId, TransactionRefused
-from pulsar_spark.link import Link
 from tests.spark.scenes.brokers import SparkBroker
 from tests.spark.scenes.faulty import FaultySource
 from tests.spark.scenes.reading_back import values_of
@@ -34,15 +30,11 @@ IN_TRANSACTIONS = {"deliveryGuarantee": "transactions"}
 
 def abort_all(broker: SparkBroker) -> None:
     """Abort all open transactions, those of attempts that were killed. Their timeout would do it."""
-    link = Link(broker.url, memory_limit=None, transactions=True)
-    client = link.client
-    count = link.partitions("persistent://pulsar/system/transaction_coordinator_assign")
-    ids = [TransactionId(coordinator, number) for coordinator in range(count) for number in range(200)]
-    requests = [client.end_released_transaction(time.monotonic_ns(), each, commits=False) for each in ids]
-    for request in requests:
-        with suppress(TransactionRefused):
-            link.call(lambda _, request=request: request, 60.0, "an abort")  # type: ignore[misc]
-    link.drop()
+    transactions = "/admin/v3/transactions"
+    for name, transaction in broker.admin.request("GET", f"{transactions}/slowTransactions/-1").items():
+        if transaction["status"] == "OPEN":
+            coordinator, number = name.strip("()").split(",")
+            broker.admin.request("POST", f"{transactions}/abortTransaction/{coordinator}/{number}")
 
 
 @pytest.fixture(autouse=True)
@@ -150,10 +142,12 @@ def test_what_cannot_be_written_is_refused_before_anything_is(
 def test_a_stream_whose_tasks_end_anywhere_leaves_every_row_once(
     spark: SparkSession, broker: SparkBroker, topic: str, tmp_path: Path
 ) -> None:
-    """From before the producer is opened to after it is closed. Rows come in another order each time."""
+    """From before the producer is opened to after it is closed. Rows come in another order each time.
+
+    Of four attempts of a task two end here: a Pulsar that loses a transaction by itself may end a third."""
     files(tmp_path / "in", batches=3, rows=40)
-    steps = {0: "raise", 4: "raise", 7: "raise"}
-    places = {f"{batch}-{batch % 2}-{step}": how for batch in range(3) for step, how in steps.items()}
+    steps = [(0, 4), (4, 7), (7, 0)]
+    places = {f"{batch}-{batch % 2}-{step}": "raise" for batch in range(3) for step in steps[batch]}
     places |= {"0-1-13": "raise", "1-0-14": "raise", "2-1-5": "kill"}
     options = {
         "topic": topic,
