@@ -95,12 +95,15 @@ class TokenProvider:
         """The algorithms of the tokens that the key verifies; a file that changes may bring others."""
 
     def authenticate(self, data: bytes, certificate: str | None) -> Identity:
-        """Return the role of a token, with the time in which it is valid. Raises `AuthenticationError`."""
+        """Return the role of a token, with the time in which it is valid. Raises `AuthenticationError`.
+
+        White space around the token is ignored, as by a Java broker: a file of a token may end its line.
+        """
         key, algorithms = self._current()
         options = {f"verify_{claim}": False for claim in UNCHECKED}
         try:
             claims: Mapping[str, Any] = self._jwt.decode(
-                data,
+                data.strip(),
                 key.reveal() if isinstance(key, Secret) else key,
                 algorithms=algorithms,
                 options=options,

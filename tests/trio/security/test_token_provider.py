@@ -56,6 +56,12 @@ def test_a_secret_key_in_a_file(tmp_path: Path) -> None:
     assert provider.authenticate(made({"sub": "ada"}), None) == Identity("ada")
 
 
+def test_white_space_around_a_token_is_ignored() -> None:
+    """The Go client sends a token's file as it is."""
+    provider = TokenProvider(secret_key=Secret(KEY))
+    assert provider.authenticate(b" " + made({"sub": "ada"}) + b"\r\n", None) == Identity("ada")
+
+
 def unsigned(header: dict[str, str]) -> bytes:
     parts = (json.dumps(each).encode() for each in (header, {"sub": "root"}))
     return b".".join([*(base64.urlsafe_b64encode(part).rstrip(b"=") for part in parts), b""])
