@@ -66,9 +66,9 @@ class World:
         )
         self.pump()
 
-    def connect(self, version: int = 21) -> "Peer":
+    def connect(self, version: int = 21, address: str = "127.0.0.1") -> "Peer":
         """Return a connected client."""
-        peer = self.raw()
+        peer = self.raw(address=address)
         peer.send(
             Type.CONNECT,
             proto.CommandConnect(client_version="test", protocol_version=version, auth_method_name="none"),
@@ -76,12 +76,12 @@ class World:
         peer.expect(Type.CONNECTED)
         return peer
 
-    def raw(self, certificate_role: str | None = None) -> "Peer":
+    def raw(self, certificate_role: str | None = None, address: str = "127.0.0.1") -> "Peer":
         """Return a link without any frame sent."""
         self.links += 1
         peer = Peer(self, self.links)
         self.peers[self.links] = peer
-        self.broker.accepted(self.now, self.links, f"127.0.0.1:{self.links}", certificate_role)
+        self.broker.accepted(self.now, self.links, f"{address}:{self.links}", certificate_role)
         self.pump()
         return peer
 

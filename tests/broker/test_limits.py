@@ -77,6 +77,25 @@ def test_producers_create_no_more_subscriptions_than_the_configuration_allows() 
     assert world.broker.subscription_administration.subscriptions(TOPIC) == ["a"]
 
 
+def test_producers_and_consumers_of_one_address_on_a_topic() -> None:
+    """Another topic and another address have room of their own."""
+    world = World(BrokerConfig(max_producers_per_address=1, max_consumers_per_address=2))
+    peer, elsewhere = world.connect(), world.connect(address="10.0.0.1")
+    peer.producer(name="a")
+    peer.subscribe(subscription="a")
+    world.connect().subscribe(subscription="b")
+    peer.ask_producer(producer_id=1, name="b")
+    refusal = peer.expect_error("ProducerBusy")
+    assert refusal.message == f"Topic '{TOPIC}' reached max same address producers limit"
+    peer.ask_subscribe(consumer_id=1, subscription="c")
+    refusal = peer.expect_error("ConsumerBusy")
+    assert refusal.message == "Topic reached max same address consumers limit"
+    elsewhere.producer(name="c")
+    elsewhere.subscribe(subscription="c")
+    peer.producer(OTHER, producer_id=2)
+    peer.subscribe(topic=OTHER, consumer_id=2)
+
+
 def test_types_of_subscriptions() -> None:
     """Rules BROKER-14 and CFG-506."""
     world = World()

@@ -91,6 +91,8 @@ class Broker:
         self._housekeeping_interval = nanoseconds_of(config.housekeeping_interval)
         self._housekeeping = self.context.deadlines.slot(self._run_housekeeping)
         self.links: dict[int, Connection] = {}
+        self.links_from: dict[str, int] = {}
+        """IP address -> the number of its links."""
         self.accepted_connections = 0
         """The number of connections of clients since the start."""
         self._final_bytes: dict[int, list[bytes]] = {}
@@ -130,6 +132,7 @@ class Broker:
         assert link not in self.links, "a link's number is used twice"
         self.accepted_connections += 1
         connection = self.links[link] = Connection(self, link, peer, HANDLERS, certificate_role)
+        self.links_from[connection.address] = self.links_from.get(connection.address, 0) + 1
         self.faults.attach(connection)
 
     def authenticate(self, now: int, method: str, data: bytes, certificate_role: str | None = None) -> str:
@@ -246,6 +249,9 @@ class Broker:
     def connection_closed(self, connection: Connection, final_bytes: list[bytes]) -> None:
         """Discard a connection that ended; `final_bytes` are still to be written."""
         del self.links[connection.link]
+        self.links_from[connection.address] -= 1
+        if not self.links_from[connection.address]:
+            del self.links_from[connection.address]
         if final_bytes:
             self._final_bytes[connection.link] = final_bytes
 

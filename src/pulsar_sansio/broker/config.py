@@ -37,6 +37,8 @@ class BrokerConfig:
         `keepalive_interval`: seconds between probes; also the time a handshake may take.
         `liveness_timeout`: seconds that a connection has to answer when a new client claims its name.
         `max_connections`: more are refused. `max_message_size`: bytes of one message.
+        `max_connections_per_address`: connections of one IP address. `max_producers_per_address`,
+        `max_consumers_per_address`: of one IP address on one topic. 0 is no limit, as in the Java broker.
         `max_unsent_bytes`: bytes waiting for one peer; above it the broker neither dispatches to the peer
         nor reads from it. `max_pending_publishes`: messages of one connection that are not yet durable;
         above it the broker does not read from the connection.
@@ -101,11 +103,14 @@ class BrokerConfig:
     keepalive_interval: float = 30.0
     liveness_timeout: float = 5.0
     max_connections: int = 10_000
+    max_connections_per_address: int = 0
     max_message_size: int = DEFAULT_MAX_MESSAGE_SIZE
     max_unsent_bytes: int = 2 * 1024 * 1024
     max_pending_publishes: int = 1000
     max_producers_per_connection: int = 10_000
     max_consumers_per_connection: int = 10_000
+    max_producers_per_address: int = 0
+    max_consumers_per_address: int = 0
 
     auto_topic_creation: bool = True
     auto_topic_partitions: int = 0
@@ -225,10 +230,14 @@ class BrokerConfig:
         self._check("max_stored_bytes", self.max_stored_bytes, 0, 2**50)
         self._check("ledger_max_bytes", self.ledger_max_bytes, 1024, 2**40)
         self._check("auto_topic_partitions", self.auto_topic_partitions, 0, 10_000)
-        self._check("max_unacked_messages_per_consumer", self.max_unacked_messages_per_consumer, 0, 2**31 - 1)
-        self._check(
-            "max_unacked_messages_per_subscription", self.max_unacked_messages_per_subscription, 0, 2**31 - 1
-        )
+        for name in (
+            "max_connections_per_address",
+            "max_producers_per_address",
+            "max_consumers_per_address",
+            "max_unacked_messages_per_consumer",
+            "max_unacked_messages_per_subscription",
+        ):
+            self._check(name, getattr(self, name), 0, 2**31 - 1)
         authentication = self.authentication
         if authentication is not None and not isinstance(authentication, BrokerAuthentication):
             raise InvalidConfiguration(

@@ -53,8 +53,16 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "max_stored_bytes": (0, 2**50),
     "ledger_max_bytes": (1024, 2**40),
     "auto_topic_partitions": (0, 10_000),
-    "max_unacked_messages_per_consumer": (0, INT32),
-    "max_unacked_messages_per_subscription": (0, INT32),
+    **dict.fromkeys(
+        (
+            "max_connections_per_address",
+            "max_producers_per_address",
+            "max_consumers_per_address",
+            "max_unacked_messages_per_consumer",
+            "max_unacked_messages_per_subscription",
+        ),
+        (0, INT32),
+    ),
 }
 """The least and the greatest value of each option that is a number."""
 

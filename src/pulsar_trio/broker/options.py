@@ -26,6 +26,7 @@ class BrokerOptions(TypedDict, total=False):
     keepalive_interval: float
     liveness_timeout: float
     max_connections: int
+    max_connections_per_address: int
     max_stored_bytes: int
     max_topics: int
     max_subscriptions_per_topic: int
@@ -34,6 +35,8 @@ class BrokerOptions(TypedDict, total=False):
     max_pending_publishes: int
     max_producers_per_connection: int
     max_consumers_per_connection: int
+    max_producers_per_address: int
+    max_consumers_per_address: int
     auto_topic_creation: bool
     auto_topic_partitions: int
     auto_subscription_creation: bool

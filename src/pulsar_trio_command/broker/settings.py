@@ -187,6 +187,7 @@ SETTINGS: dict[str, Setting] = {
     "keepAliveIntervalSeconds": _seconds("keepalive_interval", 1, ""),
     "connectionLivenessCheckTimeoutMillis": _milliseconds("liveness_timeout", 1),
     "brokerMaxConnections": _number("max_connections", 0, MANY, "0 is no limit", unlimited=MANY),
+    "brokerMaxConnectionsPerIp": _number("max_connections_per_address", 0, MANY, "0 is no limit"),
     "maxMessageSize": _number("max_message_size", 1024, MANY - 10_240, "bytes"),
     "maxPendingPublishRequestsPerConnection": _number("max_pending_publishes", 1, MANY),
     # topics
@@ -201,6 +202,8 @@ SETTINGS: dict[str, Setting] = {
     ),
     "maxProducersPerTopic": _number("policy max_producers", 0, MANY, "0 is no limit"),
     "maxConsumersPerTopic": _number("policy max_consumers", 0, MANY, "0 is no limit"),
+    "maxSameAddressProducersPerTopic": _number("max_producers_per_address", 0, MANY, "0 is no limit"),
+    "maxSameAddressConsumersPerTopic": _number("max_consumers_per_address", 0, MANY, "0 is no limit"),
     "maxConsumersPerSubscription": _number("policy max_consumers_per_subscription", 0, MANY, "0 is no limit"),
     "encryptionRequireOnProducer": _flag("policy encryption_required"),
     "maxPublishRatePerTopicInMessages": _rate("publish_messages", MANY),

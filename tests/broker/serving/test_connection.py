@@ -65,6 +65,24 @@ def test_too_many_connections() -> None:
     assert peer.closed is not None
 
 
+def test_too_many_connections_of_one_address() -> None:
+    """Connections that end make room; those of another address do not count."""
+    world = World(BrokerConfig(max_connections_per_address=2))
+    first = world.connect()
+    world.connect()
+    late, other = world.raw(), world.raw(address="10.0.0.1")
+    late.send(Type.CONNECT, CONNECT)
+    refusal = late.expect_error("NotAllowedError")
+    assert refusal.message == "Reached the maximum number of connections on address 127.0.0.1"
+    assert refusal.request_id == 2**64 - 1
+    assert late.closed is not None
+    other.send(Type.CONNECT, CONNECT)
+    other.expect(Type.CONNECTED)
+    first.drop()
+    world.connect()
+    assert world.broker.links_from == {"127.0.0.1": 2, "10.0.0.1": 1}
+
+
 def test_a_handshake_has_a_time_limit() -> None:
     world = World()
     peer = world.raw()

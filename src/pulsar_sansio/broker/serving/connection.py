@@ -117,6 +117,8 @@ class Connection:
         self.context = services.context
         self.link = link
         self.peer = peer
+        self.address = peer.rpartition(":")[0]
+        """The peer's IP address; `peer` has the port, too."""
         self.state: ConnectionState = ConnectionState.START
         self.protocol_version = 0
         self.client_version = ""
@@ -229,6 +231,11 @@ class Connection:
         config = self.services.config
         if len(self.broker.links) > config.max_connections:
             self.reject(NotAllowed("Reached the maximum number of connections"), "too many connections")
+            return
+        limit = config.max_connections_per_address
+        if limit and self.broker.links_from[self.address] > limit:
+            refusal = NotAllowed(f"Reached the maximum number of connections on address {self.address}")
+            self.reject(refusal, "too many connections of one address")
             return
         self.protocol_version = max(0, min(command.protocol_version, config.protocol_version))
         self.client_version = command.client_version[:256]

@@ -26,6 +26,7 @@ class Host(Protocol):
     authenticator: "Authenticator | None"
     authorization: "Authorization"
     links: "dict[int, Connection]"
+    links_from: dict[str, int]
 
     def connection_closed(self, connection: "Connection", final_bytes: list[bytes]) -> None:
         """Discard a connection that ended; `final_bytes` are still to be written."""

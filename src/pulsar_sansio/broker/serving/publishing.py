@@ -99,6 +99,9 @@ def _create(connection: Connection, command: proto.CommandProducer, topic: "AnyT
     limit = policies.max_producers
     if limit and len(topic.producers.by_name) >= limit:
         raise ProducerBusy("Topic reached max producers limit")
+    limit = connection.services.config.max_producers_per_address
+    if limit and _of_address(connection, topic) >= limit:
+        raise ProducerBusy(f"Topic '{topic.name}' reached max same address producers limit")
     if policies.encryption_required and not command.encrypted:
         raise MetadataError(f"Encryption is required in {topic.name}")
     schema_version = b""
@@ -133,6 +136,11 @@ def _create(connection: Connection, command: proto.CommandProducer, topic: "AnyT
         topic.deduplication.attached(name)
     connection.producers[producer.id] = producer
     connection.services.journal.confirm(lambda: connection.producer_success(producer, admitted))
+
+
+def _of_address(connection: Connection, topic: "AnyTopic") -> int:
+    """Count the producers of the topic that come from the connection's address."""
+    return sum(each.connection.address == connection.address for each in topic.producers.by_name.values())
 
 
 def _no_room(topic: Topic) -> PersistenceError:

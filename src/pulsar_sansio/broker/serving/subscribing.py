@@ -83,6 +83,15 @@ def on_subscribe(connection: Connection, command: proto.CommandSubscribe) -> Non
         connection.refuse(command.request_id, error)
 
 
+def _of_address(connection: Connection, topic: "AnyTopic") -> int:
+    """Count the consumers of the topic that come from the connection's address."""
+    return sum(
+        each.connection.address == connection.address
+        for subscription in topic.subscriptions.values()
+        for each in subscription.consumers
+    )
+
+
 def _subscribe(
     connection: Connection, command: proto.CommandSubscribe, topic: "AnyTopic", probe: bool
 ) -> None:
@@ -92,6 +101,9 @@ def _subscribe(
     policies = topic.policies
     if policies.max_consumers and topic.consumer_count >= policies.max_consumers:
         raise ConsumerBusy("Topic reached max consumers limit")
+    limit = connection.services.config.max_consumers_per_address
+    if limit and _of_address(connection, topic) >= limit:
+        raise ConsumerBusy("Topic reached max same address consumers limit")
     name = command.subscription
     durable = command.durable and topic.persistent
     if durable and name not in topic.subscriptions and not policies.auto_subscription_creation:
