@@ -181,6 +181,7 @@ if TYPE_CHECKING:
         StoredTopic,
         StoredTransaction,
         SubscribeRate,
+        SubscriptionRates,
         TopicOverview,
         WantedState,
     )
@@ -227,6 +228,7 @@ __all__ = [
     "StoredTransaction",
     "TopicOverview",
     "SubscribeRate",
+    "SubscriptionRates",
     "WantedState",
     "NotApplicable",
     # the root

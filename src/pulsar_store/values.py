@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any, get_args, get_type_hints
 
-from pulsar_sansio import Policies
+from pulsar_sansio import MessageRate, Policies, SubscriptionRates
 
 from .errors import StoreTooNew
 
@@ -85,11 +85,19 @@ def policies_of(text: str) -> Policies:
             raise StoreTooNew(f"this version does not know the policy {name!r}")
         record = _RECORDS.get(name)
         if record is not None:
-            known = {field.name for field in fields(record)}
-            if unknown := value.keys() - known:
-                raise StoreTooNew(f"this version does not know {sorted(unknown)} of the policy {name!r}")
-            value = record(**value)
+            value = _record_of(record, name, value)
         elif isinstance(value, list):
             value = tuple(value)
         values[name] = value
     return Policies(**values)
+
+
+def _record_of(record: Any, policy: str, value: dict[str, Any]) -> Any:
+    """Return a policy that has several values. Raises `StoreTooNew`."""
+    known = {field.name for field in fields(record)}
+    if unknown := value.keys() - known:
+        raise StoreTooNew(f"this version does not know {sorted(unknown)} of the policy {policy!r}")
+    if record is SubscriptionRates:
+        rates = ((name, _record_of(MessageRate, policy, rate)) for name, rate in value["by_name"])
+        return SubscriptionRates(tuple(rates))
+    return record(**value)

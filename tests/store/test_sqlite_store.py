@@ -209,7 +209,11 @@ def change(folder: Path, statement: str) -> None:
 
 @pytest.mark.parametrize(
     ("policies", "what"),
-    [('{"colour":"blue"}', "colour"), ('{"publish_rate":{"messages":1,"burst":2}}', "burst")],
+    [
+        ('{"colour":"blue"}', "colour"),
+        ('{"publish_rate":{"messages":1,"burst":2}}', "burst"),
+        ('{"dispatch_rates":{"by_name":[["s",{"burst":2}]]}}', "burst"),
+    ],
 )
 def test_a_policy_of_a_later_version_is_not_left_out(policies: str, what: str, tmp_path: Path) -> None:
     reloaded(tmp_path)

@@ -14,6 +14,7 @@ from pulsar_sansio import (
     MessageRate,
     Policies,
     SubscribeRate,
+    SubscriptionRates,
 )
 from pulsar_sansio import broker_records as records
 
@@ -39,6 +40,8 @@ POLICIES = st.builds(
     backlog_quota_size=st.sampled_from([None, BacklogQuota("producer_exception", 7)]),
     inactive_topics=st.sampled_from([None, InactiveTopics(True, 5)]),
     publish_rate=st.sampled_from([None, MessageRate(1, 2, 3)]),
+    dispatch_rate=st.sampled_from([None, MessageRate(1, relative=True)]),
+    dispatch_rates=st.sampled_from([None, SubscriptionRates((("s", MessageRate(1)), ("", MessageRate())))]),
     subscribe_rate=st.sampled_from([None, SubscribeRate(4)]),
 )
 

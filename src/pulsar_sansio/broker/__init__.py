@@ -25,6 +25,7 @@ from .policies import (
     MessageRate,
     Policies,
     SubscribeRate,
+    SubscriptionRates,
 )
 from .security.basic import BasicProvider
 from .security.broker_authentication import BrokerAuthentication
@@ -50,6 +51,7 @@ __all__ = [
     "InactiveTopics",
     "MessageRate",
     "SubscribeRate",
+    "SubscriptionRates",
     "Broker",
     "BrokerConfig",
     "OtherBroker",

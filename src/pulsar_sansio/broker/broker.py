@@ -260,6 +260,8 @@ class Broker:
         self._rates.update(self.context.now, counted(self.topics.by_name.values()))
         for topic in list(self.topics.by_name.values()):
             if isinstance(topic, Topic):
+                rate = self._rates.of(topic)
+                topic.publish_rate_measured(rate.messages_in, rate.bytes_in)
                 topic.run_housekeeping()
             elif not topic.producers.by_name and not topic.subscriptions:
                 del self.topics.by_name[topic.name]

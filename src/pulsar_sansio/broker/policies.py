@@ -53,12 +53,14 @@ class BacklogQuota:
 class MessageRate:
     """At most `messages` and `size` (bytes) in each `period` (seconds); 0 and below is no limit.
 
-    A period below 1 counts as 1. Raises `InvalidConfiguration`.
+    A period below 1 counts as 1. `relative`: a limit is so much more than was published in each second of
+    the last housekeeping interval; only dispatch rates can be relative. Raises `InvalidConfiguration`.
     """
 
     messages: int = -1
     size: int = -1
     period: int = 1
+    relative: bool = False
 
     def __post_init__(self) -> None:
         _check_numbers(self, "a rate")
@@ -81,6 +83,34 @@ class SubscribeRate:
 
     def __post_init__(self) -> None:
         _check_numbers(self, "a subscribe rate")
+
+
+MAX_SUBSCRIPTION_RATES = 1000
+"""The number of subscriptions of one topic that may have a dispatch rate of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionRates:
+    """Dispatch rates of single subscriptions of a topic, by name. Raises `InvalidConfiguration`."""
+
+    by_name: tuple[tuple[str, MessageRate], ...]
+
+    def __post_init__(self) -> None:
+        if len(self.by_name) > MAX_SUBSCRIPTION_RATES:
+            raise InvalidConfiguration(
+                f"dispatch rates of subscriptions: at most {MAX_SUBSCRIPTION_RATES} on one topic"
+            )
+
+    def of(self, subscription: str) -> MessageRate | None:
+        """Return the rate of this subscription; None where it has none of its own."""
+        return dict(self.by_name).get(subscription)
+
+    def replacing(self, subscription: str, rate: MessageRate | None) -> "SubscriptionRates | None":
+        """Return a copy with another rate; None removes it. The result is None without any rate."""
+        rates = {name: each for name, each in self.by_name if name != subscription}
+        if rate is not None:
+            rates[subscription] = rate
+        return SubscriptionRates(tuple(rates.items())) if rates else None
 
 
 INACTIVE_TOPIC_MODES = ("delete_when_no_subscriptions", "delete_when_subscriptions_caught_up")
@@ -141,7 +171,8 @@ class Policies:
     0 is never. `inactive_topics`: whether the topic itself is deleted, and when.
     `publish_rate`: of a topic; the connections of producers beyond it are not read for a while.
     `dispatch_rate`: of a topic, over all its subscriptions; `subscription_dispatch_rate`: of each
-    subscription. `subscribe_rate`: of each consumer (rule TENANT-05).
+    subscription. `dispatch_rates`: of single subscriptions of a topic, in place of it; only a topic has
+    them. `subscribe_rate`: of each consumer (rule TENANT-05).
     """
 
     deduplication: bool | None = None
@@ -172,6 +203,7 @@ class Policies:
     publish_rate: MessageRate | None = None
     dispatch_rate: MessageRate | None = None
     subscription_dispatch_rate: MessageRate | None = None
+    dispatch_rates: SubscriptionRates | None = None
     subscribe_rate: SubscribeRate | None = None
     schema_compatibility: str | None = None
     schema_auto_update: bool | None = None
@@ -215,6 +247,11 @@ class Policies:
             changed = changed.with_policy(name, value)
         return changed
 
+    def dispatch_rate_of(self, subscription: str) -> MessageRate | None:
+        """Return the dispatch rate of one subscription."""
+        own = None if self.dispatch_rates is None else self.dispatch_rates.of(subscription)
+        return self.subscription_dispatch_rate if own is None else own
+
     def allows_subscription(self, present: int) -> bool:
         """True when a topic that has `present` subscriptions may get another one."""
         return not self.max_subscriptions or present < self.max_subscriptions
@@ -240,7 +277,8 @@ _MOST = {"auto_topic_partitions": 10_000}
 
 
 _RECORDS: dict[str, type] = {
-    each.__name__: each for each in (BacklogQuota, MessageRate, SubscribeRate, InactiveTopics)
+    each.__name__: each
+    for each in (BacklogQuota, MessageRate, SubscribeRate, SubscriptionRates, InactiveTopics)
 }
 """The policies that have several values, by the names of their classes."""
 

@@ -6,7 +6,9 @@ from weakref import ref
 
 import pytest
 
-from pulsar_sansio.broker.policies import MessageRate
+from pulsar_sansio.broker import BrokerConfig
+from pulsar_sansio.broker.policies import MessageRate, SubscriptionRates
+from pulsar_sansio.model.errors import InvalidConfiguration
 from pulsar_sansio.wire import proto
 from tests.broker.peer import TOPIC, Peer, SubType, Type, World
 
@@ -18,8 +20,8 @@ SCOPES = pytest.mark.parametrize("scope", [TOPIC, "public/default"])
 
 
 def world_with_messages(count: int = 10) -> tuple[World, Peer]:
-    """The messages have the payloads b"0", b"1", and so on, and a key each."""
-    world = World()
+    """The messages have the payloads b"0", b"1", and so on, and a key each. No client has to answer PING."""
+    world = World(BrokerConfig(keepalive_interval=100_000))
     producing = world.connect()
     producing.producer()
     for number in range(count):
@@ -287,3 +289,73 @@ def test_a_non_persistent_topic_has_no_dispatch_rate() -> None:
     for number in range(3):
         producing.publish(b"%d" % number, number)
     assert payloads(consuming) == [0, 1, 2]
+
+
+# --- rates relative to what is published, and of one subscription -------------------------------------
+
+
+@POLICIES
+def test_a_relative_rate_grows_with_what_is_published(policy: str) -> None:
+    """60 messages in the 60 s of a housekeeping interval are one more in each second."""
+    world, _ = world_with_messages(60)
+    world.advance(60.0)
+    set_rate(world, policy, MessageRate(messages=1, relative=True))
+    peer = consumer(world, SubType.Exclusive)
+    assert payloads(peer) == [0, 1]
+    world.advance(1.0)
+    assert payloads(peer) == [2, 3]
+    set_rate(world, policy, MessageRate(messages=1))
+    assert payloads(peer) == [4]
+    world.advance(1.0)
+    assert payloads(peer) == [5]
+
+
+@POLICIES
+def test_a_relative_rate_follows_each_interval(policy: str) -> None:
+    """In the second interval nothing is published, and then only the rate itself is left."""
+    world, producing = world_with_messages(0)
+    set_rate(world, policy, MessageRate(messages=1, relative=True))
+    for number in range(180):
+        producing.publish(b"%d" % number, number)
+    peer = consumer(world, SubType.Exclusive)
+    assert payloads(peer) == [0]
+    world.advance(59.0)
+    assert len(peer.payloads()) == 59
+    world.advance(11.0)
+    assert len(peer.payloads()) == 41, "one of the first interval, then four in each second"
+    world.advance(50.0)
+    peer.payloads()
+    for number in range(180, 200):
+        producing.publish(b"%d" % number, number)
+    world.advance(5.0)
+    assert len(peer.payloads()) == 6, "a second's token was there"
+
+
+def test_a_subscription_has_a_rate_of_its_own() -> None:
+    """Its rate goes before the rate of all subscriptions; the rate of the topic holds in any case."""
+    world, _ = world_with_messages(10)
+    set_rate(world, "subscription_dispatch_rate", MessageRate(messages=2, period=10))
+    rates = SubscriptionRates((("s", MessageRate(messages=5, period=10)),))
+    world.broker.administration.set_policy(world.now, TOPIC, "dispatch_rates", rates)
+    assert payloads(consumer(world, SubType.Exclusive)) == [0, 1, 2, 3, 4]
+    assert payloads(consumer(world, SubType.Exclusive, "other")) == [0, 1]
+    set_rate(world, "dispatch_rate", MessageRate(messages=1, period=100))
+    unlimited = SubscriptionRates((("third", MessageRate(messages=0)),))
+    world.broker.administration.set_policy(world.now, TOPIC, "dispatch_rates", unlimited)
+    world.pump()
+    third = consumer(world, SubType.Exclusive, "third")
+    assert payloads(third) == [], "the first subscription took what the topic had"
+    set_rate(world, "dispatch_rate", None)
+    assert payloads(third) == list(range(10)), "0 is no limit, whatever holds for the others"
+
+
+def test_rates_of_subscriptions_are_of_topics_and_not_too_many() -> None:
+    world = World()
+    rates = SubscriptionRates((("s", MessageRate(messages=1)),))
+    with pytest.raises(InvalidConfiguration, match="only a topic has it"):
+        world.broker.administration.set_policy(0, "public/default", "dispatch_rates", rates)
+    with pytest.raises(InvalidConfiguration, match="at most 1000"):
+        SubscriptionRates(tuple((f"s{number}", MessageRate(1)) for number in range(1001)))
+    assert rates.replacing("s", None) is None
+    assert rates.replacing("s", MessageRate(messages=2)) == SubscriptionRates((("s", MessageRate(2)),))
+    assert rates.of("other") is None

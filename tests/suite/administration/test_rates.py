@@ -20,6 +20,7 @@ RATE = {
     "relativeToPublishRate": False,
     "ratePeriodInSecond": 2,
 }
+RELATIVE = RATE | {"relativeToPublishRate": True}
 NO_RATE = {
     "dispatchThrottlingRateInMsg": 0,
     "dispatchThrottlingRateInByte": 0,
@@ -40,7 +41,7 @@ FORMS: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
         ),
         ({}, {"publishThrottlingRateInMsg": -1, "publishThrottlingRateInByte": -1}),
     ],
-    "dispatchRate": [(RATE, RATE), ({}, NO_RATE)],
+    "dispatchRate": [(RATE, RATE), (RELATIVE, RELATIVE), ({}, NO_RATE)],
     "subscriptionDispatchRate": [(RATE, RATE), ({}, NO_RATE)],
     "subscribeRate": [
         (
@@ -166,6 +167,46 @@ async def test_a_consumer_receives_as_its_rate_allows(
         assert await rest(consumer) == []
         assert await broker.request("DELETE", path) == (204, None)
         assert numbers(await receive(consumer, 5)) == [3, 4, 5, 6, 7]
+
+
+async def test_the_rate_of_one_subscription(broker: BrokerUnderTest, client: Client, namespace: str) -> None:
+    """The topic has the policy, so the subscription may be absent."""
+    topic = f"persistent://{namespace}/t"
+    await broker.create_topic(topic)
+    path = f"{topic_path(topic)}/slow/dispatchRate"
+    assert await broker.request("GET", path) == (200, None)
+    assert await broker.request("GET", f"{path}?applied=true") == (200, NO_RATE | {"ratePeriodInSecond": 1})
+    rate = RATE | {"dispatchThrottlingRateInMsg": 3, "ratePeriodInSecond": EVER}
+    rate["dispatchThrottlingRateInByte"] = 0
+    assert await broker.request("POST", path, rate) == (204, None)
+
+    async def it_is_set() -> bool:
+        return await broker.request("GET", path) == (200, rate)
+
+    await until(it_is_set)
+    assert await broker.request("GET", f"{path}?applied=true") == (200, rate)
+    assert await broker.request("GET", path.replace("slow", "fast")) == (200, None)
+    async with client.create_producer(topic, batching=None) as producer:
+        for number in range(8):
+            await producer.send(b"%d" % number)
+    position = InitialPosition.EARLIEST
+    async with (
+        client.subscribe(topic, "slow", initial_position=position) as slow,
+        client.subscribe(topic, "fast", initial_position=position) as fast,
+    ):
+        assert numbers(await receive(fast, 8)) == list(range(8))
+        assert numbers(await receive(slow, 3)) == [0, 1, 2]
+        assert await rest(slow) == []
+        assert await broker.request("DELETE", path) == (204, None)
+        assert numbers(await receive(slow, 5)) == [3, 4, 5, 6, 7]
+    assert await broker.request("GET", path) == (200, None)
+    wrong_ones: list[object] = [3, [], "x"]
+    for wrong in wrong_ones:
+        assert (await broker.request("POST", path, wrong))[0] == 400
+    absent = topic_path(f"persistent://{namespace}/none")
+    reason = f"Topic persistent://{namespace}/none not found"
+    for method, body in (("GET", None), ("POST", rate), ("DELETE", None)):
+        assert await broker.request(method, f"{absent}/slow/dispatchRate", body) == (404, reason)
 
 
 async def test_a_producer_is_slowed_down_by_its_rate(

@@ -205,6 +205,8 @@ class Administration:
         scope = self._policy_scope(scope)
         if "://" in scope and "max_topics" in values:
             raise InvalidConfiguration("policy max_topics: only a namespace has it")
+        if "://" not in scope and "dispatch_rates" in values:
+            raise InvalidConfiguration("policy dispatch_rates: only a topic has it")
         changed = self._metadata.policies.get(scope, Policies()).with_policies(values)
         if not changed.retention_exceeds_quotas:
             kind = "topic" if "://" in scope else "namespace"

@@ -18,21 +18,39 @@ LEAST_PAUSE = 10_000_000
 
 
 class RateLimiter:
-    """Buckets for messages and for bytes; both need a token."""
+    """Buckets for messages and for bytes; both need a token.
 
-    def __init__(self, context: Context[Output], rate: MessageRate) -> None:
+    `published`: the messages and bytes of the topic's producers in each second. A relative rate adds them.
+    """
+
+    def __init__(
+        self, context: Context[Output], rate: MessageRate, published: tuple[int, int] = (0, 0)
+    ) -> None:
         self._context = context
         self.rate = rate
         period = max(rate.period, 1) * SECOND
         limits = rate.messages, rate.size
         self._messages, self._bytes = (
-            TokenBucket(context.now, limit, period) if limit > 0 else None for limit in limits
+            TokenBucket(context.now, limit + (more if rate.relative else 0), period) if limit > 0 else None
+            for limit, more in zip(limits, published, strict=True)
         )
         self._waiting: dict[Hashable, Callable[[], None]] = {}
         """Waiting connections and subscriptions, in order of arrival, and the call by which each goes on."""
         self._served: Hashable = None
         """The connection or subscription that goes on now, before the others that wait."""
         self._timer = context.deadlines.slot(self._due)
+
+    def follow(self, published: tuple[int, int]) -> None:
+        """The producers of the topic publish so many messages and bytes in each second now."""
+        if not self.rate.relative:
+            return
+        now = self._context.now
+        if self._messages is not None:
+            self._messages.set_rate(now, self.rate.messages + published[0])
+        if self._bytes is not None:
+            self._bytes.set_rate(now, self.rate.size + published[1])
+        if self._waiting:
+            self._timer.set(max(self._ready_at(), now + LEAST_PAUSE))
 
     def take(self, messages: int, size: int) -> bool:
         """Take the tokens of what passes. False when the next one has to wait."""

@@ -28,6 +28,11 @@ class TokenBucket:
         missing = self._period - self._level
         return now if missing <= 0 else now - (-missing // self._rate)
 
+    def set_rate(self, now: int, rate: int) -> None:
+        """From now on `rate` tokens come in each period; those that are there stay."""
+        self._fill(now)
+        self._rate = rate
+
     def _fill(self, now: int) -> None:
         self._level = min(self._level + (now - self._at) * self._rate, self._rate * self._period)
         self._at = now

@@ -14,12 +14,18 @@ if TYPE_CHECKING:
 
 
 def limiter_for(
-    context: Context[Output], rate: MessageRate | None, present: RateLimiter | None
+    context: Context[Output],
+    rate: MessageRate | None,
+    present: RateLimiter | None,
+    published: tuple[int, int] = (0, 0),
 ) -> RateLimiter | None:
-    """Return the present limiter where it has this rate, else a new one; None where nothing is limited."""
+    """Return the present limiter where it has this rate, else a new one; None where nothing is limited.
+
+    `published`: messages and bytes of the topic's producers in each second.
+    """
     if rate is None or not rate.limits:
         return None
-    return present if present is not None and present.rate == rate else RateLimiter(context, rate)
+    return present if present is not None and present.rate == rate else RateLimiter(context, rate, published)
 
 
 class TopicRates:
@@ -32,6 +38,8 @@ class TopicRates:
         self.subscribing: SubscribeThrottle | None = None
         self.times_limited = 0
         """The number of times that a connection had to wait for the publish rate."""
+        self.published = (0, 0)
+        """Messages and bytes of producers in each second of the last housekeeping interval."""
         self.apply(policies)
 
     def apply(self, policies: Policies) -> None:
@@ -43,12 +51,20 @@ class TopicRates:
         self.publishing = limiter_for(self._context, policies.publish_rate, before)
         if before is not None and before is not self.publishing:
             before.close()
-        self.dispatching = limiter_for(self._context, policies.dispatch_rate, self.dispatching)
+        self.dispatching = limiter_for(
+            self._context, policies.dispatch_rate, self.dispatching, self.published
+        )
         rate = policies.subscribe_rate
         if rate is None:
             self.subscribing = None
         elif self.subscribing is None or self.subscribing.rate != rate:
             self.subscribing = SubscribeThrottle(self._context, rate)
+
+    def measured(self, messages: float, size: float) -> None:
+        """Producers published so many messages and bytes in each second of the last interval."""
+        self.published = int(messages), int(size)
+        if self.dispatching is not None:
+            self.dispatching.follow(self.published)
 
     def charge(self, connection: "Connection", messages: int, size: int) -> None:
         """A producer of the connection published; above the rate, its connection is not read for a while."""

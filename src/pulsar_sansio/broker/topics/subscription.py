@@ -89,11 +89,19 @@ class Subscription:
         if self.durable:
             self.max_unacked_per_consumer = policies.max_unacked_messages_per_consumer or 0
             self.max_unacked = policies.max_unacked_messages_per_subscription or 0
-        own = limiter_for(self.context, policies.subscription_dispatch_rate, self._limiters[1])
-        limiters = self.topic.rates.dispatching, own
+        rates = self.topic.rates
+        rate = policies.dispatch_rate_of(self.name)
+        own = limiter_for(self.context, rate, self._limiters[1], rates.published)
+        limiters = rates.dispatching, own
         if limiters != self._limiters:
             self._limiters = limiters
             self._throttle(tuple(each for each in limiters if each is not None))
+
+    def publish_rate_measured(self) -> None:
+        """The topic measured how much its producers publish: a relative rate changes."""
+        own = self._limiters[1]
+        if own is not None:
+            own.follow(self.topic.rates.published)
 
     def _throttle(self, limiters: tuple[RateLimiter, ...]) -> None:
         if self.throttle is not None:

@@ -410,6 +410,12 @@ class Topic:
         """All subscriptions except compaction's, which loses no entry."""
         return [each for name, each in self.subscriptions.items() if name != COMPACTION]
 
+    def publish_rate_measured(self, messages: float, size: float) -> None:
+        """Producers published so many messages and bytes in each second of the last interval."""
+        self.rates.measured(messages, size)
+        for subscription in self.subscriptions.values():
+            subscription.publish_rate_measured()
+
     def run_housekeeping(self) -> None:
         """Do what depends on time: expiry, quotas, deduplication, subscriptions without consumers,
         compaction, retention."""

@@ -31,7 +31,7 @@ from . import (
 from .control import Control
 from .messages import Answer, Refused, Request, answer_to, phrase, refusal
 from .metrics import metrics
-from .namespaces import namespaces, permissions, policies, unset
+from .namespaces import namespaces, permissions, policies, subscription_rates, unset
 from .routes import AdministeredBroker, MethodNotAllowed, NotYet, Table
 from .status import status
 
@@ -78,6 +78,7 @@ ROUTES = [
     *namespaces.ROUTES,
     *policies.ROUTES,
     *unset.ROUTES,
+    *subscription_rates.ROUTES,
     *permissions.ROUTES,
     *entries.ROUTES,
     *schemas.ROUTES,

@@ -18,7 +18,6 @@ _OF_TOPICS = {
     "trim": "POST",
     "createMissedPartitions": "POST",
     "shadowTopics": "GET PUT DELETE",
-    "{subscription}/dispatchRate": "GET POST DELETE",
 }
 
 _OF_SUBSCRIPTIONS = {

@@ -49,26 +49,26 @@ def _parse_publish(value: dict[str, Any]) -> MessageRate:
 # --- dispatch -----------------------------------------------------------------------------------------
 
 
-def _show_dispatch(rate: MessageRate) -> dict[str, int | bool]:
+def show_dispatch(rate: MessageRate) -> dict[str, int | bool]:
     return {
         "dispatchThrottlingRateInMsg": rate.messages,
         "dispatchThrottlingRateInByte": rate.size,
-        "relativeToPublishRate": False,
+        "relativeToPublishRate": rate.relative,
         "ratePeriodInSecond": rate.period,
     }
 
 
-def _parse_dispatch(value: dict[str, Any]) -> MessageRate:
-    if truth(value.get("relativeToPublishRate", False)):
-        raise Refused(501, "relativeToPublishRate of a dispatch rate is not implemented by this broker")
+def parse_dispatch(value: Any) -> MessageRate:
+    value = _object("dispatchRate", value)
     return MessageRate(
         whole_number(value.get("dispatchThrottlingRateInMsg", 0)),
         whole_number(value.get("dispatchThrottlingRateInByte", 0), 64),
         whole_number(value.get("ratePeriodInSecond", 0)),
+        truth(value.get("relativeToPublishRate", False)),
     )
 
 
-NO_DISPATCH_RATE = _show_dispatch(MessageRate(0, 0))
+NO_DISPATCH_RATE = show_dispatch(MessageRate(0, 0))
 
 
 # --- subscribing --------------------------------------------------------------------------------------
@@ -112,9 +112,9 @@ def _rates(publish_unset: int) -> dict[str, Resource]:
     subscription = "subscription_dispatch_rate"
     return {
         "publishRate": _resource("publish_rate", _show_publish, _parse_publish, publish_unset),
-        "dispatchRate": _resource("dispatch_rate", _show_dispatch, _parse_dispatch, applied=NO_DISPATCH_RATE),
+        "dispatchRate": _resource("dispatch_rate", show_dispatch, parse_dispatch, applied=NO_DISPATCH_RATE),
         "subscriptionDispatchRate": _resource(
-            subscription, _show_dispatch, _parse_dispatch, applied=NO_DISPATCH_RATE
+            subscription, show_dispatch, parse_dispatch, applied=NO_DISPATCH_RATE
         ),
         "subscribeRate": _resource(
             "subscribe_rate",
