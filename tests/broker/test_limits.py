@@ -96,6 +96,50 @@ def test_producers_and_consumers_of_one_address_on_a_topic() -> None:
     peer.subscribe(topic=OTHER, consumer_id=2)
 
 
+def test_the_broker_has_room_for_so_many_tenants_and_namespaces() -> None:
+    """The first tenants and namespaces of every broker count, too."""
+    world = World(BrokerConfig(max_tenants=3, max_namespaces_per_tenant=2))
+    administration = world.broker.administration
+    administration.create_tenant(0, "a")
+    with pytest.raises(LimitReached, match="Exceed the maximum number of tenants"):
+        administration.create_tenant(0, "b")
+    administration.create_namespace(0, "public/a")
+    with pytest.raises(LimitReached, match="Exceed the maximum number of namespace in tenant :public"):
+        administration.create_namespace(0, "public/b")
+    administration.create_namespace(0, "a/b")
+    administration.delete_namespace(0, "public/a")
+    administration.create_namespace(0, "public/b")
+
+
+def test_a_namespace_without_a_limit_has_that_of_the_broker() -> None:
+    world = World(BrokerConfig(max_topics_per_namespace=1))
+    world.broker.topic_administration.create_topic(0, TOPIC)
+    with pytest.raises(LimitReached):
+        world.broker.topic_administration.create_topic(0, OTHER)
+    world.broker.administration.set_policy(0, NAMESPACE, "max_topics", 0)
+    world.broker.topic_administration.create_topic(0, OTHER)
+
+
+def test_a_topic_has_so_many_partitions_at_most() -> None:
+    """The limit holds for administrators, for growth, and for topics that clients create."""
+    world = World(BrokerConfig(max_partitions_per_topic=2))
+    administration = world.broker.topic_administration
+    with pytest.raises(InvalidConfiguration, match="1 to 2, not 3"):
+        administration.create_partitioned_topic(0, TOPIC, 3)
+    administration.create_partitioned_topic(0, TOPIC, 1)
+    with pytest.raises(InvalidConfiguration, match="1 to 2, not 3"):
+        administration.update_partitions(0, TOPIC, 3)
+    administration.update_partitions(0, TOPIC, 2)
+    world.broker.administration.set_policy(0, NAMESPACE, "auto_topic_partitions", 3)
+    command = proto.CommandPartitionedTopicMetadata(
+        topic=OTHER, request_id=1, metadata_auto_creation_enabled=True
+    )
+    peer = world.connect()
+    peer.send(Type.PARTITIONED_METADATA, command)
+    answer = peer.expect(Type.PARTITIONED_METADATA_RESPONSE)
+    assert answer.error == proto.ServerError.Value("NotAllowedError")
+
+
 def test_types_of_subscriptions() -> None:
     """Rules BROKER-14 and CFG-506."""
     world = World()

@@ -24,4 +24,4 @@ class NotApplicable(LocalProtocolError):
 
 
 class LimitReached(LocalProtocolError):
-    """A policy allows no more topics in the namespace, or no more subscriptions of the topic."""
+    """There may be no more tenants, namespaces, topics, or subscriptions of a topic."""

@@ -61,6 +61,9 @@ class BrokerConfig:
         the limit. 0 is no limit.
         `max_topics`, `max_subscriptions_per_topic`: clients cannot create more. The Java broker has no such
         limit by default.
+        `max_topics_per_namespace`: the default for namespaces whose policies do not set it, each partition
+        counted. `max_partitions_per_topic`: of new topics and of those that grow. `max_tenants`,
+        `max_namespaces_per_tenant`: administrators cannot create more. 0 is no limit for these four.
         `cursor_flush_interval`: seconds an unconfirmed acknowledgement may wait before it is written.
         `housekeeping_interval`: seconds between checks of expiry, retention and all that depends on time.
     Subscriptions
@@ -124,6 +127,10 @@ class BrokerConfig:
     max_stored_bytes: int = 0
     max_topics: int = 100_000
     max_subscriptions_per_topic: int = 10_000
+    max_topics_per_namespace: int = 0
+    max_partitions_per_topic: int = 0
+    max_tenants: int = 0
+    max_namespaces_per_tenant: int = 0
     cursor_flush_interval: float = 0.1
     housekeeping_interval: float = 60.0
 
@@ -154,6 +161,7 @@ class BrokerConfig:
                 auto_subscription_creation=self.auto_subscription_creation,
                 max_unacked_messages_per_consumer=self.max_unacked_messages_per_consumer,
                 max_unacked_messages_per_subscription=self.max_unacked_messages_per_subscription,
+                max_topics=self.max_topics_per_namespace,
                 max_producers=0,
                 max_consumers=0,
                 max_consumers_per_subscription=0,
@@ -234,6 +242,10 @@ class BrokerConfig:
             "max_connections_per_address",
             "max_producers_per_address",
             "max_consumers_per_address",
+            "max_topics_per_namespace",
+            "max_partitions_per_topic",
+            "max_tenants",
+            "max_namespaces_per_tenant",
             "max_unacked_messages_per_consumer",
             "max_unacked_messages_per_subscription",
         ):

@@ -30,6 +30,10 @@ class BrokerOptions(TypedDict, total=False):
     max_stored_bytes: int
     max_topics: int
     max_subscriptions_per_topic: int
+    max_topics_per_namespace: int
+    max_partitions_per_topic: int
+    max_tenants: int
+    max_namespaces_per_tenant: int
     max_message_size: int
     max_unsent_bytes: int
     max_pending_publishes: int

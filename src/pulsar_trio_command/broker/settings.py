@@ -200,6 +200,10 @@ SETTINGS: dict[str, Setting] = {
     "maxSubscriptionsPerTopic": _number(
         "max_subscriptions_per_topic", 0, MANY, "0 is no limit", unlimited=MANY
     ),
+    "maxTopicsPerNamespace": _number("max_topics_per_namespace", 0, MANY, "0 is no limit"),
+    "maxNumPartitionsPerPartitionedTopic": _number("max_partitions_per_topic", 0, MANY, "0 is no limit"),
+    "maxTenants": _number("max_tenants", 0, MANY, "0 is no limit"),
+    "maxNamespacesPerTenant": _number("max_namespaces_per_tenant", 0, MANY, "0 is no limit"),
     "maxProducersPerTopic": _number("policy max_producers", 0, MANY, "0 is no limit"),
     "maxConsumersPerTopic": _number("policy max_consumers", 0, MANY, "0 is no limit"),
     "maxSameAddressProducersPerTopic": _number("max_producers_per_address", 0, MANY, "0 is no limit"),

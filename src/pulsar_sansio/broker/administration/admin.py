@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ...model.errors import InvalidConfiguration
 from ...model.topic_name import TopicName
-from ..admin_errors import AlreadyExists, InUse, NotFound
+from ..admin_errors import AlreadyExists, InUse, LimitReached, NotFound
 from ..policies import Policies
 from ..records import GrantsSaved, NamespaceDeleted, PoliciesSaved, TenantDeleted, TenantSaved
 from ..serving.lookups import text_pairs
@@ -47,7 +47,8 @@ class Administration:
     def create_tenant(self, now: int, tenant: str, admin_roles: Iterable[str] = ()) -> None:
         """Create a tenant. `admin_roles` may do everything in it, where the broker authorizes.
 
-        Raises `AlreadyExists`, or `InvalidConfiguration` for a bad name or roles that are not text.
+        Raises `AlreadyExists`, `LimitReached`, or `InvalidConfiguration` for a bad name or roles that are not
+        text.
         """
         self._context.now = now
         _check_text("tenant", tenant)
@@ -55,6 +56,9 @@ class Administration:
         roles = _roles(admin_roles)
         if tenant in self._metadata.tenants:
             raise AlreadyExists(f"tenant {tenant} exists")
+        limit = self._parts.services.config.max_tenants
+        if limit and len(self._metadata.tenants) >= limit:
+            raise LimitReached("Exceed the maximum number of tenants")
         self._save_tenant(tenant, roles)
 
     def update_tenant(self, now: int, tenant: str, admin_roles: Iterable[str]) -> None:
@@ -88,7 +92,8 @@ class Administration:
     ) -> None:
         """Create `tenant/namespace` with these policies.
 
-        Raises `NotFound` where the tenant does not exist, `AlreadyExists`, `InvalidConfiguration`.
+        Raises `NotFound` where the tenant does not exist, `AlreadyExists`, `LimitReached`,
+        `InvalidConfiguration`.
         """
         self._context.now = now
         _check_text("namespace", namespace)
@@ -99,6 +104,9 @@ class Administration:
             raise NotFound(f"no tenant {tenant}; create it first")
         if namespace in self._metadata.policies:
             raise AlreadyExists(f"namespace {namespace} exists")
+        limit = self._parts.services.config.max_namespaces_per_tenant
+        if limit and len(self.namespaces(tenant)) >= limit:
+            raise LimitReached(f"Exceed the maximum number of namespace in tenant :{tenant}")
         self._metadata.policies[namespace] = made
         self._journal.records.append(PoliciesSaved(namespace, made))
         self._settle()

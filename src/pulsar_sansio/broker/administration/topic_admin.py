@@ -116,14 +116,11 @@ class TopicAdministration:
         if not self._topics.has_room(name.namespace_name, count):
             raise LimitReached(NO_ROOM_FOR_TOPICS)
 
-    @staticmethod
-    def _check_partitions(partitions: int) -> None:
-        if (
-            isinstance(partitions, bool)
-            or not isinstance(partitions, int)
-            or not 1 <= partitions <= MAX_PARTITIONS
-        ):
-            raise InvalidConfiguration(f"partitions: 1 to {MAX_PARTITIONS}, not {partitions!r}")
+    def _check_partitions(self, partitions: int) -> None:
+        most = self._parts.services.config.max_partitions_per_topic or MAX_PARTITIONS
+        most = min(most, MAX_PARTITIONS)
+        if isinstance(partitions, bool) or not isinstance(partitions, int) or not 1 <= partitions <= most:
+            raise InvalidConfiguration(f"partitions: 1 to {most}, not {partitions!r}")
 
     # --- single entries -------------------------------------------------------------------------------
 

@@ -56,6 +56,9 @@ class TopicRegistry:
         if not create or not policies.auto_topic_creation:
             raise TopicNotFound(f"Topic {name} does not exist")
         if policies.auto_topic_partitions:
+            most = self._services.config.max_partitions_per_topic
+            if most and policies.auto_topic_partitions > most:
+                raise NotAllowed(f"Number of partitions should be less than or equal to {most}")
             self._check_room(topic.namespace_name, policies.auto_topic_partitions)
             self.create_partitions(topic, policies.auto_topic_partitions)
             return policies.auto_topic_partitions
@@ -72,7 +75,7 @@ class TopicRegistry:
 
     def has_room(self, namespace: str, count: int) -> bool:
         """True when the policies of the namespace allow `count` more topics in it."""
-        most = self._metadata.policies[namespace].max_topics
+        most = self._metadata.policies[namespace].over(self._metadata.defaults).max_topics
         return not most or self.names.count(namespace) + count <= most
 
     def _check_room(self, namespace: str, count: int) -> None:

@@ -8,6 +8,7 @@ from pulsar_sansio import (
     InUse,
     InvalidConfiguration,
     InvalidTopicName,
+    LimitReached,
     NotFound,
     Policies,
 )
@@ -43,7 +44,10 @@ def create_tenant(broker: AdministeredBroker, request: Request) -> Answer:
     roles = _roles(broker, request)
     name_refused = (InvalidTopicName, 412, "Tenant name is not valid")
     with answering(
-        (AlreadyExists, 409, "Tenant already exist"), name_refused, (InvalidConfiguration, 412, "")
+        (AlreadyExists, 409, "Tenant already exist"),
+        name_refused,
+        (LimitReached, 412, ""),
+        (InvalidConfiguration, 412, ""),
     ):
         broker.command(broker.machine.administration.create_tenant, request.text("tenant"), roles)
     return NO_CONTENT
@@ -121,7 +125,7 @@ def create_namespace(broker: AdministeredBroker, request: Request) -> Answer:
     roles = values.pop("auth_policies", None)
     kept = values.pop("properties", None)
     exists = (AlreadyExists, 409, "Namespace already exists")
-    with answering((NotFound, 404, "Tenant does not exist"), exists):
+    with answering((NotFound, 404, "Tenant does not exist"), exists, (LimitReached, 412, "")):
         broker.command(broker.machine.administration.create_namespace, namespace, values)
     try:
         if roles:

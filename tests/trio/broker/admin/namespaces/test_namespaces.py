@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pulsar_sansio import BrokerConfig
 from pulsar_trio.broker.admin.topics import WHOLE_BUNDLE
 from tests.trio.broker.admin.asking import Administrator
 
@@ -241,3 +242,19 @@ PROPERTIES: list[tuple[str, str, Any]] = [
 @pytest.mark.parametrize(("method", "path", "body"), PROPERTIES)
 def test_properties_of_no_namespace(broker: Administrator, method: str, path: str, body: Any) -> None:
     assert broker.ask(method, f"{ACME}/{path}", body) == (404, "Namespace does not exist")
+
+
+def test_limits_of_the_broker() -> None:
+    """Statuses and words are those of a Java broker."""
+    limits = BrokerConfig(max_tenants=3, max_namespaces_per_tenant=1, max_partitions_per_topic=2)
+    administrator = Administrator(limits)
+    tenant = {"allowedClusters": ["standalone"]}
+    assert administrator.ask("PUT", "/tenants/a", tenant) == (204, None)
+    refused = (412, "Exceed the maximum number of tenants")
+    assert administrator.ask("PUT", "/tenants/b", tenant) == refused
+    assert administrator.ask("PUT", "/namespaces/a/a") == (204, None)
+    refused = (412, "Exceed the maximum number of namespace in tenant :a")
+    assert administrator.ask("PUT", "/namespaces/a/b") == refused
+    assert administrator.ask("PUT", "/persistent/a/a/t/partitions", 3) == (406, "partitions: 1 to 2, not 3")
+    assert administrator.ask("PUT", "/persistent/a/a/t/partitions", 1) == (204, None)
+    assert administrator.ask("POST", "/persistent/a/a/t/partitions", 3) == (422, "partitions: 1 to 2, not 3")
