@@ -20,6 +20,7 @@ from .administration.inspection import counted
 from .administration.ownership import Ownership
 from .administration.parts import Parts
 from .administration.schema_admin import SchemaAdministration
+from .administration.storage_admin import StorageAdministration
 from .administration.subscription_admin import SubscriptionAdministration
 from .administration.topic_admin import TopicAdministration
 from .administration.transaction_admin import TransactionAdministration
@@ -114,6 +115,7 @@ class Broker:
         self.administration = Administration(parts)
         self.schema_administration = SchemaAdministration(parts)
         self.topic_administration = TopicAdministration(parts, self._rates, self.ownership)
+        self.storage_administration = StorageAdministration(parts)
         self.subscription_administration = SubscriptionAdministration(parts)
         for name, stored in state.topics.items():
             self.topics.restore(TopicName.parse(name), stored)

@@ -43,6 +43,11 @@ class SubscriptionAdministration:
         """Return the names of the subscriptions of the topic, or of all its partitions. Raises `NotFound`."""
         return sorted({name for each in self._parts.topics_of(topic) for name in each.subscriptions})
 
+    def topics_with(self, topic: str, subscription: str) -> list[str]:
+        """Return the full name of the topic, or of its partitions. Raises `NotFound` unless each of them has
+        this subscription."""
+        return [each.name for each in self._parts.subscribed_topics(topic, subscription)]
+
     def create_subscription(
         self,
         now: int,

@@ -98,6 +98,16 @@ class TopicAdministration:
         self._topics.create_partitions(name, partitions)
         self._settle()
 
+    def create_missing_partitions(self, now: int, topic: str) -> None:
+        """Create the partitions that are missing. Raises `NotFound` unless the topic is partitioned."""
+        self._context.now = now
+        name = TopicName.parse(topic)
+        present = self._metadata.partitions.get(str(name))
+        if present is None:
+            raise NotFound(f"{name} is no partitioned topic")
+        self._topics.create_partitions(name, present)
+        self._settle()
+
     def _new_name(self, topic: str) -> TopicName:
         try:
             name = parse_topic(topic)

@@ -240,6 +240,20 @@ class ManagedLedger:
                 high = middle
         return low
 
+    def find_index(self, index: int) -> int | None:
+        """Return the offset of the durable entry that holds the message with this index; None for none."""
+        low, high = self.first, self.durable_end
+        while low < high:
+            middle = (low + high) // 2
+            if self.entry(middle).last_index < index:
+                low = middle + 1
+            else:
+                high = middle
+        if low >= self.durable_end:
+            return None
+        entry = self.entry(low)
+        return low if entry.last_index - entry.messages < index else None
+
 
 class Retention:
     """The retention of entries that every subscription acknowledged (rule STORE-31)."""

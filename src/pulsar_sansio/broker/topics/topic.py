@@ -360,8 +360,11 @@ class Topic:
         if self._trim_mark.cursor_deleted(mark_delete):
             self.trim()
 
-    def trim(self) -> None:
-        """Remove ledgers that every subscription has acknowledged, as retention allows (rule STORE-30)."""
+    def trim(self, retained: bool = True) -> None:
+        """Remove ledgers that every subscription has acknowledged, as retention allows (rule STORE-30).
+
+        `retained`: False removes what retention keeps, too.
+        """
         log = self.log
         upto = min(
             (subscription.cursor.mark_delete + 1 for subscription in self.subscriptions.values()),
@@ -369,9 +372,9 @@ class Topic:
         )
         policies = self.policies
         keep = None
-        all_go = self.subscriptions or self.services.stored_bytes.full
+        all_go = self.subscriptions or not retained or self.services.stored_bytes.full
         enough = -1 if all_go else self.services.config.keep_without_subscription
-        if policies.retention_time or policies.retention_size:
+        if retained and (policies.retention_time or policies.retention_size):
             keep = Retention(
                 policies.retention_time or -1, policies.retention_size or -1, self.services.wall_time
             )

@@ -34,6 +34,7 @@ from .metrics import metrics
 from .namespaces import namespaces, permissions, policies, subscription_rates, unset
 from .routes import AdministeredBroker, MethodNotAllowed, NotYet, Table
 from .status import status
+from .storage import elsewhere, ledgers
 
 MAX_HEADER_BYTES = 16 * 1024
 """The limit for the request line and all header fields together. Jetty, which Pulsar uses, takes 8 kB."""
@@ -81,6 +82,8 @@ ROUTES = [
     *subscription_rates.ROUTES,
     *permissions.ROUTES,
     *entries.ROUTES,
+    *ledgers.ROUTES,
+    *elsewhere.ROUTES,
     *schemas.ROUTES,
     *transactions.ROUTES,
     *cluster.ROUTES,

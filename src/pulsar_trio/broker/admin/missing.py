@@ -3,26 +3,8 @@
 from .messages import Refused, Request
 from .routes import Route, not_implemented
 
-_TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 _NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
 _SCHEMAS = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
-_SUBSCRIPTION = f"{_TOPIC}/subscription/{{subscription}}"
-
-_OF_TOPICS = {
-    "internal-info": "GET",
-    "backlog": "GET",
-    "backlogSize": "PUT",
-    "getMessageIdByIndex": "GET",
-    "offload": "GET PUT",
-    "truncate": "DELETE",
-    "trim": "POST",
-    "createMissedPartitions": "POST",
-    "shadowTopics": "GET PUT DELETE",
-}
-
-_OF_SUBSCRIPTIONS = {
-    "replicatedSubscriptionStatus": "GET POST",
-}
 
 _OF_NAMESPACES = {
     "0x00000000_0xffffffff": "DELETE",
@@ -65,8 +47,6 @@ _OTHERS = {
 def _routes() -> list[Route]:
     routes: list[Route] = []
     for prefix, paths in (
-        (f"{_TOPIC}/", _OF_TOPICS),
-        (f"{_SUBSCRIPTION}/", _OF_SUBSCRIPTIONS),
         (f"{_NAMESPACE}/", _OF_NAMESPACES),
         (f"{_SCHEMAS}/", _OF_SCHEMAS),
         ("", _OTHERS),

@@ -27,22 +27,6 @@ def test_what_is_missing_says_its_name(method: str, path: str) -> None:
     ("method", "target", "template"),
     [
         (
-            "GET",
-            "/admin/v2/persistent/public/default/t/backlog",
-            "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/backlog",
-        ),
-        (
-            "DELETE",
-            "/admin/v2/non-persistent/public/default/t/shadowTopics",
-            "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/shadowTopics",
-        ),
-        (
-            "POST",
-            "/admin/v2/persistent/public/default/t/subscription/s/replicatedSubscriptionStatus",
-            "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/subscription/{subscription}"
-            "/replicatedSubscriptionStatus",
-        ),
-        (
             "PUT",
             "/admin/v2/namespaces/public/default/0x0_0xf/split",
             "/admin/v2/namespaces/{tenant}/{namespace}/{bundle}/split",
