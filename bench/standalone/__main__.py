@@ -7,6 +7,7 @@ One broker after the other, each in a process of its own, with the same clients 
   of the broker for each entry;
 * a producer and a message for each of many topics;
 * idle connections, and the latency of a producer beside them;
+* connections that never say CONNECT, that send half of a frame, or that ask for messages and read none;
 * a backlog that is there when the broker starts again after SIGKILL, until its first message and its last.
 
 Needs Java 17 and Maven, but for `--ours`. Exit status 0, or 1 with one line that says what failed.
@@ -17,7 +18,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,7 +26,7 @@ from typing import Any
 
 import trio
 
-from bench.standalone import clients
+from bench.standalone import abuse, clients
 from bench.standalone.brokers import OurBroker, RealStandalone, Standalone, cpu_of, memory_of
 from pulsar_trio import PulsarError
 from tests.real_pulsar import Unavailable
@@ -90,17 +91,32 @@ class Comparison:
         )
 
     def connections(self) -> None:
-        url, count = self._broker.url, self._sizes.connections
+        count = self._sizes.connections
+        self._beside(f"{count:,} idle connections", abuse.idle, count)
 
-        async def beside() -> tuple[float, tuple[float, float], tuple[float, float], int]:
+    def abuse(self) -> None:
+        count = self._sizes.abusers
+        self._beside(f"{count:,} silent connections", abuse.silent, count)
+        self._beside(f"{count:,} halves of a frame", abuse.half_frames, count)
+        self._beside(f"{count // 10:,} consumers that do not read", abuse.slow_readers, count // 10)
+
+    def _beside(
+        self, name: str, context: Callable[[str, int], AbstractAsyncContextManager[None]], count: int
+    ) -> None:
+        """Measure one message after another of a producer, alone and beside these clients."""
+        url = self._broker.url
+
+        async def measure() -> tuple[float, tuple[float, float], tuple[float, float], int]:
             alone = await clients.latencies(url, 200)
             before = memory_of(self._broker.pid)
-            async with clients.idle_connections(url, count) as seconds:
+            began = time.perf_counter()
+            async with context(url, count):
+                seconds = time.perf_counter() - began
                 return seconds, alone, await clients.latencies(url, 200), memory_of(self._broker.pid) - before
 
-        seconds, alone, crowded, memory = run(120, beside)
+        seconds, alone, crowded, memory = run(120, measure)
         row(
-            f"{count:,} idle connections",
+            name,
             f"{seconds:.1f} s, {memory} MB more; a message alone {alone[0]:.1f} ms (p99 {alone[1]:.1f}), "
             f"beside them {crowded[0]:.1f} ms (p99 {crowded[1]:.1f})",
         )
@@ -123,7 +139,7 @@ class Comparison:
     def run(self, only: list[str], *, durable: bool) -> None:
         print(f"{self._broker.name}:", flush=True)
         self.start()
-        for name in ("publish", "topics", "connections", *(["backlog"] if durable else [])):
+        for name in ("publish", "topics", "connections", "abuse", *(["backlog"] if durable else [])):
             if not only or name in only:
                 attempt(name, getattr(self, name))
 
@@ -134,9 +150,13 @@ def main() -> int:
     parser.add_argument("--producers", type=int, default=4)
     parser.add_argument("--topics", type=int, default=1_000)
     parser.add_argument("--connections", type=int, default=10_000)
+    parser.add_argument("--abusers", type=int, default=500, help="connections of each kind of abuse")
     parser.add_argument("--backlog", type=int, default=1_000_000, help="entries of one topic")
     parser.add_argument(
-        "--only", action="append", default=[], choices=["publish", "topics", "connections", "backlog"]
+        "--only",
+        action="append",
+        default=[],
+        choices=["publish", "topics", "connections", "abuse", "backlog"],
     )
     parser.add_argument("--ours", action="store_true", help="without Apache Pulsar")
     parser.add_argument("--folder", type=Path, help="where to write; default is a temporary folder")

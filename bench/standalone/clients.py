@@ -2,13 +2,9 @@
 
 import statistics
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from urllib.parse import urlsplit
 
 import trio
 
-from pulsar_sansio.wire import encode_command, proto
 from pulsar_trio import Client, open_client
 
 NAMESPACE = "persistent://public/default"
@@ -18,8 +14,8 @@ PAYLOAD = b"x" * 100
 WARM = 1_000
 """Entries that each producer sends before the clock starts."""
 
-CONNECTING = 100
-"""Connections that are opened at the same time."""
+OPENING = 100
+"""Producers that are opened at the same time."""
 
 
 async def publish(url: str, topics: list[str], entries: int, *, warm: int = WARM) -> float:
@@ -52,7 +48,7 @@ async def publish_to_each(url: str, count: int) -> float:
         async with limit, client.create_producer(f"{NAMESPACE}/each-{number}") as producer:
             await producer.send(PAYLOAD)
 
-    limit = trio.CapacityLimiter(CONNECTING)
+    limit = trio.CapacityLimiter(OPENING)
     began = time.perf_counter()
     async with open_client(url) as client, trio.open_nursery() as nursery:
         for number in range(count):
@@ -69,38 +65,6 @@ async def latencies(url: str, messages: int) -> tuple[float, float]:
             await producer.send(PAYLOAD)
             taken.append((time.perf_counter() - began) * 1000)
     return statistics.median(taken), statistics.quantiles(taken, n=100)[98]
-
-
-@asynccontextmanager
-async def idle_connections(url: str, count: int) -> AsyncIterator[float]:
-    """Hold connections that said CONNECT and were answered, and say nothing more; gives the seconds until all
-    were open. Brokers close a connection that does not answer their PING, after a minute."""
-    connect = proto.CommandConnect(client_version="bench", protocol_version=21)
-    hello = encode_command(proto.BaseCommand.CONNECT, connect)
-    address = urlsplit(url)
-    assert address.hostname is not None
-    assert address.port is not None
-    streams: list[trio.SocketStream] = []
-
-    async def one(host: str, port: int) -> None:
-        async with limit:
-            stream = await trio.open_tcp_stream(host, port)
-            streams.append(stream)
-            await stream.send_all(hello)
-            if not await stream.receive_some(4096):
-                raise RuntimeError(f"the broker closed connection {len(streams)}")
-
-    limit = trio.CapacityLimiter(CONNECTING)
-    began = time.perf_counter()
-    try:
-        async with trio.open_nursery() as nursery:
-            for _ in range(count):
-                nursery.start_soon(one, "127.0.0.1", address.port)
-        yield time.perf_counter() - began
-    finally:
-        for stream in streams:
-            with trio.CancelScope(shield=True):
-                await trio.aclose_forcefully(stream)
 
 
 async def subscribe(url: str, topic: str) -> None:
