@@ -12,11 +12,15 @@ from typing import Any
 
 from crc32c import crc32c
 
-from pulsar_sansio import StoredState, StoredTopic, broker_records
+from pulsar_sansio import StoredLedger, StoredState, StoredTopic, broker_records
 
-from .database import FILE, errors_of, open_database
+from .database import FILE, check_structure, errors_of, open_database
+from .entry_reader import SqliteEntryReader
 from .state_reader import load_state
 from .tables import ENTRY_BITS, FORMAT
+
+_PAGE, _PAGE_BYTES = 1000, 1024 * 1024
+"""The entries, and the bytes, that a check has in memory at a time."""
 
 _CHECKSUM = b"\x0e\x01"
 """The bytes with which a stored entry begins; four bytes of checksum follow."""
@@ -37,7 +41,8 @@ def describe(folder: Path, *, entries: bool = False) -> Iterator[Described]:
     Raises `StoreError`.
     """
     with errors_of(folder), closing(open_database(folder, create=False)) as connection:
-        state = load_state(connection, folder, entries=False)
+        check_structure(connection, folder, entries=entries)
+        state = load_state(connection, folder)
         yield Described("store", str(folder), _figures(connection, folder, state))
         yield from _metadata(state)
         for topic, stored in state.topics.items():
@@ -50,16 +55,22 @@ def check(folder: Path) -> tuple[dict[str, int], list[str]]:
     Raises `StoreError` for a store that no broker can start with.
     """
     with errors_of(folder), closing(open_database(folder, create=False)) as connection:
+        check_structure(connection, folder, entries=True)
         state = load_state(connection, folder)
         faults = [
             f"{count} rows of {table} belong to no {owner}"
             for table, owner, condition in _ORPHANS
             if (count := connection.execute(f"SELECT count(*) FROM {table} WHERE {condition}").fetchone()[0])
         ]
-    for topic, stored in state.topics.items():
-        faults += (f"{topic}: {fault}" for fault in _faults_of(stored, state.next_ledger_id))
+        (wrong,) = connection.execute(_WRONG_BYTES).fetchone()
+        if wrong:
+            faults.append(f"{wrong} entries have another number of bytes before them")
+        with closing(SqliteEntryReader(folder)) as reader:
+            for topic, stored in state.topics.items():
+                found = _faults_of(topic, stored, state.next_ledger_id, reader)
+                faults += (f"{topic}: {fault}" for fault in found)
     ledgers = [ledger for stored in state.topics.values() for ledger in stored.ledgers.values()]
-    return {"topics": len(state.topics), "entries": sum(len(each.entries) for each in ledgers)}, faults
+    return {"topics": len(state.topics), "entries": sum(map(_count, ledgers))}, faults
 
 
 _ORPHANS = (
@@ -68,18 +79,36 @@ _ORPHANS = (
 )
 """Rows that no load meets: their table, their owner's name, and the condition that finds them."""
 
+_WRONG_BYTES = (
+    "SELECT count(*) FROM (SELECT bytes_before, sum(length(data)) OVER (PARTITION BY id >> "
+    f"{ENTRY_BITS} ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes FROM entry) "
+    "WHERE bytes_before != ifnull(bytes, 0)"
+)
+"""The number of entries whose bytes before them are not those of their ledger."""
 
-def _faults_of(stored: StoredTopic, next_ledger_id: int) -> Iterator[str]:
+
+def _count(ledger: StoredLedger) -> int:
+    return 0 if ledger.unread is None else ledger.unread.count
+
+
+def _faults_of(
+    topic: str, stored: StoredTopic, next_ledger_id: int, reader: SqliteEntryReader
+) -> Iterator[str]:
     end: int | None = None
     for ledger_id, ledger in sorted(stored.ledgers.items()):
         if ledger_id >= next_ledger_id:
             yield f"ledger {ledger_id}: its id will be given again"
         if end is not None and ledger.first_offset != end:
             yield f"ledger {ledger_id}: it begins at offset {ledger.first_offset}, not at {end}"
-        end = ledger.first_offset + len(ledger.entries)
-        for entry in ledger.entries:
-            if not _is_whole(entry):
-                yield f"entry {ledger_id}:{entry.entry_id}: its checksum is wrong"
+        count = _count(ledger)
+        end = ledger.first_offset + count
+        number = 0
+        while number < count:
+            page = reader.read_entries(topic, ledger_id, number, min(_PAGE, count - number), _PAGE_BYTES)
+            for entry in page.entries:
+                if not _is_whole(entry):
+                    yield f"entry {ledger_id}:{entry.entry_id}: its checksum is wrong"
+            number += len(page.entries)
     for subscription, cursor in stored.cursors.items():
         last = max([cursor.mark_delete, *(last for _, last in cursor.acknowledged)])
         if last >= (end or 0):

@@ -19,7 +19,9 @@ from .values import bits_to_json, policies_to_json, stored_integer, stored_text,
 MOST_ROWS = 1024
 """Rows of one statement, where SQLite allows as many parameters."""
 
-_PLAIN_ENTRY = "INSERT INTO entry (id, messages, publish_time, received_at, last_index, data) VALUES "
+_PLAIN_ENTRY = (
+    "INSERT INTO entry (id, bytes_before, messages, publish_time, received_at, last_index, data) VALUES "
+)
 _CURSOR = "INSERT INTO cursor VALUES "
 _CURSOR_MOVED = (
     " ON CONFLICT (topic, subscription) DO UPDATE SET mark_delete = excluded.mark_delete, "
@@ -58,6 +60,8 @@ class RecordWriter:
         self._topics: dict[str, int] = {}
         self._ledgers: dict[str, dict[int, int]] = {}
         """Topic -> ledger id -> the number of the ledger's row."""
+        self._sizes: dict[int, int] = {}
+        """The number of a ledger's row -> the bytes of its entries, for ledgers being written."""
         names = {}
         for number, topic in self._execute("SELECT number, topic FROM topic"):
             names[number] = topic
@@ -98,19 +102,25 @@ class RecordWriter:
     def _entries(self, run: Iterable[records.EntryAdded]) -> None:
         values: list[object] = []
         add = values.extend
-        ledgers = self._ledgers
+        ledgers, sizes = self._ledgers, self._sizes
         for entry in run:
-            row = (ledgers[entry.topic][entry.ledger_id] << ENTRY_BITS) + entry.entry_id
+            number = ledgers[entry.topic][entry.ledger_id]
+            before = sizes.get(number)
+            if before is None:
+                before = self._size_of(number)
+            sizes[number] = before + len(entry.data)
+            row = (number << ENTRY_BITS) + entry.entry_id
             if entry.deliver_at != -1 or entry.chunk_of is not None or entry.transaction is not None:
                 self._execute(
-                    f"INSERT INTO entry (id, {ENTRY_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
-                    (row, *entry_row(entry)),
+                    f"INSERT INTO entry (id, bytes_before, {ENTRY_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+                    (row, before, *entry_row(entry)),
                 )
                 continue
             time = entry.publish_time
             add(
                 (
                     row,
+                    before,
                     entry.messages,
                     time if time < 2**63 else str(time),
                     entry.received_at,
@@ -118,7 +128,16 @@ class RecordWriter:
                     entry.data,
                 )
             )
-        self._insert(_PLAIN_ENTRY, 6, values)
+        self._insert(_PLAIN_ENTRY, 7, values)
+
+    def _size_of(self, number: int) -> int:
+        """Return the bytes of the entries of a ledger."""
+        first = number << ENTRY_BITS
+        found = self._execute(
+            "SELECT bytes_before + length(data) FROM entry WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT 1",
+            (first, first + (1 << ENTRY_BITS)),
+        ).fetchone()
+        return found[0] if found is not None else 0
 
     def _cursors(self, run: Iterable[records.CursorSaved]) -> None:
         values: list[object] = []
@@ -149,6 +168,8 @@ class RecordWriter:
     # --- topics ---------------------------------------------------------------------------------------
 
     def _ledger_opened(self, record: records.LedgerOpened) -> None:
+        for number in self._ledgers[record.topic].values():
+            self._sizes.pop(number, None)
         added = self._execute(
             "INSERT INTO ledger (topic, ledger_id, first_offset, opened_at, first_index) VALUES (?,?,?,?,?)",
             (
@@ -177,6 +198,7 @@ class RecordWriter:
         first = number << ENTRY_BITS
         self._execute("DELETE FROM entry WHERE id >= ? AND id < ?", (first, first + (1 << ENTRY_BITS)))
         self._execute("DELETE FROM ledger WHERE number = ?", (number,))
+        self._sizes.pop(number, None)
 
     def _topic_saved(self, record: records.TopicSaved) -> None:
         migrated = record.migrated_to

@@ -14,7 +14,8 @@ from typing import Literal
 from pulsar_sansio import InvalidConfiguration, StoredState
 from pulsar_sansio import broker_records as records
 
-from .database import errors_of, open_database
+from .database import check_structure, errors_of, open_database
+from .entry_reader import SqliteEntryReader
 from .errors import StoreError
 from .record_writer import RecordWriter
 from .state_reader import load_state
@@ -50,6 +51,8 @@ class SqliteStore:
             raise InvalidConfiguration(f"sync: one of {', '.join(SYNCS)}, not {sync!r:.100}")
         self.folder = Path(folder)
         self.sync = sync
+        self.reader = SqliteEntryReader(self.folder)
+        """Reads entries back. A broker calls it from one thread, while another one writes."""
         self._connection: sqlite3.Connection | None = None
         self._writer: RecordWriter | None = None
         self._failure: StoreError | None = None
@@ -60,11 +63,16 @@ class SqliteStore:
         self._syncing: Thread | None = None
 
     def load(self) -> StoredState:
-        """Return the sum of everything written so far; the caller owns it."""
+        """Return the sum of everything written so far, with the entries unread; the caller owns it.
+
+        The structure of all tables but that of entries is checked, which are met when they are read.
+        """
         with self._lock:
             try:
                 with errors_of(self.folder):
-                    return load_state(self._opened(), self.folder)
+                    connection = self._opened()
+                    check_structure(connection, self.folder, entries=False)
+                    return load_state(connection, self.folder)
             except BaseException:
                 self._disconnect()
                 raise
@@ -99,6 +107,7 @@ class SqliteStore:
             self._syncing.join()
             self._syncing = None
         with self._lock:
+            self.reader.close()
             self._disconnect()
             self._failure = None
 

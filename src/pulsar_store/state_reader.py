@@ -3,52 +3,55 @@
 import json
 import sqlite3
 from pathlib import Path
-from typing import Any
 
-from pulsar_sansio import PulsarError, StoredLedger, StoredState, StoredTopic, StoredTransaction
+from pulsar_sansio import (
+    PulsarError,
+    SpecialEntry,
+    StoredLedger,
+    StoredState,
+    StoredTopic,
+    StoredTransaction,
+    UnreadEntries,
+)
 from pulsar_sansio import broker_records as records
 
-from .database import check_structure, damaged
+from .database import damaged
+from .entry_reader import read_entry
 from .errors import StoreTooNew
-from .tables import ENTRY_BITS, ENTRY_COLUMNS
+from .tables import ENTRY_BITS, ENTRY_COLUMNS, SPECIAL
 from .values import bits_of, nested_pairs_of, pairs_of, policies_of, text_of
 
 
-def load_state(connection: sqlite3.Connection, folder: Path, *, entries: bool = True) -> StoredState:
-    """Return the state with which a broker starts; without `entries`, all ledgers are empty.
+def load_state(connection: sqlite3.Connection, folder: Path) -> StoredState:
+    """Return the state with which a broker starts; the entries of ledgers are left unread.
 
-    Raises `StoreDamaged` where SQLite finds a fault in the file, or where rows are there that no record made;
-    `StoreTooNew`, and `sqlite3.DatabaseError`.
+    Raises `StoreDamaged` where rows are there that no record made; `StoreTooNew`, and
+    `sqlite3.DatabaseError`.
     """
-    check_structure(connection, folder)
     try:
-        return _StateReader(connection, entries).state
+        return _StateReader(connection).state
     except StoreTooNew as error:
         raise StoreTooNew(f"the store in {folder}: {error}: use a later version of pulsar-trio") from None
     except (ValueError, TypeError, LookupError, AttributeError, PulsarError) as error:
         raise damaged(folder, repr(error)) from error
 
 
-_IN_LEDGER = "FROM entry WHERE id >= ? AND id < ?"
-
-_ENTRIES = (
-    "SELECT id - ?, messages, publish_time, data, ifnull(deliver_at, -1), chunk_of, last_index, received_at "
-    f"{_IN_LEDGER} ORDER BY id"
+_LAST = (
+    "SELECT id, bytes_before + length(data), last_index FROM entry WHERE id >= ? AND id < ? "
+    "ORDER BY id DESC LIMIT 1"
 )
-"""The values of `EntryAdded` in order, up to the transaction."""
 
-_UNLIKE = (
-    "coordinator IS NOT NULL OR typeof(publish_time) = 'text' OR typeof(deliver_at) = 'text' "
-    "OR typeof(chunk_of) = 'blob'"
+_SPECIAL = (
+    "SELECT id, deliver_at, chunk_of, coordinator, transaction_number, commits FROM entry "
+    f"WHERE {SPECIAL} ORDER BY id"
 )
 
 
 class _StateReader:
     """Fills one `StoredState`, table after table, each in the order in which rows were added."""
 
-    def __init__(self, connection: sqlite3.Connection, entries: bool) -> None:
+    def __init__(self, connection: sqlite3.Connection) -> None:
         self._execute = connection.execute
-        self._with_entries = entries
         self.state = StoredState()
         self._topics: dict[int, tuple[str, StoredTopic]] = {}
         """The number of a topic's row -> its name and itself."""
@@ -105,31 +108,34 @@ class _StateReader:
             self._topics[number] = topic, stored
 
     def _read_ledgers(self) -> None:
+        special = self._special_entries()
         for number, topic_number, ledger_id, first_offset, opened_at, first_index in self._execute(
             "SELECT * FROM ledger ORDER BY number"
         ).fetchall():
-            topic, stored = self._topics[topic_number]
-            entries = self._entries(topic, ledger_id, number) if self._with_entries else []
-            stored.ledgers[ledger_id] = StoredLedger(first_offset, opened_at, entries, first_index)
+            _, stored = self._topics[topic_number]
+            ledger = StoredLedger(first_offset, opened_at, first_index=first_index)
+            stored.ledgers[ledger_id] = ledger
+            first = number << ENTRY_BITS
+            last = self._execute(_LAST, (first, first + (1 << ENTRY_BITS))).fetchone()
+            if last is not None:
+                row, size, last_index = last
+                ledger.unread = UnreadEntries(
+                    row - first + 1, size, last_index + 1, tuple(special.get(number, ()))
+                )
 
-    def _entries(self, topic: str, ledger_id: int, number: int) -> list[records.EntryAdded]:
-        """Read the entries of a ledger: all of them as though SQLite's values were the record's, then once
-        more the few of which that is not so."""
-        first = number << ENTRY_BITS
-        bounds = first, first, first + (1 << ENTRY_BITS)
-        make = records.EntryAdded
-        entries = [make(topic, ledger_id, *row) for row in self._execute(_ENTRIES, bounds)]
-        unlike = self._execute(
-            f"SELECT id - ?, {ENTRY_COLUMNS} {_IN_LEDGER} AND ({_UNLIKE})", bounds
-        ).fetchall()
-        if unlike:
-            index_of = {entry.entry_id: index for index, entry in enumerate(entries)}
-            for row in unlike:
-                entries[index_of[row[0]]] = _entry(topic, ledger_id, *row)
-        if entries and entries[-1].entry_id != len(entries) - 1:
-            number = next(number for number, entry in enumerate(entries) if entry.entry_id != number)
-            raise ValueError(f"entry {number} of ledger {ledger_id} is missing in {topic}")
-        return entries
+    def _special_entries(self) -> dict[int, list[tuple[int, SpecialEntry]]]:
+        """Return the number of each ledger's row -> entry id and what is special, for entries that are."""
+        found: dict[int, list[tuple[int, SpecialEntry]]] = {}
+        for row, deliver_at, chunk_of, coordinator, number, commits in self._execute(_SPECIAL):
+            special = SpecialEntry(
+                -1 if deliver_at is None else int(deliver_at),
+                None if chunk_of is None else text_of(chunk_of),
+                None if coordinator is None else (int(coordinator), int(number)),
+                None if commits is None else bool(commits),
+            )
+            ledger, entry_id = row >> ENTRY_BITS, row & ((1 << ENTRY_BITS) - 1)
+            found.setdefault(ledger, []).append((entry_id, special))
+        return found
 
     def _read_compacted(self) -> None:
         for topic_number, ledger_id, horizon in self._execute("SELECT * FROM compacted").fetchall():
@@ -141,7 +147,7 @@ class _StateReader:
                 (topic_number,),
             ):
                 offsets.append(offset)
-                entries.append(_entry(topic, *rest))
+                entries.append(read_entry(topic, *rest))
             stored.compacted = records.TopicCompacted(
                 topic, ledger_id, horizon, tuple(offsets), tuple(entries)
             )
@@ -199,34 +205,3 @@ class _StateReader:
             state.transactions[key].joined.append(
                 records.TransactionJoined(*key, tuple(json.loads(topics)), pairs_of(subscriptions))
             )
-
-
-def _entry(
-    topic: str,
-    ledger_id: int,
-    entry_id: int,
-    messages: int,
-    publish_time: Any,
-    received_at: int,
-    last_index: int,
-    deliver_at: Any,
-    chunk_of: str | bytes | None,
-    coordinator: Any,
-    number: Any,
-    commits: int | None,
-    data: bytes,
-) -> records.EntryAdded:
-    return records.EntryAdded(
-        topic,
-        ledger_id,
-        entry_id,
-        messages,
-        int(publish_time),
-        data,
-        -1 if deliver_at is None else int(deliver_at),
-        None if chunk_of is None else text_of(chunk_of),
-        last_index,
-        received_at,
-        None if coordinator is None else (int(coordinator), int(number)),
-        None if commits is None else bool(commits),
-    )

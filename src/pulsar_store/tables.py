@@ -1,17 +1,18 @@
 """The tables of a store, a kind of record each.
 
 A number in place of a topic's name is `topic.number`. An entry's `id` is `ledger.number` times 2 ** 32 plus
-the entry id, so the entries of a ledger are one range of the table. Lists are JSON, with ack sets as
-hexadecimals. A text that is no Unicode (half of a surrogate pair) is a blob. A number of more than 64 bits
-is text.
+the entry id, so the entries of a ledger are one range of the table. `bytes_before` is the number of bytes of
+the ledger's entries before it, so the sizes of ledgers and backlogs need no sum. Lists are JSON, with ack
+sets as hexadecimals. A text that is no Unicode (half of a surrogate pair) is a blob. A number of more than 64
+bits is text.
 
-A change of these tables, or of the meaning of a value, needs a new `FORMAT`.
+A change of these tables, or of the meaning of a value, needs a new `FORMAT`, and a step in `migration`.
 """
 
 APPLICATION_ID = 0x50755472
 """The mark of our files in SQLite's header: "PuTr"."""
 
-FORMAT = 1
+FORMAT = 2
 """The version of the tables, `user_version` in SQLite's header."""
 
 ENTRY_BITS = 32
@@ -29,6 +30,15 @@ _ENTRY = """
     commits INTEGER,
     data BLOB NOT NULL
 """
+
+SPECIAL = "deliver_at IS NOT NULL OR chunk_of IS NOT NULL OR coordinator IS NOT NULL"
+"""The condition of entries that are delayed, chunks, or of a transaction."""
+
+ENTRIES = (
+    f"CREATE TABLE entry (id INTEGER PRIMARY KEY, bytes_before INTEGER NOT NULL, {_ENTRY})",
+    f"CREATE INDEX special_entry ON entry (id) WHERE {SPECIAL}",
+)
+"""The table of entries, and the index by which a start finds the few that it needs to know."""
 
 TABLES = f"""
 CREATE TABLE broker (incarnation INTEGER NOT NULL, next_ledger_id INTEGER NOT NULL, syncs INTEGER NOT NULL);
@@ -65,7 +75,8 @@ CREATE TABLE ledger (
     first_index INTEGER NOT NULL,
     UNIQUE (topic, ledger_id)
 );
-CREATE TABLE entry (id INTEGER PRIMARY KEY, {_ENTRY});
+{ENTRIES[0]};
+{ENTRIES[1]};
 CREATE TABLE cursor (
     topic INTEGER NOT NULL,
     subscription TEXT NOT NULL,

@@ -6,6 +6,7 @@ package alone, and none of the client's machines.
 """
 
 from collections import deque
+from dataclasses import replace
 from typing import Any
 
 from pulsar_sansio.broker import Broker, BrokerConfig, MemoryStore
@@ -29,6 +30,7 @@ from pulsar_sansio.wire import (
     split_batch,
     unpack_payload,
 )
+from pulsar_sim.engine.paged_store import PagedStore
 
 SECOND = 1_000_000_000
 WALL = 1_700_000_000_000
@@ -41,14 +43,20 @@ LIMIT = max_frame_size()
 class World:
     """A broker, its store and its clock. `hold_writes`: `Persist` waits for `sync()`.
 
-    `wall`: milliseconds since 1970 at the beginning.
+    `wall`: milliseconds since 1970 at the beginning. Where `reads_back` is True, brokers keep no durable
+    entry in memory, and read each one back when they need it.
     """
+
+    reads_back = False
 
     def __init__(
         self, config: BrokerConfig | None = None, store: MemoryStore | None = None, wall: int = WALL
     ) -> None:
         self.wall = wall
         self.config = config if config is not None else BrokerConfig()
+        if self.reads_back:
+            self.config = replace(self.config, entry_cache_bytes=0)
+            store = PagedStore() if store is None else store
         self.store = store if store is not None else MemoryStore()
         self.now = 0
         self.links = 0
@@ -61,8 +69,14 @@ class World:
         """Start a new broker over the store that survived."""
         self.peers.clear()
         self.held.clear()
+        store = self.store
         self.broker = Broker(
-            self.now, self.config, self.store.load(), seed=1, wall_time=self.wall + self.now // 1_000_000
+            self.now,
+            self.config,
+            store.load_unread() if isinstance(store, PagedStore) else store.load(),
+            seed=1,
+            wall_time=self.wall + self.now // 1_000_000,
+            reader=store.reader,
         )
         self.pump()
 

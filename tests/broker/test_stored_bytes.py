@@ -39,7 +39,7 @@ def topic_of(world: World, name: str = TOPIC) -> Topic:
 
 def acknowledge_all(world: World, peer: Peer, name: str = TOPIC, consumer_id: int = 0) -> None:
     ledger = topic_of(world, name).log.ledgers[-1]
-    peer.ack((ledger.id, len(ledger.entries) - 1, None), kind=CUMULATIVE, consumer_id=consumer_id)
+    peer.ack((ledger.id, ledger.count - 1, None), kind=CUMULATIVE, consumer_id=consumer_id)
 
 
 def used(world: World) -> int:
@@ -51,7 +51,7 @@ def counted(world: World) -> int:
     total = 0
     for name in world.broker.topics.by_name:
         topic = topic_of(world, name)
-        held = [entry for ledger in topic.log.ledgers for entry in ledger.entries]
+        held = [topic.log.entry(offset) for offset in range(topic.log.first, topic.log.end)]
         if topic.compaction.view is not None:
             held.extend(topic.compaction.view.entries)
         total += sum(len(entry.data) + ENTRY_COST for entry in held)

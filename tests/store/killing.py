@@ -25,6 +25,7 @@ from pulsar_sansio import MessageId, StoredState, StoredTopic
 from pulsar_store import SYNCS, SqliteStore
 from pulsar_store.inspection import check
 from pulsar_trio import BatchingPolicy, Client, ExclusiveConsumer, PulsarError, open_client
+from tests.store.reading import whole
 
 TOPICS = tuple(f"persistent://public/default/killed-{number}" for number in range(2))
 
@@ -225,7 +226,7 @@ def run_rounds(rounds: int, seed: int, folder: Path, report: Any = lambda text: 
             copied = Path(copy) / "data"
             shutil.copytree(folder, copied)
             store = SqliteStore(copied)
-            confirmed.faults += faults_of(store.load(), confirmed)
+            confirmed.faults += faults_of(whole(store), confirmed)
             store.close()
             confirmed.faults += check(copied)[1]
         messages = sum(map(len, confirmed.messages.values()))

@@ -120,7 +120,11 @@ def test_a_whole_store_has_no_faults(folder: Path) -> None:
         ("UPDATE ledger SET first_offset = 9 WHERE ledger_id = 1", "begins at offset 9, not at 2"),
         ("UPDATE broker SET next_ledger_id = 1", "ledger 1: its id will be given again"),
         ("UPDATE cursor SET mark_delete = 3", "'s': it acknowledged 3, the topic ends at 3"),
-        ("INSERT INTO entry SELECT 7, 1, 1, 1, 1, 1, 1, 1, 1, 1, x''", "1 rows of entry belong to no ledger"),
+        (
+            "INSERT INTO entry SELECT 7, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, x''",
+            "1 rows of entry belong to no ledger",
+        ),
+        ("UPDATE entry SET bytes_before = 3 WHERE id & 1", "1 entries have another number of bytes before"),
         ("DELETE FROM compacted", "1 rows of compacted_entry belong to no compacted topic"),
     ],
 )

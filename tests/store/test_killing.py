@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_store import SqliteStore
 from tests.store.killing import faults_of, run_rounds
+from tests.store.reading import reloaded
 
 
 @pytest.mark.slow
@@ -14,9 +14,7 @@ def test_nothing_that_a_killed_broker_confirmed_is_lost(tmp_path: Path) -> None:
     assert confirmed.faults == []
     assert all(confirmed.messages.values())
     assert any(confirmed.acknowledged.values())
-    store = SqliteStore(tmp_path / "data")
-    state = store.load()
-    store.close()
+    state = reloaded(tmp_path / "data")
     assert state.incarnation == 4
     assert list(faults_of(state, confirmed)) == []
     for stored in state.topics.values():

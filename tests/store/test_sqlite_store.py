@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event, Thread
 
 import pytest
 from hypothesis import given, settings
@@ -26,8 +27,10 @@ from pulsar_store import (
     Sync,
 )
 from pulsar_store.database import FILE
+from pulsar_store.inspection import check
 from pulsar_store.record_writer import MOST_ROWS
-from pulsar_store.tables import APPLICATION_ID
+from pulsar_store.tables import APPLICATION_ID, ENTRY_COLUMNS
+from tests.store.reading import reloaded, whole
 from tests.store.written import batches
 
 TOPIC = "persistent://public/default/t"
@@ -46,13 +49,6 @@ IN_MEMORY = Path("/dev/shm")
 """A file system without a disk, on some systems: for tests that open many stores."""
 
 
-def reloaded(folder: Path) -> StoredState:
-    store = SqliteStore(folder)
-    state = store.load()
-    store.close()
-    return state
-
-
 @settings(max_examples=100)
 @given(batches(), st.integers(1, 9))
 def test_what_was_written_is_loaded_after_a_close(written: list[list[records.Record]], life: int) -> None:
@@ -66,7 +62,7 @@ def test_what_was_written_is_loaded_after_a_close(written: list[list[records.Rec
             store.write(batch)
             if number % life == 0:
                 store.close()
-        assert store.load() == memory.load()
+        assert whole(store) == memory.load()
         store.close()
         assert reloaded(Path(folder)) == memory.load()
 
@@ -195,8 +191,8 @@ sys.stdin.read()
 
 def test_a_store_of_a_later_version_is_refused(tmp_path: Path) -> None:
     reloaded(tmp_path)
-    change(tmp_path, "PRAGMA user_version = 2")
-    with pytest.raises(StoreTooNew, match="format 2, this version reads up to 1"):
+    change(tmp_path, "PRAGMA user_version = 3")
+    with pytest.raises(StoreTooNew, match="format 3, this version reads up to 2"):
         SqliteStore(tmp_path).load()
 
 
@@ -223,6 +219,71 @@ def test_a_policy_of_a_later_version_is_not_left_out(policies: str, what: str, t
     assert str(tmp_path) in str(met.value)
 
 
+def make_format_1(folder: Path) -> None:
+    """Bring a store to the tables of the first version, whose entries did not know the bytes before them."""
+    columns = ", ".join(f"{each} BLOB" if each == "data" else each for each in ENTRY_COLUMNS.split(", "))
+    change(folder, f"CREATE TABLE older (id INTEGER PRIMARY KEY, {columns})")
+    change(folder, f"INSERT INTO older SELECT id, {ENTRY_COLUMNS} FROM entry")
+    change(folder, "DROP TABLE entry")
+    change(folder, "ALTER TABLE older RENAME TO entry")
+    change(folder, "PRAGMA user_version = 1")
+
+
+@settings(max_examples=30)
+@given(batches())
+def test_a_store_of_the_first_version_is_brought_to_the_present_one(
+    written: list[list[records.Record]],
+) -> None:
+    with TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else None) as name:
+        folder, memory = Path(name), MemoryStore()
+        store = SqliteStore(folder, sync="none")
+        for batch in written:
+            memory.write(batch)
+            store.write(batch)
+        store.close()
+        make_format_1(folder)
+        assert reloaded(folder) == memory.load()
+        assert reloaded(folder) == memory.load(), "the second start finds the present version"
+
+
+def test_pages_are_read_while_another_thread_writes(tmp_path: Path) -> None:
+    """A reader sees every batch whose write has returned, and waits for no other one."""
+    store = SqliteStore(tmp_path, sync="none")
+    store.load()
+    store.write([*BEGINNING, entry(0)])
+    done = 0
+    over = Event()
+
+    def write() -> None:
+        nonlocal done
+        for number in range(1, 200):
+            store.write([entry(number, b"%d" % number)])
+            done = number
+        over.set()
+
+    thread = Thread(target=write)
+    thread.start()
+    while not over.is_set():
+        upto = done
+        page = store.reader.read_entries(TOPIC, 0, 0, upto + 1, 10**6)
+        assert [each.entry_id for each in page.entries] == list(range(upto + 1))
+    thread.join()
+    store.close()
+
+
+def test_a_page_ends_with_the_bytes_asked_for_and_has_one_entry_at_least(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    store.write([*BEGINNING, *(entry(number, b"x" * 10) for number in range(9))])
+    for size, count in ((1, 1), (10, 1), (11, 2), (30, 3), (10**6, 5)):
+        page = store.reader.read_entries(TOPIC, 0, 4, 5, size)
+        assert (page.bytes_before, len(page.entries)) == (40, count)
+        assert page.entries[0] == entry(4, b"x" * 10)
+    store.write([records.LedgersDeleted(TOPIC, (0,))])
+    with pytest.raises(StoreDamaged, match=f"ledger 0 of {TOPIC} is missing"):
+        store.reader.read_entries(TOPIC, 0, 4, 5, 1)
+    store.close()
+
+
 def test_the_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
     change(tmp_path, "CREATE TABLE theirs (a)")
     before = (tmp_path / FILE).read_bytes()
@@ -238,7 +299,8 @@ def test_a_file_that_is_no_database_is_damaged(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", [2, 9, 30])
-def test_a_damaged_page_is_found_at_the_start(page: int, tmp_path: Path) -> None:
+def test_a_damaged_page_is_found_when_it_is_read(page: int, tmp_path: Path) -> None:
+    """At the start, or when it has entries, as soon as one of them is needed."""
     store = SqliteStore(tmp_path)
     store.write([*BEGINNING, *(entry(number, b"x" * 300) for number in range(500))])
     store.close()
@@ -246,8 +308,10 @@ def test_a_damaged_page_is_found_at_the_start(page: int, tmp_path: Path) -> None
         file.seek((page - 1) * 4096)
         file.write(b"\xa5" * 4096)
     with pytest.raises(StoreDamaged, match="restore") as met:
-        SqliteStore(tmp_path).load()
+        reloaded(tmp_path)
     assert str(tmp_path) in str(met.value)
+    with pytest.raises(StoreDamaged, match="restore"):
+        check(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -275,7 +339,7 @@ def test_an_entry_that_is_missing_is_damage(tmp_path: Path) -> None:
     store.close()
     change(tmp_path, "DELETE FROM entry WHERE id % 4294967296 = 2")
     with pytest.raises(StoreDamaged, match="entry 2 of ledger 0 is missing"):
-        SqliteStore(tmp_path).load()
+        reloaded(tmp_path)
 
 
 def test_a_store_that_could_not_be_loaded_is_not_locked(tmp_path: Path) -> None:

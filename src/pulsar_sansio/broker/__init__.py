@@ -31,7 +31,18 @@ from .security.basic import BasicProvider
 from .security.broker_authentication import BrokerAuthentication
 from .security.certificate import CertificateProvider
 from .security.provider import AuthenticationProvider, Challenge, Identity
-from .storage.store import MemoryStore, Store, StoredLedger, StoredState, StoredTopic, StoredTransaction
+from .storage.store import (
+    EntryReader,
+    MemoryStore,
+    SpecialEntry,
+    Store,
+    StoredLedger,
+    StoredPage,
+    StoredState,
+    StoredTopic,
+    StoredTransaction,
+    UnreadEntries,
+)
 
 __all__ = [
     "ACTIONS",
@@ -65,7 +76,11 @@ __all__ = [
     "StatsOptions",
     "InUse",
     "Store",
+    "EntryReader",
+    "SpecialEntry",
     "StoredLedger",
+    "StoredPage",
+    "UnreadEntries",
     "StoredMessage",
     "StoredState",
     "StoredTopic",

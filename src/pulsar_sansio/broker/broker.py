@@ -38,7 +38,7 @@ from .services import BrokerServices, LedgerIds, wall_text
 from .serving import lookups, publishing, subscribing, topic_list_watch, transacting
 from .serving.connection import Connection, Handler, Refusal
 from .serving.topic_list_watch import Watchers
-from .storage.store import StoredState
+from .storage.store import EntryReader, StoredState
 from .topics.registry import TopicRegistry
 from .topics.topic import Topic
 from .topics.topic_names import TopicNames
@@ -68,7 +68,7 @@ class Broker:
     `owner`: for one node of several. `state` then holds only the topics that this node serves, and the
     embedder reports which topics exist by `ownership.topic_made` and `ownership.topic_gone`. One of several
     has no transactions. `ledger_ids`:
-    called with the first id that is free, for an embedder whose nodes share ids.
+    called with the first id that is free, for an embedder whose nodes share ids. `reader`: `Store.reader`.
     """
 
     def __init__(
@@ -81,12 +81,18 @@ class Broker:
         wall_time: int,
         owner: Owner | None = None,
         ledger_ids: Callable[[int], LedgerIds] = LedgerIds,
+        reader: EntryReader | None = None,
     ) -> None:
         state = state if state is not None else StoredState()
         self.config = config
         self.context: Context[Output] = Context(now, seed)
         self.services = BrokerServices(
-            self.context, config, ledger_ids(state.next_ledger_id), state.incarnation + 1, wall_time
+            self.context,
+            config,
+            ledger_ids(state.next_ledger_id),
+            state.incarnation + 1,
+            wall_time,
+            reader,
         )
         self._journal = self.services.journal
         self._housekeeping_interval = nanoseconds_of(config.housekeeping_interval)

@@ -51,14 +51,19 @@ class BrokerConfig:
         `deduplication_inactivity`: seconds after which the sequence ids of an absent producer are discarded.
         `deduplication_max_producers`: absent producers of one topic whose sequence ids are kept. Beyond it
         the producer absent longest is discarded; the Java broker saves so many.
-        `ledger_max_entries`, `ledger_max_bytes`: limits at which the next ledger is opened. Whole ledgers
-        are removed once every subscription has acknowledged them. `keep_without_subscription`: bytes kept
-        of a topic without subscriptions, while there is room for messages. The Java broker needs no such
-        option: its ledgers are large and live for ten minutes at least.
+        `ledger_max_entries`, `ledger_max_bytes`, `ledger_max_time`: limits at which the next ledger is
+        opened, the last one in seconds. None counts before `ledger_min_time` seconds, 600 in the Java broker.
+        Whole ledgers are removed once every subscription has acknowledged them.
+        `keep_without_subscription`: bytes kept of a topic without subscriptions, while there is room for
+        messages. The Java broker needs no such option: its ledgers are large and live for ten minutes at
+        least.
         `max_stored_bytes`: bytes of memory for the entries of all topics, each counted with 350 bytes more
         than its own. At a message beyond it the producers of the topic are closed, as by a Java broker whose
         bookies are full, and new ones get PersistenceError until a tenth is free. The last entry may exceed
         the limit. 0 is no limit.
+        `entry_cache_bytes`: bytes of memory for entries that a store on disk has, too, counted in the same
+        way. Beyond it the broker discards those that it used least recently, and reads them back when it
+        needs them. It is half of `max_stored_bytes` at most. A `MemoryStore` keeps all entries in memory.
         `max_topics`, `max_subscriptions_per_topic`: clients cannot create more. The Java broker has no such
         limit by default.
         `max_topics_per_namespace`: the default for namespaces whose policies do not set it, each partition
@@ -123,8 +128,11 @@ class BrokerConfig:
     deduplication_max_producers: int = 10_000
     ledger_max_entries: int = 50_000
     ledger_max_bytes: int = 16 * 1024 * 1024
+    ledger_max_time: float = 4 * 3600.0
+    ledger_min_time: float = 0.0
     keep_without_subscription: int = 128 * 1024 * 1024
     max_stored_bytes: int = 0
+    entry_cache_bytes: int = 64 * 1024 * 1024
     max_topics: int = 100_000
     max_subscriptions_per_topic: int = 10_000
     max_topics_per_namespace: int = 0
@@ -150,6 +158,12 @@ class BrokerConfig:
     max_transactions: int = 10_000
     topic_list_watcher: bool = True
     default_policies: Policies = NO_POLICIES
+
+    @property
+    def effective_entry_cache_bytes(self) -> int:
+        """`entry_cache_bytes`, with room left for messages where `max_stored_bytes` is small."""
+        most = self.max_stored_bytes // 2
+        return min(self.entry_cache_bytes, most) if most else self.entry_cache_bytes
 
     def policies(self) -> Policies:
         """The lowest level of policies: no field is None except where None means "off"."""
@@ -207,13 +221,14 @@ class BrokerConfig:
         ):
             if not isinstance(value := getattr(self, name), bool):
                 raise InvalidConfiguration(f"{name}: True or False, not {value!r}")
-        for name in ("keepalive_interval", "liveness_timeout", "housekeeping_interval"):
+        for name in ("keepalive_interval", "liveness_timeout", "housekeeping_interval", "ledger_max_time"):
             self._check(name, getattr(self, name), 0.001, 10.0 * 365 * 86_400)
         for name in (
             "cursor_flush_interval",
             "failover_delay",
             "deduplication_inactivity",
             "delayed_delivery_tick",
+            "ledger_min_time",
         ):
             self._check(name, getattr(self, name), 0.0, 10.0 * 365 * 86_400)
         for name in (
@@ -236,6 +251,7 @@ class BrokerConfig:
         self._check("max_unsent_bytes", self.max_unsent_bytes, 1024, 2**40)
         self._check("keep_without_subscription", self.keep_without_subscription, 0, 2**40)
         self._check("max_stored_bytes", self.max_stored_bytes, 0, 2**50)
+        self._check("entry_cache_bytes", self.entry_cache_bytes, 0, 2**50)
         self._check("ledger_max_bytes", self.ledger_max_bytes, 1024, 2**40)
         self._check("auto_topic_partitions", self.auto_topic_partitions, 0, 10_000)
         for name in (

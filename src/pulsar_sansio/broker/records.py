@@ -1,7 +1,7 @@
 """Records: facts that must outlive a broker. A store adds each to the sum of all earlier ones.
 
 Entries are named by topic, ledger and entry id; cursors by offsets, the dense numbering of a topic (see
-`storage.ledger`). The first offset of each ledger relates offsets to ids.
+`storage.managed_ledger`). The first offset of each ledger relates offsets to ids.
 """
 
 from dataclasses import dataclass

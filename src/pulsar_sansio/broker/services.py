@@ -10,7 +10,9 @@ from ..model.config import nanoseconds_of
 from .config import BrokerConfig
 from .outputs import Output
 from .records import BrokerStarted
+from .storage.entry_cache import EntryCache
 from .storage.journal import Journal
+from .storage.store import EntryReader
 from .storage.stored_bytes import StoredBytes
 
 
@@ -41,6 +43,7 @@ class BrokerServices:
         "config",
         "context",
         "deduplication_inactivity",
+        "entry_cache",
         "failover_delay",
         "journal",
         "keepalive_interval",
@@ -56,6 +59,7 @@ class BrokerServices:
         ledger_ids: LedgerIds,
         incarnation: int,
         wall_time: int,
+        reader: EntryReader | None,
     ) -> None:
         self.context = context
         self.config = config
@@ -68,6 +72,7 @@ class BrokerServices:
         self._wall_offset = wall_time - context.now // 1_000_000
         self.ledger_ids = ledger_ids
         self.stored_bytes = StoredBytes(config.max_stored_bytes)
+        self.entry_cache = EntryCache(self.stored_bytes, config.effective_entry_cache_bytes, reader)
         self._incarnation = incarnation
         self._names_given = 0
         self.journal.records.append(BrokerStarted(self._incarnation))

@@ -51,6 +51,9 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "max_unsent_bytes": (1024, 2**40),
     "keep_without_subscription": (0, 2**40),
     "max_stored_bytes": (0, 2**50),
+    "entry_cache_bytes": (0, 2**50),
+    "ledger_max_time": (0.001, YEARS),
+    "ledger_min_time": (0.0, YEARS),
     "ledger_max_bytes": (1024, 2**40),
     "auto_topic_partitions": (0, 10_000),
     **dict.fromkeys(

@@ -9,6 +9,9 @@ from ..engine.clock import MICROSECOND, MILLISECOND
 from ..engine.profile import BrokerPlan, Profile
 from ..engine.randomness import Stream
 
+ENTRY_CACHE = 4096
+"""Bytes of memory for entries, where a broker reads them back: fewer than most topics have."""
+
 
 def broker_config(draw: Stream, deduplication: bool) -> BrokerConfig:
     """Draw the options of all brokers."""
@@ -18,6 +21,7 @@ def broker_config(draw: Stream, deduplication: bool) -> BrokerConfig:
         keepalive_interval=draw.choice([1.0, 2.0, 5.0, 10.0, 10.0, 10.0, 10.0]),
         liveness_timeout=draw.between(1, 4) * 1.0,
         ledger_max_entries=draw.choice([3, 10, 50, 50_000]),
+        entry_cache_bytes=ENTRY_CACHE,
         cursor_flush_interval=draw.choice([0.0, 0.01, 0.1, 1.0]),
         batch_index_acknowledgement=draw.chance(600),
         failover_delay=draw.choice([0.0, 0.05, 1.0]),

@@ -345,7 +345,14 @@ class _Round:
         node, broker = self._node, self._broker
         broker.shutdown(now)
         self._settle()
-        again = Broker(now, node.config, node.cluster.load(node), seed=0, wall_time=self._world.wall_time())
+        again = Broker(
+            now,
+            node.config,
+            node.cluster.load(node),
+            seed=0,
+            wall_time=self._world.wall_time(),
+            reader=node.cluster.reader,
+        )
         mine = [name for name in broker.topics.by_name if self._is_mine(name)]
         self._agree("topics after a restart", sorted(again.topics.by_name), sorted(mine))
         for topic in mine:

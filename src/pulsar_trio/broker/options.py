@@ -28,6 +28,7 @@ class BrokerOptions(TypedDict, total=False):
     max_connections: int
     max_connections_per_address: int
     max_stored_bytes: int
+    entry_cache_bytes: int
     max_topics: int
     max_subscriptions_per_topic: int
     max_topics_per_namespace: int
@@ -49,6 +50,8 @@ class BrokerOptions(TypedDict, total=False):
     deduplication_max_producers: int
     ledger_max_entries: int
     ledger_max_bytes: int
+    ledger_max_time: float
+    ledger_min_time: float
     keep_without_subscription: int
     cursor_flush_interval: float
     housekeeping_interval: float

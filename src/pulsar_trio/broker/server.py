@@ -46,6 +46,7 @@ from .admin.listener import https_stream
 from .embedded_broker import EmbeddedBroker
 from .listeners import Listeners, listening, no_host
 from .options import BrokerOptions, broker_config
+from .store_reader import StoreReader
 from .store_writer import StoreWriter, loaded
 
 _log = getLogger("pulsar_trio.broker")
@@ -118,12 +119,14 @@ class BrokerDriver(Pump):
         }
 
     def _new_machine(self, state: StoredState) -> Broker:
+        reader = self._store.reader
         return Broker(
             self.now(),
             self._config,
             state,
             seed=self._seed,
             wall_time=time_ns() // 1_000_000,
+            reader=None if reader is None else StoreReader(reader),
         )
 
     def pump(self) -> None:
@@ -474,6 +477,6 @@ def _names(host: str, advertised: str, config: BrokerConfig) -> set[str]:
 
 def _check_store(store: object) -> None:
     """A class that was not called is a common slip."""
-    missing = [name for name in ("blocking", "load", "write", "close") if not hasattr(store, name)]
+    missing = [name for name in ("blocking", "reader", "load", "write", "close") if not hasattr(store, name)]
     if store is not None and (isinstance(store, type) or missing):
         raise InvalidConfiguration(f"store: None or a store such as MemoryStore() (see Store), not {store!r}")

@@ -231,6 +231,19 @@ SETTINGS: dict[str, Setting] = {
     "managedLedgerMaxSizePerLedgerMbytes": _number(
         "ledger_max_bytes", 1, 2**20, "megabytes", factor=MEGABYTE
     ),
+    "managedLedgerMaxLedgerRolloverTimeMinutes": _number(
+        "ledger_max_time", 1, TEN_YEARS // 60, "minutes", factor=60
+    ),
+    "managedLedgerMinLedgerRolloverTimeMinutes": _number(
+        "ledger_min_time", 0, TEN_YEARS // 60, "minutes; 0 without the setting, unlike in Pulsar", factor=60
+    ),
+    "managedLedgerCacheSizeMB": _number(
+        "entry_cache_bytes",
+        0,
+        2**20,
+        "megabytes; 64 without the setting",
+        factor=MEGABYTE,
+    ),
     "managedLedgerCursorPositionFlushSeconds": _seconds(
         "cursor_flush_interval", 0, "an acknowledgement that is not confirmed may wait as long"
     ),

@@ -1,112 +1,201 @@
-"""Ids and offsets; ledgers that are opened and removed."""
+"""The entries of a topic, some of them in memory: each is found wherever it is, and memory has a bound."""
 
-from hypothesis import given
+from typing import Any
+
+import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from pulsar_sansio.broker.records import EntryAdded
-from pulsar_sansio.broker.storage.ledger import ManagedLedger, Retention
-from pulsar_sansio.broker.storage.store import StoredLedger
-from pulsar_sansio.broker.storage.stored_bytes import StoredBytes
+from pulsar_sansio.broker.records import EntryAdded, LedgersDeleted, TopicSaved
+from pulsar_sansio.broker.storage.entry_cache import PAGE_BYTES, PAGE_ENTRIES, EntryCache
+from pulsar_sansio.broker.storage.managed_ledger import ManagedLedger
+from pulsar_sansio.broker.storage.stored_bytes import ENTRY_COST, StoredBytes
+from pulsar_sim.engine.paged_store import PagedStore
+
+TOPIC = "persistent://public/default/t"
 
 
-def filled(*counts: int) -> ManagedLedger:
-    """Ledgers 10, 20, … of so many entries, published at 0, 1, 2, … ms, one byte each."""
-    log = ManagedLedger(StoredBytes(0))
-    for place, count in enumerate(counts, 1):
-        log.roll("t", place * 10, wall_time=place * 1000)
+class Paged:
+    """A topic's log over a store that reads entries back. `limit`: bytes of its cache."""
+
+    def __init__(self, limit: int) -> None:
+        self.store = PagedStore()
+        self.store.write([TopicSaved(TOPIC, None, None)])
+        self.cache = EntryCache(StoredBytes(0), limit, self.store)
+        self.log = ManagedLedger(TOPIC, self.cache)
+        self.entries: dict[int, EntryAdded] = {}
+        """Offset -> entry, for all that the log has."""
+        self.unwritten: list[EntryAdded] = []
+        self.ledgers = 0
+        self.roll()
+
+    def roll(self) -> None:
+        self.store.write([self.log.roll(self.ledgers, 0)])
+        self.ledgers += 1
+
+    def append(self, data: bytes, messages: int = 1, **options: Any) -> None:
+        entry = self.log.append(data, messages, self.log.end, **options)
+        self.entries[self.log.end - 1] = entry
+        self.unwritten.append(entry)
+
+    def write(self) -> None:
+        written, self.unwritten = self.unwritten, []
+        self.store.write(written)
+        self.log.made_durable(len(written))
+
+    def fill(self, count: int, size: int = 100) -> None:
         for _ in range(count):
-            log.append("t", b"x", 1, log.end)
-    log.durable_end = log.end
-    return log
+            self.append(b"x" * size)
+        self.write()
 
 
-@given(st.lists(st.integers(0, 4), min_size=1, max_size=6))
-def test_every_entry_has_one_id_and_one_offset(counts: list[int]) -> None:
-    """Rules STORE-01, STORE-03 and GAP-23."""
-    log = filled(*counts)
-    ids = [(place * 10, entry) for place, count in enumerate(counts, 1) for entry in range(count)]
-    assert [log.position(offset) for offset in range(log.end)] == ids
-    assert [log.offset(*each) for each in ids] == list(range(len(ids)))
-    assert [log.exact(*each) for each in ids] == list(range(len(ids)))
+@pytest.mark.parametrize("count", [1, PAGE_ENTRIES - 1, PAGE_ENTRIES, PAGE_ENTRIES + 1, 3 * PAGE_ENTRIES + 7])
+def test_entries_that_are_not_in_memory_are_read_a_page_at_a_time(count: int) -> None:
+    paged = Paged(0)
+    paged.cache.page_bytes = PAGE_BYTES
+    paged.fill(count)
+    assert paged.cache.used == paged.cache.stored.used == 0
+    paged.cache.limit = 2**40
+    assert [paged.log.entry(offset) for offset in range(count)] == list(paged.entries.values())
+    assert paged.store.pages == -(-count // PAGE_ENTRIES)
+    assert paged.cache.used == count * (100 + ENTRY_COST)
+    assert [paged.log.entry(offset) for offset in range(count)] == list(paged.entries.values())
+    assert paged.store.pages == -(-count // PAGE_ENTRIES), "they are in memory now"
 
 
-def test_ids_that_do_not_exist_lead_to_the_nearest_place() -> None:
-    """A seek to a removed entry is valid."""
-    log = filled(3, 0, 2)
-    assert log.offset(-1, -1) == 0, "earliest"
-    assert log.offset(2**63 - 1, 2**63 - 1) == 5, "latest"
-    assert log.offset(10, 7) == 3, "beyond a ledger is the next one's beginning"
-    assert log.offset(10, -1) == 0
-    assert log.offset(15, 0) == 3, "a ledger that never was"
-    assert log.offset(30, 99) == 5
-    assert log.exact(10, 3) is None
-    assert log.exact(15, 0) is None
-    assert log.exact(10, -1) is None
-    log.trim(3, None)
-    assert log.offset(10, 1) == 3, "trimmed"
+def test_a_page_of_large_entries_is_no_larger_than_it_must_be() -> None:
+    paged = Paged(10_000)
+    paged.fill(20, 3_000)
+    assert paged.cache.used <= 10_000
+    for offset in range(20):
+        assert paged.log.entry(offset).data == b"x" * 3_000
+        assert paged.cache.used <= 10_000
+    paged.fill(1, 50_000)
+    assert paged.log.entry(20).data == b"x" * 50_000, "one that the cache has no room for"
+    assert paged.cache.used == 0
 
 
-def test_the_place_before_a_ledger() -> None:
-    log = filled(2)
-    assert log.position(-1) == (10, -1)
+def test_what_was_used_least_recently_goes_first() -> None:
+    paged = Paged(8 * (100 + ENTRY_COST))
+    paged.cache.page_bytes = 1
+    paged.fill(8)
+    assert paged.store.pages == 0
+    paged.log.entry(0)
+    paged.fill(1)
+    pages = paged.store.pages
+    paged.log.entry(0)
+    assert paged.store.pages == pages
+    paged.log.entry(1)
+    assert paged.store.pages == pages + 1
 
 
-def test_whole_ledgers_go_and_the_open_one_stays() -> None:
-    """STORE-02, STORE-33. Rule STORE-13."""
-    log = filled(2, 2, 2)
-    assert log.trim(3, None) == (10,), "one entry of the second is still needed"
-    assert log.trim(6, None) == (20,)
-    assert [ledger.id for ledger in log.ledgers] == [30]
-    assert log.size == 2
-    assert log.first == 4
+def test_entries_that_are_not_durable_stay() -> None:
+    paged = Paged(0)
+    for number in range(10):
+        paged.append(b"%d" % number)
+    paged.cache.shrink()
+    assert [paged.log.entry(offset).data for offset in range(10)] == [b"%d" % number for number in range(10)]
+    assert paged.store.pages == 0
+    paged.write()
+    assert paged.cache.used == 0
 
 
-def test_a_ledger_stops_going_when_little_is_left() -> None:
-    log = filled(2, 2, 2, 2)
-    assert log.trim(8, None, enough=4) == (10, 20)
+def test_a_look_at_one_entry_reads_no_other_and_keeps_none() -> None:
+    paged = Paged(0)
+    paged.fill(300)
+    assert paged.log.peek(200) == paged.entries[200]
+    assert paged.log.size_from(200) == 100 * 100
+    assert paged.log.find_publish_time(77) == 77
+    assert paged.cache.used == 0
+    assert paged.store.pages < 15
 
 
-def test_retention_by_time_and_by_size() -> None:
-    """STORE-31: a ledger within both limits is kept."""
-    closed_at = 2000
-    assert Retention(10, -1, closed_at + 10_000).keeps(filled(1, 1))
-    assert not Retention(10, -1, closed_at + 10_001).keeps(filled(1, 1))
-    assert Retention(-1, 2, 10**9).keeps(filled(1, 1))
-    assert not Retention(-1, 1, 10**9).keeps(filled(1, 1))
-    assert not Retention(0, -1, 0).keeps(filled(1, 1))
-    assert not Retention(-1, 0, 0).keeps(filled(1, 1))
+def test_a_topic_that_is_served_no_more_counts_nothing() -> None:
+    paged = Paged(10_000)
+    paged.fill(20)
+    assert paged.cache.used > 0
+    paged.log.discard()
+    assert paged.cache.used == paged.cache.stored.used == 0
+    assert [paged.log.entry(offset) for offset in range(20)] == list(paged.entries.values())
+    paged.fill(20)
+    assert paged.cache.used == paged.cache.stored.used == 0
 
 
-def test_time_is_found_by_halving() -> None:
-    log = filled(3, 4)
-    assert [log.find_publish_time(time) for time in (-5, 0, 3, 6, 7)] == [0, 0, 3, 6, 7]
+class Reading(RuleBasedStateMachine):
+    """Any order of appending, writing, reading, removing and restarting gives the entries of a plain list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.paged = Paged(4 * (50 + ENTRY_COST))
+
+    @rule(sizes=st.lists(st.integers(0, 300), max_size=12), messages=st.integers(1, 3))
+    def append(self, sizes: list[int], messages: int) -> None:
+        for size in sizes:
+            self.paged.append(b"x" * size, messages)
+
+    @rule(deliver_at=st.one_of(st.none(), st.integers(0, 9)), chunk_of=st.sampled_from([None, "u"]))
+    def append_special(self, deliver_at: int | None, chunk_of: str | None) -> None:
+        self.paged.append(b"s", deliver_at=deliver_at, chunk_of=chunk_of, transaction=(0, 1))
+
+    @rule()
+    def write(self) -> None:
+        self.paged.write()
+        assert self.paged.cache.used <= self.paged.cache.limit
+
+    @rule()
+    def roll(self) -> None:
+        self.paged.write()
+        self.paged.roll()
+
+    @precondition(lambda self: self.paged.entries)
+    @rule(data=st.data())
+    def read(self, data: st.DataObject) -> None:
+        log, entries = self.paged.log, self.paged.entries
+        offset = data.draw(st.sampled_from(sorted(entries)))
+        end = data.draw(st.integers(offset, log.end))
+        run = [entries[each] for each in range(offset, end)]
+        assert log.peek(offset) == entries[offset]
+        assert [log.entry(each) for each in range(offset, end)] == run
+        assert log.messages(offset, end) == sum(entry.messages for entry in run)
+        rest = [len(entries[each].data) for each in range(offset, log.end)]
+        assert log.size_from(offset) == sum(rest)
+        if offset >= log.durable_end:
+            return
+        found = log.find_size(sum(rest) // 2, offset)
+        assert found == log.durable_end or log.size_from(found) <= sum(rest) // 2
+        assert found in (offset, log.durable_end) or log.size_from(found - 1) > sum(rest) // 2
+
+    @rule()
+    def remove_the_first_ledger(self) -> None:
+        removed = self.paged.log.trim(self.paged.log.ledgers[0].end, None)
+        if removed:
+            self.paged.write()
+            self.paged.store.write([LedgersDeleted(TOPIC, removed)])
+            first = self.paged.log.first
+            self.paged.entries = {each: found for each, found in self.paged.entries.items() if each >= first}
+
+    @rule()
+    def restart(self) -> None:
+        paged = self.paged
+        paged.write()
+        before = paged.log
+        paged.cache = EntryCache(StoredBytes(0), paged.cache.limit, paged.store)
+        stored = paged.store.load_unread().topics[TOPIC].ledgers
+        paged.log = log = ManagedLedger.restored(TOPIC, stored, paged.cache)
+        assert paged.cache.used == 0
+        for name in ("end", "first", "size", "delayed_or_chunked", "transactional"):
+            assert getattr(log, name) == getattr(before, name), name
+        assert log.durable_end == log.end
+
+    @invariant()
+    def counts(self) -> None:
+        paged = self.paged
+        pages = [page for ledger in paged.log.ledgers for page in ledger.pages]
+        used = sum(len(entry.data) + ENTRY_COST for page in pages for entry in page.entries)
+        assert paged.cache.used == paged.cache.stored.used == used
+        assert set(paged.cache._pages) == set(pages)
 
 
-def test_a_restored_log_is_the_same() -> None:
-    entries = [EntryAdded("t", 4, number, 1, number, b"abc") for number in range(3)]
-    log = ManagedLedger.restored({9: StoredLedger(10, 5, []), 4: StoredLedger(7, 0, entries)}, StoredBytes(0))
-    assert (log.first, log.durable_end, log.end, log.size) == (7, 10, 10, 9)
-    assert log.position(9) == (4, 2)
-    log.append("t", b"d", 1, 9)
-    assert log.position(10) == (9, 0)
-
-
-def test_messages_are_counted_over_ledgers_and_restarts() -> None:
-    """Counting goes on where the only ledger left has no entry: its record has the number of its first
-    message."""
-    log = ManagedLedger(StoredBytes(0))
-    log.roll("t", 10, wall_time=0)
-    assert [log.append("t", b"x", messages, 0).last_index for messages in (3, 1)] == [2, 3]
-    opened = log.roll("t", 20, wall_time=0)
-    assert opened.first_index == 4
-    empty = StoredLedger(opened.first_offset, 0, first_index=opened.first_index)
-    again = ManagedLedger.restored({20: empty}, StoredBytes(0))
-    assert again.append("t", b"x", 2, 0).last_index == 5
-    once_more = ManagedLedger.restored({20: empty, 30: stored_ledger(again)}, StoredBytes(0))
-    assert once_more.append("t", b"x", 1, 0).last_index == 6
-
-
-def stored_ledger(log: ManagedLedger) -> StoredLedger:
-    """The newest ledger as a store has it."""
-    ledger = log.ledgers[-1]
-    return StoredLedger(ledger.first, ledger.opened_at, list(ledger.entries))
+TestReading = Reading.TestCase
+TestReading.settings = settings(max_examples=40, stateful_step_count=25)

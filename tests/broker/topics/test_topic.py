@@ -44,6 +44,35 @@ def test_consumed_ledgers_go_and_the_store_forgets_them_too() -> None:
     assert world.broker.topic_administration.internal_stats(TOPIC)["entriesAddedCounter"] == 250
 
 
+def test_the_next_ledger_is_opened_after_a_time() -> None:
+    """As a Java broker's, a ledger that is old is closed by the next message or by housekeeping, but not an
+    empty one, and no ledger before its least time. Rule STORE-02."""
+    world = World(
+        BrokerConfig(
+            ledger_max_entries=2, ledger_min_time=600.0, ledger_max_time=3600.0, keepalive_interval=10.0**6
+        )
+    )
+    peer = world.connect()
+    peer.producer()
+    peer.subscribe(permits=0)
+    publish(peer, 5)
+    assert ledgers(world) == [5], "full, and too young"
+    world.advance(599)
+    publish(peer, 1, 5)
+    assert ledgers(world) == [6]
+    world.advance(1)
+    publish(peer, 1, 6)
+    assert ledgers(world) == [6, 1]
+    world.advance(3599)
+    assert ledgers(world) == [6, 1]
+    world.advance(60)
+    assert ledgers(world) == [6, 1, 0]
+    world.advance(7200)
+    assert ledgers(world) == [6, 1, 0], "an empty ledger stays open"
+    publish(peer, 1, 7)
+    assert ledgers(world) == [6, 1, 1]
+
+
 def test_the_slowest_subscription_keeps_what_it_needs() -> None:
     """STORE-30. Rules ACK-23 and GAP-23."""
     world = World(SMALL)

@@ -201,7 +201,7 @@ def _subscription_stats(subscription: AnySubscription, rates: Rates, options: St
         backlog_size = _backlog_size(subscription)
         ranges = len(subscription.cursor.ranges)
         if options.earliest_time and backlog:
-            earliest = subscription.topic.log.entry(_first_unacknowledged(subscription)).publish_time
+            earliest = subscription.topic.log.peek(_first_unacknowledged(subscription)).publish_time
     delayed = len(shared.delays) if shared is not None else 0
     stats: dict[str, Any] = {
         "msgRateOut": rate.messages_out,
@@ -373,7 +373,7 @@ def internal_stats(topic: AnyTopic) -> dict[str, Any]:
         "entriesAddedCounter": log.entries_added,
         "numberOfEntries": log.durable_end - log.first,
         "totalSize": log.size,
-        "currentLedgerEntries": len(last.entries),
+        "currentLedgerEntries": last.count,
         "currentLedgerSize": last.size,
         "lastLedgerCreatedTimestamp": _date(topic.services, last.opened_at),
         "waitingCursorsCount": sum(cursor["waitingReadOp"] for cursor in cursors.values()),
@@ -383,7 +383,7 @@ def internal_stats(topic: AnyTopic) -> dict[str, Any]:
         "ledgers": [
             {
                 "ledgerId": ledger.id,
-                "entries": len(ledger.entries),
+                "entries": ledger.count,
                 "size": ledger.size,
                 "offloaded": False,
                 "underReplicated": False,

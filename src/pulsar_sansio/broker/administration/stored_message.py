@@ -26,7 +26,7 @@ class StoredMessage(NamedTuple):
 
 def stored_message(topic: Topic, offset: int) -> StoredMessage:
     """Read the entry at `offset`."""
-    entry = topic.log.entry(offset)
+    entry = topic.log.peek(offset)
     message_id = MessageId(entry.ledger_id, entry.entry_id, topic.partition)
     transactions = topic.transactions
     return StoredMessage(

@@ -12,7 +12,7 @@ from ...model.topic_name import TopicName
 from ..admin_errors import AlreadyExists, InUse, LimitReached, NotApplicable, NotFound
 from ..serving.lookups import MAX_NAME_LENGTH, text_pairs
 from ..serving.subscribing import NO_ROOM_FOR_SUBSCRIPTIONS
-from ..storage.ledger import ManagedLedger
+from ..storage.managed_ledger import ManagedLedger
 from ..topics.registry import AnyTopic
 from ..topics.topic import Topic
 from .parts import Parts
@@ -225,17 +225,14 @@ class SubscriptionAdministration:
         only = self._parts.subscribed_topic(topic, subscription)
         log, cursor = only.log, only.subscriptions[subscription].cursor
         offset = log.first if position is None else log.offset(position.ledger_id, position.entry_id)
-        first = last = None
-        entries = messages = 0
-        while (offset := cursor.next_unacknowledged(max(offset, log.first))) < log.durable_end:
-            entry = log.entry(offset)
-            entries += 1
-            bits = cursor.partly.get(offset)
-            messages += entry.messages if bits is None else bits.bit_count()
-            last = MessageId(entry.ledger_id, entry.entry_id, only.partition)
-            first = first or last
-            offset += 1
-        return BacklogAnalysis(entries, messages, first, last)
+        runs = list(cursor.unacknowledged(max(offset, log.first), log.durable_end))
+        if not runs:
+            return BacklogAnalysis(0, 0, None, None)
+        first, last = (
+            MessageId(*log.position(offset), only.partition) for offset in (runs[0][0], runs[-1][1] - 1)
+        )
+        entries = sum(end - begin for begin, end in runs)
+        return BacklogAnalysis(entries, only.subscriptions[subscription].messages_of(runs), first, last)
 
     def subscription_properties(self, topic: str, subscription: str) -> dict[str, str]:
         """Return the properties of a subscription, merged over all partitions. Raises `NotFound`."""
@@ -270,7 +267,7 @@ def _mark_before(log: ManagedLedger, position: MessageId, inclusive: bool) -> tu
         return offset - 1, None
     if position.batch_index < 0:
         return (offset - 1 if inclusive else offset), None
-    messages = log.entry(offset).messages
+    messages = log.peek(offset).messages
     first = position.batch_index + (not inclusive)
     if first >= messages:
         return offset, None

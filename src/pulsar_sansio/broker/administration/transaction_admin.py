@@ -185,7 +185,7 @@ class TransactionAdministration:
             return "NotInPendingAck"
         if batch_index is None:
             return "PendingAck"
-        count = entry_metadata(log.entry(offset).data, MetadataDecoder()).num_messages_in_batch
+        count = entry_metadata(log.peek(offset).data, MetadataDecoder()).num_messages_in_batch
         if batch_index not in range(count or 0):
             return "InvalidPosition"
         return "PendingAck" if pending.taken[offset] >> batch_index & 1 else "NotInPendingAck"

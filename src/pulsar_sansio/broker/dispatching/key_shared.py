@@ -76,9 +76,7 @@ class KeyShared(Shared):
     def _slot(self, ledger: "Ledger", offset: int) -> int:
         slot = self._slots.get(offset)
         if slot is None:
-            slot = self.selector.slot_of(
-                sticky_key(entry_metadata(ledger.entries[offset - ledger.first].data, self._decoder))
-            )
+            slot = self.selector.slot_of(sticky_key(entry_metadata(ledger.entry(offset).data, self._decoder)))
             self._slots[offset] = slot
         return slot
 

@@ -210,7 +210,7 @@ class Shared:
             heappush(self._replay, offset)
 
     def _deliver(self, consumer: Consumer, ledger: "Ledger", offset: int) -> None:
-        entry = ledger.entries[offset - ledger.first]
+        entry = ledger.entry(offset)
         messages = entry.messages
         subscription = self.subscription
         ack_set = None

@@ -239,7 +239,7 @@ class SingleActive:
                 continue
             if offset >= ledger.end or offset < ledger.first:
                 ledger = log.ledger_at(offset)
-            entry = ledger.entries[offset - ledger.first]
+            entry = ledger.entry(offset)
             messages = entry.messages
             ack_set = None
             if (cursor.partly or taken) and (bits := subscription.deliverable(offset, messages)) is not None:
@@ -292,13 +292,7 @@ class SingleActive:
         if consumer is not self.active:
             return 0
         cursor, log = self.subscription.cursor, self.subscription.topic.log
-        total = 0
-        offset = cursor.next_unacknowledged(max(cursor.mark_delete + 1, log.first))
-        while offset < self.read:
-            messages = log.entry(offset).messages
-            total += cursor.partly[offset].bit_count() if offset in cursor.partly else messages
-            offset = cursor.next_unacknowledged(offset + 1)
-        return total
+        return self.subscription.messages_of(cursor.unacknowledged(log.first, self.read))
 
     def close(self) -> None:
         self._change.clear()

@@ -1,8 +1,10 @@
 """A subscription's position: mark-delete, acknowledged ranges above it, and partly acknowledged batches.
 
-Positions are offsets, the dense numbering of a topic (see `ledger`), so all is arithmetic on integers. The
-module knows no consumers, bytes or ids. Its terms are those of rules STORE-04 and STORE-39.
+Positions are offsets, the dense numbering of a topic (see `managed_ledger`), so all is arithmetic on
+integers. The module knows no consumers, bytes or ids. Its terms are those of rules STORE-04 and STORE-39.
 """
+
+from collections.abc import Iterator
 
 from .ranges import Ranges
 
@@ -81,6 +83,21 @@ class Cursor:
         if offset <= self.mark_delete:
             offset = self.mark_delete + 1
         return self.ranges.next_outside(offset) if self.ranges.count else offset
+
+    def unacknowledged(self, first: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield runs of offsets that are not acknowledged, from `first` up to `end`, which stays out.
+
+        A run is its first offset and the offset after it.
+        """
+        first = max(first, self.mark_delete + 1)
+        for begin, last in self.ranges:
+            if begin >= end:
+                break
+            if begin > first:
+                yield first, begin
+            first = max(first, last + 1)
+        if first < end:
+            yield first, end
 
     def backlog(self, end: int) -> int:
         """The number of entries below `end` that are not acknowledged."""

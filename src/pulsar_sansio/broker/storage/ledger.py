@@ -1,273 +1,151 @@
-"""A topic's entries, in ledgers, of which the last is open for writing.
+"""A ledger: an append-only run of entries, some of them in memory, in pages.
 
-The module owns the numbering. An entry's *id* is (ledger, entry), as clients see it. Its *offset* is the
-topic's own dense number, from 0, never used twice, so that cursors and dispatchers calculate with integers.
-Each ledger knows its first offset. Entries below `durable_end` are durable and may be read (rules STORE-01,
-STORE-02, STORE-43). The module knows no subscriptions: the caller of `trim` passes how far.
+A page is a run of consecutive entries. It begins where the first of them was needed, and ends where the next
+page begins, or when it is large enough. What is in no page is in the store: `entry` reads the page that
+begins there.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING
 
-from ..records import EntryAdded, LedgerOpened
-from .store import StoredLedger
-from .stored_bytes import ENTRY_COST, StoredBytes
+from ..records import EntryAdded
+from .entry_cache import PAGE_ENTRIES
+from .store import StoredPage
+from .stored_bytes import ENTRY_COST
+
+if TYPE_CHECKING:
+    from .managed_ledger import ManagedLedger
+
+
+class EntryPage:
+    """Consecutive entries of one ledger, from the entry id `first` on."""
+
+    __slots__ = ("before", "entries", "first", "ledger", "size")
+
+    def __init__(self, ledger: "Ledger", first: int, stored: StoredPage) -> None:
+        self.ledger = ledger
+        self.first = first
+        self.before = stored.bytes_before
+        """Bytes of the ledger's entries before the page."""
+        self.entries = stored.entries
+        self.size = sum(len(entry.data) for entry in stored.entries)
+        """Bytes of the entries."""
+
+    @property
+    def durable(self) -> bool:
+        """True when the store has all entries."""
+        ledger = self.ledger
+        return ledger.first + self.first + len(self.entries) <= ledger.log.durable_end
 
 
 class Ledger:
-    """An append-only run of entries."""
+    """One ledger of `log`. `opened_at`: the wall time of its creation, in ms."""
 
-    __slots__ = ("end", "entries", "first", "id", "opened_at", "size")
+    __slots__ = ("_firsts", "_open", "_page", "end", "first", "id", "log", "opened_at", "pages", "size")
 
-    def __init__(self, ledger_id: int, first: int, opened_at: int) -> None:
+    def __init__(self, log: "ManagedLedger", ledger_id: int, first: int, opened_at: int) -> None:
+        self.log = log
         self.id = ledger_id
         self.first = first
         """The offset of its first entry."""
         self.end = first
         """The offset after its last entry."""
         self.opened_at = opened_at
-        """The wall time of its creation, in ms."""
         self.size = 0
         """Bytes of all entries."""
-        self.entries: list[EntryAdded] = []
-        """The records that go to the store."""
+        self.pages: list[EntryPage] = []
+        """The pages in memory, in order; the cache counts them."""
+        self._firsts: list[int] = []
+        """The first entry ids of the pages."""
+        self._page = EntryPage(self, 0, StoredPage(0, []))
+        """The page used last; one without entries where that is gone."""
+        self._open: EntryPage | None = None
+        """The page that takes the next entry; None where that one needs a new page."""
+
+    @property
+    def count(self) -> int:
+        """The number of entries."""
+        return self.end - self.first
 
     def append(self, entry: EntryAdded) -> None:
-        self.entries.append(entry)
-        self.size += len(entry.data)
+        page, cache = self._open, self.log.cache
+        if page is None or len(page.entries) >= PAGE_ENTRIES or page.size >= cache.page_bytes:
+            page = self._open = EntryPage(self, self.count, StoredPage(self.size, []))
+            self._insert(len(self.pages), page)
+        size = len(entry.data)
+        page.entries.append(entry)
+        page.size += size
+        self.size += size
         self.end += 1
-
-
-class ManagedLedger:
-    """All ledgers of one topic, at least one. `roll` opens the next one. `stored`: counts the entries."""
-
-    def __init__(self, stored: StoredBytes) -> None:
-        self._stored = stored
-        self.ledgers: list[Ledger] = []
-        self._firsts: list[int] = []
-        self._ids: list[int] = []
-        self.durable_end = 0
-        """The offset after the last durable entry: entries below may be read."""
-        self.size = 0
-        self.entries_added = 0
-        self.delayed_or_chunked: dict[int, EntryAdded] = {}
-        """Offset -> delayed entry or chunk: Shared and Key_Shared treat these entries specially."""
-        self.transactional: dict[int, EntryAdded] = {}
-        """Offset -> entry of a transaction, or marker that ends one."""
-        self._next_index = 0
-        """The number of the next message; the messages of the topic are counted from 0."""
-
-    @classmethod
-    def restored(cls, ledgers: dict[int, StoredLedger], stored: StoredBytes) -> "ManagedLedger":
-        """Restore the ledgers from a store; all their entries are durable."""
-        managed = cls(stored)
-        for ledger_id in sorted(ledgers):
-            kept = ledgers[ledger_id]
-            ledger = Ledger(ledger_id, kept.first_offset, kept.opened_at)
-            for entry in kept.entries:
-                if entry.deliver_at >= 0 or entry.chunk_of is not None:
-                    managed.delayed_or_chunked[ledger.end] = entry
-                if entry.transaction is not None:
-                    managed.transactional[ledger.end] = entry
-                ledger.append(entry)
-            managed.ledgers.append(ledger)
-            managed._firsts.append(ledger.first)
-            managed._ids.append(ledger_id)
-            managed.size += ledger.size
-            stored.add(len(ledger.entries), ledger.size)
-            managed.durable_end = ledger.end
-            managed._next_index = kept.entries[-1].last_index + 1 if kept.entries else kept.first_index
-        return managed
-
-    # --- numbering ------------------------------------------------------------------------------------
-
-    @property
-    def end(self) -> int:
-        """The offset after the last entry, durable or not."""
-        return self.ledgers[-1].end if self.ledgers else 0
-
-    @property
-    def first(self) -> int:
-        """The offset of the oldest entry, or the end."""
-        return self.ledgers[0].first if self.ledgers else 0
-
-    def ledger_at(self, offset: int) -> Ledger:
-        """Return the ledger that holds `offset`, or the nearest one."""
-        last = self.ledgers[-1]
-        if offset >= last.first:
-            return last
-        return self.ledgers[max(0, bisect_right(self._firsts, offset) - 1)]
-
-    def position(self, offset: int) -> tuple[int, int]:
-        """Return the id of an offset; the entry id before a ledger's first entry is -1."""
-        if not self.ledgers:
-            return -1, -1
-        ledger = self.ledger_at(offset)
-        return ledger.id, max(-1, min(offset, ledger.end) - ledger.first)
-
-    def offset(self, ledger_id: int, entry_id: int) -> int:
-        """Return the offset of an id, which need not exist.
-
-        An id after the entries of a ledger, or in a deleted ledger, gives the first offset of the next
-        ledger. An id in a ledger that never existed gives the end.
-        """
-        if not self.ledgers:
-            return 0
-        ledger = self.ledgers[-1]
-        if ledger.id != ledger_id:
-            if ledger_id > ledger.id:
-                return ledger.end
-            index = bisect_right(self._ids, ledger_id) - 1
-            if index < 0:
-                return self.ledgers[0].first
-            ledger = self.ledgers[index]
-            if ledger.id != ledger_id:
-                return ledger.end
-        return min(ledger.first + max(entry_id, 0), ledger.end)
-
-    def exact(self, ledger_id: int, entry_id: int) -> int | None:
-        """Return the offset of an entry that exists, else None."""
-        if entry_id < 0 or not self.ledgers:
-            return None
-        ledger = self.ledgers[-1]
-        if ledger.id != ledger_id:
-            ledger = self.ledgers[bisect_right(self._ids, ledger_id) - 1]
-            if ledger.id != ledger_id:
-                return None
-        offset = ledger.first + entry_id
-        return offset if offset < ledger.end else None
+        cache.used += size + ENTRY_COST
+        cache.stored.used += size + ENTRY_COST
 
     def entry(self, offset: int) -> EntryAdded:
-        """Return the entry at an offset, which must exist."""
-        ledger = self.ledger_at(offset)
-        return ledger.entries[offset - ledger.first]
+        """Return the entry at an offset, which must exist. Reads its page where that is not in memory."""
+        number = offset - self.first
+        page = self._page
+        index = number - page.first
+        if 0 <= index < len(page.entries):
+            return page.entries[index]
+        found = self._page_of(number)
+        if found is None:
+            return self._load(number)
+        self.log.cache.touch(found)
+        self._page = found
+        return found.entries[number - found.first]
 
-    # --- writing and removing -------------------------------------------------------------------------
+    def peek(self, offset: int) -> EntryAdded:
+        """Return the entry at an offset, which must exist. Reads no other entry, and keeps none."""
+        number = offset - self.first
+        page = self._page_of(number)
+        return self._read(number, 1).entries[0] if page is None else page.entries[number - page.first]
 
-    def roll(self, topic: str, ledger_id: int, wall_time: int) -> LedgerOpened:
-        """Open the next ledger."""
-        first = self.end
-        self.ledgers.append(Ledger(ledger_id, first, wall_time))
-        self._firsts.append(first)
-        self._ids.append(ledger_id)
-        return LedgerOpened(topic, ledger_id, first, wall_time, self._next_index)
+    def bytes_before(self, offset: int) -> int:
+        """Return the bytes of the entries below an offset of the ledger, or its end."""
+        if offset == self.end:
+            return self.size
+        number = offset - self.first
+        page = self._page_of(number)
+        if page is None:
+            return self._read(number, 1).bytes_before
+        return page.before + sum(len(entry.data) for entry in page.entries[: number - page.first])
 
-    def append(
-        self,
-        topic: str,
-        data: bytes,
-        messages: int,
-        publish_time: int,
-        deliver_at: int | None = None,
-        chunk_of: str | None = None,
-        received_at: int = 0,
-        transaction: tuple[int, int] | None = None,
-        commits: bool | None = None,
-    ) -> EntryAdded:
-        """Add an entry to the open ledger; it may be read once it is durable. `received_at`: wall time in ms.
-        The other arguments are those of `EntryAdded`."""
-        ledger = self.ledgers[-1]
-        entry = EntryAdded(topic, ledger.id, ledger.end - ledger.first, messages, publish_time, data)
-        self._next_index += messages
-        entry.last_index = self._next_index - 1
-        entry.received_at = received_at
-        if deliver_at is not None or chunk_of is not None:
-            if deliver_at is not None:
-                entry.deliver_at = max(deliver_at, 0)
-            entry.chunk_of = chunk_of
-            self.delayed_or_chunked[ledger.end] = entry
-        if transaction is not None:
-            entry.transaction = transaction
-            entry.commits = commits
-            self.transactional[ledger.end] = entry
-        ledger.append(entry)
-        self.size += len(data)
-        self._stored.used += len(data) + ENTRY_COST
-        self.entries_added += 1
-        return entry
+    def drop(self, page: EntryPage) -> None:
+        """Discard a page, which the store has."""
+        index = bisect_left(self._firsts, page.first)
+        del self.pages[index], self._firsts[index]
+        if self._page is page:
+            self._page = EntryPage(self, 0, StoredPage(0, []))
+        if self._open is page:
+            self._open = None
 
-    def trim(self, upto: int, keep: "Retention | None", enough: int = -1) -> tuple[int, ...]:
-        """Remove closed ledgers whose entries are all below `upto`, as retention allows (rule STORE-33).
-
-        Stop when no more than `enough` bytes are left.
-        """
-        removed = []
-        while len(self.ledgers) > 1 and self.ledgers[0].end <= upto and self.size > enough:
-            if keep is not None and keep.keeps(self):
-                break
-            ledger = self.ledgers.pop(0)
-            del self._firsts[0], self._ids[0]
-            self.size -= ledger.size
-            self._stored.add(-len(ledger.entries), -ledger.size)
-            removed.append(ledger.id)
-        if removed:
-            self.delayed_or_chunked = self._left_of(self.delayed_or_chunked)
-            self.transactional = self._left_of(self.transactional)
-        return tuple(removed)
-
-    def discard(self) -> None:
-        """Count the entries no more: the broker does not serve the topic any longer."""
-        self._stored.add(-sum(len(ledger.entries) for ledger in self.ledgers), -self.size)
-        self._stored = StoredBytes(0)
-
-    def _left_of(self, entries: dict[int, EntryAdded]) -> dict[int, EntryAdded]:
-        """Return those of the entries that were not removed."""
-        first = self.first
-        return {offset: entry for offset, entry in entries.items() if offset >= first} if entries else entries
-
-    def size_from(self, first: int) -> int:
-        """The bytes of all entries from an offset on."""
-        size = sum(ledger.size for ledger in self.ledgers if ledger.first >= first)
-        within = self.ledger_at(first)
-        if within.first < first:
-            size += sum(len(entry.data) for entry in within.entries[first - within.first :])
-        return size
-
-    # --- reading --------------------------------------------------------------------------------------
-
-    def find_publish_time(self, publish_time: int) -> int:
-        """Return the offset of the first durable entry published at or after `publish_time` (ms), else the
-        end.
-
-        The search is binary: as in the Java broker, entries are taken to be in order of time (SEEK-05).
-        """
-        low, high = self.first, self.durable_end
-        while low < high:
-            middle = (low + high) // 2
-            ledger = self.ledger_at(middle)
-            if ledger.entries[middle - ledger.first].publish_time < publish_time:
-                low = middle + 1
-            else:
-                high = middle
-        return low
-
-    def find_index(self, index: int) -> int | None:
-        """Return the offset of the durable entry that holds the message with this index; None for none."""
-        low, high = self.first, self.durable_end
-        while low < high:
-            middle = (low + high) // 2
-            if self.entry(middle).last_index < index:
-                low = middle + 1
-            else:
-                high = middle
-        if low >= self.durable_end:
+    def _page_of(self, number: int) -> EntryPage | None:
+        """Return the page with an entry id, if it is in memory."""
+        index = bisect_right(self._firsts, number) - 1
+        if index < 0:
             return None
-        entry = self.entry(low)
-        return low if entry.last_index - entry.messages < index else None
+        page = self.pages[index]
+        return page if number < page.first + len(page.entries) else None
 
+    def _load(self, number: int) -> EntryAdded:
+        """Read the page that begins with an entry id, which no page has, and return its first entry."""
+        index = bisect_right(self._firsts, number)
+        end = self._firsts[index] if index < len(self._firsts) else self.count
+        page = EntryPage(self, number, self._read(number, min(PAGE_ENTRIES, end - number)))
+        self._insert(index, page)
+        self._page = page
+        found = page.entries[0]
+        cache = self.log.cache
+        if cache.used > cache.limit:
+            cache.shrink()
+        return found
 
-class Retention:
-    """The retention of entries that every subscription acknowledged (rule STORE-31)."""
+    def _read(self, number: int, count: int) -> StoredPage:
+        cache = self.log.cache
+        assert cache.reader is not None, "a store that reads no entry back gives all of them"
+        return cache.reader.read_entries(self.log.topic, self.id, number, count, cache.page_bytes)
 
-    def __init__(self, time: float, size: int, wall_time: int) -> None:
-        self._time = time
-        self._size = size
-        self._wall_time = wall_time
-
-    def keeps(self, managed: ManagedLedger) -> bool:
-        """True while the oldest ledger is within both limits; -1 is no limit."""
-        if self._time == 0 or self._size == 0:
-            return False
-        closed_at = managed.ledgers[1].opened_at
-        in_time = self._time < 0 or self._wall_time - closed_at <= self._time * 1000
-        in_size = self._size < 0 or managed.size <= self._size
-        return in_time and in_size
+    def _insert(self, index: int, page: EntryPage) -> None:
+        self.pages.insert(index, page)
+        self._firsts.insert(index, page.first)
+        self.log.cache.add(page)

@@ -1,17 +1,17 @@
 """The store of a broker: the state that records add up to, and the memory store.
 
 A store is given batches of records and must make each batch durable as a whole, in order. `load()` returns
-the sum of all batches written. A running broker never reads records, so a store needs no queries.
-`MemoryStore` keeps the sum in this process: it survives a `Broker`, not the process. `pulsar_store` has the
-store on disk.
+the sum of all batches written. A running broker reads entries back where the store has a reader, and nothing
+else. `MemoryStore` keeps the sum in this process: it survives a `Broker`, not the process. `pulsar_store` has
+the store on disk.
 
 Entries are named by topic, ledger and entry id; cursors by offsets, the dense numbering of a topic (see
-`ledger`). The first offset of each ledger relates offsets to ids.
+`managed_ledger`). The first offset of each ledger relates offsets to ids.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ..policies import Policies
 from ..records import (
@@ -46,12 +46,44 @@ from ..records import (
 # --- state --------------------------------------------------------------------------------------------
 
 
+class SpecialEntry(NamedTuple):
+    """The part of an `EntryAdded` for which it is treated specially: it is delayed, a chunk, or of a
+    transaction. The fields are those of the record."""
+
+    deliver_at: int = -1
+    chunk_of: str | None = None
+    transaction: tuple[int, int] | None = None
+    commits: bool | None = None
+
+
+def special_of(entry: EntryAdded) -> SpecialEntry | None:
+    """Return what is special about an entry; None for an ordinary one."""
+    if entry.deliver_at < 0 and entry.chunk_of is None and entry.transaction is None:
+        return None
+    return SpecialEntry(entry.deliver_at, entry.chunk_of, entry.transaction, entry.commits)
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadEntries:
+    """The entries of a ledger that a store has, and did not read. `size`: the bytes of their data."""
+
+    count: int
+    size: int
+    next_index: int
+    """The number of the message after their last one; see `EntryAdded.last_index`."""
+    special: tuple[tuple[int, SpecialEntry], ...] = ()
+    """Entry id and what is special, for those that are."""
+
+
 @dataclass(slots=True)
 class StoredLedger:
     first_offset: int
     opened_at: int
     entries: list[EntryAdded] = field(default_factory=list)
+    """The entries, after those in `unread`."""
     first_index: int = 0
+    unread: UnreadEntries | None = None
+    """The entries that an `EntryReader` gives; None where `entries` has all."""
 
 
 @dataclass(slots=True)
@@ -209,7 +241,11 @@ class StoredState:
                     topic.terminated_at,
                     {
                         ledger_id: StoredLedger(
-                            ledger.first_offset, ledger.opened_at, list(ledger.entries), ledger.first_index
+                            ledger.first_offset,
+                            ledger.opened_at,
+                            list(ledger.entries),
+                            ledger.first_index,
+                            ledger.unread,
                         )
                         for ledger_id, ledger in topic.ledgers.items()
                     },
@@ -232,6 +268,29 @@ class StoredState:
         )
 
 
+class StoredPage(NamedTuple):
+    """Consecutive entries of a ledger. `bytes_before`: bytes of the ledger's entries before them."""
+
+    bytes_before: int
+    entries: list[EntryAdded]
+
+
+class EntryReader(Protocol):
+    """Reads stored entries back, so that a broker needs not keep them in memory.
+
+    The calls wait for the disk, so they are short.
+    """
+
+    def read_entries(self, topic: str, ledger_id: int, first: int, count: int, size: int) -> StoredPage:
+        """Return the entries from the entry id `first` on: `count` of them, or less where they have `size`
+        bytes before; at least one.
+
+        They are durable and not deleted. A store that has not all of them, or cannot read, raises: the broker
+        must stop.
+        """
+        ...
+
+
 class Store(Protocol):
     """The durable memory of a broker: takes records in batches, and returns their sum at the next start.
 
@@ -242,6 +301,12 @@ class Store(Protocol):
     def blocking(self) -> bool:
         """True where the calls wait for a disk: a driver with an event loop makes them in a thread, one at a
         time."""
+        ...
+
+    @property
+    def reader(self) -> EntryReader | None:
+        """The reader of the entries that `load` left unread; None for a store whose `load` gives all entries.
+        A driver calls the reader in its own thread, between `load` and `close`."""
         ...
 
     def load(self) -> StoredState:
@@ -261,6 +326,7 @@ class MemoryStore:
     """The sum in memory: it survives a `Broker`, not the process."""
 
     blocking = False
+    reader: EntryReader | None = None
 
     def __init__(self) -> None:
         self._state = StoredState()

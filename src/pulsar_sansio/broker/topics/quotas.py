@@ -81,15 +81,11 @@ def backlog_age(topic: "Topic") -> int:
     first = _slowest(topic)
     if first is None or first >= topic.log.durable_end:
         return -1
-    return topic.services.wall_time - topic.log.entry(first).publish_time
+    return topic.services.wall_time - topic.log.peek(first).publish_time
 
 
 def _evict_to_size(topic: "Topic", target: int) -> None:
     log = topic.log
     offset = _slowest(topic)
     assert offset is not None
-    size = log.size_from(offset)
-    while size > target and offset < log.durable_end:
-        size -= len(log.entry(offset).data)
-        offset += 1
-    topic.skip_everywhere(offset - 1)
+    topic.skip_everywhere(log.find_size(target, offset) - 1)

@@ -365,6 +365,16 @@ class Subscription:
         """The number of entries that are not acknowledged."""
         return self.cursor.backlog(self.topic.log.durable_end)
 
+    def messages_of(self, runs: Iterable[tuple[int, int]]) -> int:
+        """Return the number of messages that are not acknowledged in runs of offsets, each with its first
+        offset and the offset after it."""
+        log, runs = self.topic.log, list(runs)
+        total = sum(log.messages(first, end) for first, end in runs)
+        for offset, bits in self.cursor.partly.items():
+            if runs and runs[0][0] <= offset < runs[-1][1]:
+                total -= log.entry(offset).messages - bits.bit_count()
+        return total
+
     def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
         """Redeliver the entries of `ids`, or all that are not acknowledged (BROKER-31)."""
         offsets = None

@@ -29,7 +29,7 @@ from ..records import (
 )
 from ..storage.cursor import Cursor
 from ..storage.entry import entry_metadata
-from ..storage.ledger import ManagedLedger, Retention
+from ..storage.managed_ledger import ManagedLedger, Retention
 from ..storage.store import StoredTopic
 from ..storage.trim_mark import NEVER, TrimMark
 from ..throttling.topic_rates import TopicRates
@@ -97,7 +97,7 @@ class Topic:
         """The cluster to which the topic migrated; only unacknowledged entries are still delivered here."""
         self.producers = Producers(self, stored.topic_epoch)
         self.deduplication = self._new_deduplication(stored.sequences) if policies.deduplication else None
-        self.log = ManagedLedger.restored(stored.ledgers, services.stored_bytes)
+        self.log = ManagedLedger.restored(self.name, stored.ledgers, services.entry_cache)
         if is_new:
             self.save()
         self.transactions = TransactionBuffer(self.log)
@@ -186,7 +186,7 @@ class Topic:
         self._roll_full_ledger()
         if metadata.deliver_at_time is None and metadata.chunk_id is None and transaction is None:
             received_at = self.services.wall_time
-            entry = log.append(self.name, data, messages, metadata.publish_time, received_at=received_at)
+            entry = log.append(data, messages, metadata.publish_time, received_at=received_at)
         else:
             entry = self._append_special(data, messages, metadata, transaction)
         journal = self.journal
@@ -204,7 +204,6 @@ class Topic:
         if chunk_of is not None:
             self.chunk_published = True
         entry = self.log.append(
-            self.name,
             data,
             messages,
             metadata.publish_time,
@@ -214,8 +213,12 @@ class Topic:
             transaction,
         )
         if transaction is not None:
-            self.transactions.added(self.log.end - 1, entry)
+            self._added_to_transaction()
         return entry
+
+    def _added_to_transaction(self) -> None:
+        offset = self.log.end - 1
+        self.transactions.added(offset, self.log.transactional[offset])
 
     def end_transaction(self, transaction: TransactionId, commits: bool) -> None:
         """Append a marker, which takes effect once it is durable. A transaction without messages in the topic
@@ -225,7 +228,6 @@ class Topic:
         self._roll_full_ledger()
         wall_time = self.services.wall_time
         entry = self.log.append(
-            self.name,
             marker(transaction, commits, wall_time),
             1,
             wall_time,
@@ -233,7 +235,7 @@ class Topic:
             transaction=transaction,
             commits=commits,
         )
-        self.transactions.added(self.log.end - 1, entry)
+        self._added_to_transaction()
         self._pending.append((None, 0, None, None, entry.ledger_id, entry.entry_id))
         self.journal.records.append(entry)
         self.journal.published(self)
@@ -252,7 +254,7 @@ class Topic:
             if remember is not None and deduplication is not None:
                 deduplication.stored(producer.name, remember)
             producer.connection.confirm_send(producer, sequence_id, highest, ledger_id, entry_id)
-        self.log.durable_end += count
+        self.log.made_durable(count)
         self.transactions.settle()
         for subscription in list(self.served):
             dispatcher = subscription.dispatcher
@@ -313,10 +315,19 @@ class Topic:
     # --- ledgers --------------------------------------------------------------------------------------
 
     def _roll_full_ledger(self) -> None:
-        """Open the next ledger where the last one is full."""
+        """Open the next ledger where the last one is full, or old and not empty."""
         ledger = self.log.ledgers[-1]
         config = self.services.config
-        if len(ledger.entries) >= config.ledger_max_entries or ledger.size >= config.ledger_max_bytes:
+        age = self.services.wall_time - ledger.opened_at
+        if (
+            (
+                ledger.count >= config.ledger_max_entries
+                or ledger.size >= config.ledger_max_bytes
+                or age >= config.ledger_max_time * 1000
+            )
+            and ledger.count
+            and age >= config.ledger_min_time * 1000
+        ):
             self._roll()
 
     def has_room(self) -> bool:
@@ -337,13 +348,11 @@ class Topic:
         needed = min(
             (each.cursor.mark_delete + 1 for each in self.subscriptions.values()), default=log.durable_end
         )
-        if log.ledgers[-1].entries and needed == log.end == log.durable_end:
+        if log.ledgers[-1].count and needed == log.end == log.durable_end:
             self._roll()
 
     def _roll(self) -> None:
-        self.journal.records.append(
-            self.log.roll(self.name, self.services.ledger_ids.take(), self.services.wall_time)
-        )
+        self.journal.records.append(self.log.roll(self.services.ledger_ids.take(), self.services.wall_time))
         self.trim()
 
     def mark_delete_moved(self, before: int, mark_delete: int) -> None:
@@ -399,8 +408,11 @@ class Topic:
 
     def expire_before(self, oldest: int) -> None:
         """Acknowledge entries published before `oldest` (ms) in every subscription except compaction's."""
-        last = min(self.log.find_publish_time(oldest), self.transactions.read_end) - 1
-        for subscription in self._of_consumers():
+        subscriptions = self._of_consumers()
+        # Only a backlog is read: an entry that all subscriptions acknowledged need not be found.
+        first = min((each.cursor.mark_delete + 1 for each in subscriptions), default=self.log.durable_end)
+        last = min(self.log.find_publish_time(oldest, first), self.transactions.read_end) - 1
+        for subscription in subscriptions:
             subscription.expire_up_to(last)
 
     def skip_everywhere(self, mark_delete: int) -> None:
@@ -432,6 +444,7 @@ class Topic:
             if kept and away > kept and not subscription.consumers and subscription.name != COMPACTION:
                 subscription.delete()
         self.compaction.start_if_due()
+        self._roll_full_ledger()
         self.has_room()
         self.trim()
 

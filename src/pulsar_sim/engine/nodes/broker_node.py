@@ -112,6 +112,7 @@ class BrokerNode:
             wall_time=world.wall_time(),
             owner=partial(cluster.who_serves, self) if cluster.several else None,
             ledger_ids=partial(ClusterLedgerIds, cluster) if cluster.several else LedgerIds,
+            reader=cluster.reader,
         )
         self._timer = Timer(world, self.name, self.broker.next_deadline, self.wake)
         for name in cluster.names():

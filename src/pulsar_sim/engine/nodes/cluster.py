@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 from pulsar_sansio.broker.broker import Broker
 from pulsar_sansio.broker.owner import OtherBroker
 from pulsar_sansio.broker.records import OF_ITS_OWNER, PartitionsSaved, Record, TopicDeleted, TopicSaved
-from pulsar_sansio.broker.storage.store import MemoryStore, StoredState
+from pulsar_sansio.broker.storage.store import EntryReader, StoredState
 from pulsar_sansio.model.errors import ServiceNotReady
 from pulsar_sansio.model.message_id import EARLIEST
 from pulsar_sansio.model.topic_name import TopicName
 
+from ..paged_store import PagedStore
 from ..profile import AUDIT, BrokerPlan
 from ..randomness import Stream
 from ..web.web_server import WebServer
@@ -52,7 +53,8 @@ class Cluster:
 
     def __init__(self, world: "Surroundings") -> None:
         self.world = world
-        self.store = MemoryStore()
+        self.store = PagedStore()
+        self.reads_back = world.streams.stream("entry cache").chance(500)
         self._stream = self._own_stream()
         self.nodes = self._make_nodes()
         self._by_name = {node.name: node for node in self.nodes}
@@ -178,9 +180,18 @@ class Cluster:
 
     # --- the store, as the brokers see it -------------------------------------------------------------------
 
+    @property
+    def reader(self) -> EntryReader | None:
+        """The store, for a broker that reads entries back; None for one that has all of them in memory.
+
+        Nothing else may differ between them, so this is no part of the profile. Of several brokers none reads
+        entries back: the next owner of a topic may delete them.
+        """
+        return self.store if self.reads_back and not self.several else None
+
     def load(self, node: BrokerNode) -> StoredState:
         """Return the stored state that a broker starts with, with the topics that it owns."""
-        state = self.store.load()
+        state = self.store.load() if self.reader is None else self.store.load_unread()
         if self.several:
             self._names = dict.fromkeys(state.topics)
             state.incarnation = self._incarnations

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_sansio.broker.records import EntryAdded
-from pulsar_sansio.broker.storage.ledger import ManagedLedger
+from pulsar_sansio.broker.storage.entry_cache import EntryCache
+from pulsar_sansio.broker.storage.managed_ledger import ManagedLedger
 from pulsar_sansio.broker.storage.stored_bytes import StoredBytes
 from pulsar_sansio.broker.topics.transactions.transaction_buffer import TransactionBuffer
 from pulsar_sansio.model.transaction_id import TransactionId
@@ -16,16 +17,17 @@ class Topic:
     """A ledger with a buffer. `durable`: every entry is durable at once."""
 
     def __init__(self) -> None:
-        self.log = ManagedLedger(StoredBytes(0))
-        self.log.roll("t", 0, 0)
+        self.log = ManagedLedger("t", EntryCache(StoredBytes(0), 0, None))
+        self.log.roll(0, 0)
         self.buffer = TransactionBuffer(self.log)
 
     def add(
         self, transaction: TransactionId | None = None, commits: bool | None = None, durable: bool = True
     ) -> EntryAdded:
-        entry = self.log.append("t", b"", 1, 0, transaction=transaction, commits=commits)
+        entry = self.log.append(b"", 1, 0, transaction=transaction, commits=commits)
         if transaction is not None:
-            self.buffer.added(self.log.end - 1, entry)
+            offset = self.log.end - 1
+            self.buffer.added(offset, self.log.transactional[offset])
         if durable:
             self.make_durable()
         return entry
@@ -82,7 +84,7 @@ def test_removed_ledgers_leave_no_offsets() -> None:
     topic = Topic()
     topic.add(ONE)
     topic.add(ONE, commits=False)
-    topic.log.roll("t", 1, 0)
+    topic.log.roll(1, 0)
     topic.add(TWO)
     topic.add(TWO, commits=True)
     assert topic.log.trim(2, None) == (0,)

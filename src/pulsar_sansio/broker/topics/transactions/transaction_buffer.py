@@ -12,10 +12,10 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from ....model.transaction_id import TransactionId
-from ...records import EntryAdded
+from ...storage.store import SpecialEntry
 
 if TYPE_CHECKING:
-    from ...storage.ledger import ManagedLedger
+    from ...storage.managed_ledger import ManagedLedger
 
 
 class TransactionBuffer:
@@ -77,7 +77,7 @@ class TransactionBuffer:
         """The number of aborted transactions whose markers are stored."""
         return sum(self._is_abort(*each) for each in self._log.transactional.items())
 
-    def _is_abort(self, offset: int, entry: EntryAdded) -> bool:
+    def _is_abort(self, offset: int, entry: SpecialEntry) -> bool:
         return entry.commits is False and offset in self.hidden
 
     def has_entries_of(self, transaction: TransactionId) -> bool:
@@ -102,7 +102,7 @@ class TransactionBuffer:
             return None
         return offset in self.hidden and entry.commits is not True
 
-    def added(self, offset: int, entry: EntryAdded) -> None:
+    def added(self, offset: int, entry: SpecialEntry) -> None:
         """Take an entry of a transaction, or a marker, which takes effect once it is durable."""
         assert entry.transaction is not None
         transaction = TransactionId(*entry.transaction)
