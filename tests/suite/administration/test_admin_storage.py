@@ -1,4 +1,4 @@
-"""What topics store, over HTTP: ledgers, cursors, backlogs, truncating and trimming."""
+"""Tests of what topics store, over HTTP: ledgers, cursors, backlogs, truncating and trimming."""
 
 from typing import Any
 
