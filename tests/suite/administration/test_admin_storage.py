@@ -1,4 +1,4 @@
-"""Tests of what topics store, over HTTP: ledgers, cursors, backlogs, truncating and trimming."""
+"""Ledgers, cursors and backlogs of topics over HTTP, and their end: truncating and trimming."""
 
 from typing import Any
 

@@ -14,6 +14,7 @@ from ..admin_errors import AlreadyExists, InUse, LimitReached, NotApplicable, No
 from ..rates import Rates
 from ..records import MigratedTo, PartitionsSaved
 from ..serving.lookups import parse_topic, text_pairs
+from ..topics import quotas
 from ..topics.registry import NO_ROOM_FOR_TOPICS, AnyTopic
 from ..topics.topic import Topic
 from .inspection import (
@@ -174,6 +175,10 @@ class TopicAdministration:
         """Return the full names of all topics that this broker serves, each partition among them."""
         return list(self._topics.by_name)
 
+    def served_namespaces(self) -> list[str]:
+        """Return the namespaces whose topics this broker serves, sorted."""
+        return sorted({topic.topic_name.namespace_name for topic in self._topics.by_name.values()})
+
     def overviews(self) -> list[TopicOverview]:
         """Return the numbers of all topics that this broker serves."""
         return [topic_overview(topic, self._rates) for topic in self._topics.by_name.values()]
@@ -298,6 +303,14 @@ class TopicAdministration:
         del self._topics.by_name[topic.name]
         self._ownership.detach(topic)
         self._metadata.discard(topic.name)
+
+    def enforce_backlog_quotas(self, now: int) -> None:
+        """Check the backlog quotas of all topics, as housekeeping does."""
+        self._context.now = now
+        for topic in list(self._topics.by_name.values()):
+            if isinstance(topic, Topic):
+                quotas.enforce(topic)
+        self._settle()
 
     def delete_inactive(self) -> None:
         """Delete the topics that were inactive for as long as their policies say.

@@ -50,6 +50,9 @@ CONSUMED = {
 }
 """Parts of a topic that a role may read when it may consume."""
 
+ON_SEVERAL_TOPICS = ("grantPermissionsOnTopics", "revokePermissionsOnTopics")
+"""Their bodies name topics of any tenant, so they are for superusers."""
+
 IN_BUFFERS = ("transactionBufferStats", "transactionInBufferStats")
 """Transactions of a topic: a role may read them when it may produce or consume."""
 
@@ -138,6 +141,9 @@ def authorize(broker: AdministeredBroker, roles: Roles, request: Request) -> Non
         return
     reads = request.method in ("GET", "HEAD")
     match request.path:
+        case ("admin", "v2", "namespaces", part) if part in ON_SEVERAL_TOPICS:
+            _check_superuser(broker, roles)
+            allowed = True
         case ("admin", "v2", "namespaces", tenant):
             allowed = authorization.administers(roles, tenant)
         case ("admin", "v2", "namespaces", tenant, namespace, *rest):
@@ -169,12 +175,17 @@ def authorize(broker: AdministeredBroker, roles: Roles, request: Request) -> Non
         case path if reads and path in FOR_EVERY_ROLE:
             allowed = True
         case _:
-            if not authorization.is_superuser(roles):
-                raise Refused(401, "This operation requires super-user access")
+            _check_superuser(broker, roles)
             allowed = True
     if not allowed:
         wanted = f"{request.method} /{'/'.join(request.path)}"
         raise Refused(403, f"role {' and '.join(roles)}: no permission for {wanted}"[:500])
+
+
+def _check_superuser(broker: AdministeredBroker, roles: Roles) -> None:
+    """Raises `Refused`."""
+    if not broker.machine.authorization.is_superuser(roles):
+        raise Refused(401, "This operation requires super-user access")
 
 
 def _may_use(

@@ -31,7 +31,16 @@ from . import (
 from .control import Control
 from .messages import Answer, Refused, Request, answer_to, phrase, refusal
 from .metrics import metrics
-from .namespaces import namespaces, permissions, policies, subscription_rates, unset
+from .namespaces import (
+    bundles,
+    namespaces,
+    permissions,
+    policies,
+    resource_groups,
+    schema_strategy,
+    subscription_rates,
+    unset,
+)
 from .routes import AdministeredBroker, MethodNotAllowed, NotYet, Table
 from .status import status
 from .storage import elsewhere, ledgers
@@ -80,6 +89,9 @@ ROUTES = [
     *policies.ROUTES,
     *unset.ROUTES,
     *subscription_rates.ROUTES,
+    *schema_strategy.ROUTES,
+    *bundles.ROUTES,
+    *resource_groups.ROUTES,
     *permissions.ROUTES,
     *entries.ROUTES,
     *ledgers.ROUTES,

@@ -4,31 +4,16 @@ from .messages import Refused, Request
 from .routes import Route, not_implemented
 
 _NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
-_SCHEMAS = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
 
 _OF_NAMESPACES = {
-    "0x00000000_0xffffffff": "DELETE",
-    "{bundle}/split": "PUT",
-    "{bundle}/topicHashPositions": "GET",
     "migration": "POST",
-    "removeOffloadPolicies": "DELETE",
-    "resourcegroup": "GET DELETE",
-    "resourcegroup/{resourcegroup}": "POST",
     "scanOffloadedLedgers": "GET",
-    "schemaAutoUpdateCompatibilityStrategy": "GET PUT",
-}
-
-_OF_SCHEMAS = {
-    "metadata": "GET",
 }
 
 _OTHERS = {
-    "/admin/v2/namespaces/grantPermissionsOnTopics": "POST",
-    "/admin/v2/namespaces/revokePermissionsOnTopics": "POST",
-    "/admin/v2/namespaces/{cluster}/antiAffinity/{group}": "GET",
-    "/admin/v2/non-persistent/{tenant}/{namespace}/{bundle}": "GET",
+    "/admin/v2/clusters/{cluster}/failureDomains/{failure_domain}": "POST DELETE",
+    "/admin/v2/clusters/{cluster}/namespaceIsolationPolicies/{policy}": "POST DELETE",
     "/admin/v2/non-persistent/{tenant}/{namespace}/{topic}/entryFilters": "GET POST DELETE",
-    "/admin/v2/clusters/{cluster}": "POST DELETE",
     "/admin/v2/brokers/configuration/runtime": "GET",
     "/admin/v2/brokers/internal-configuration": "GET",
     "/admin/v2/broker-stats/metrics": "GET",
@@ -48,7 +33,6 @@ def _routes() -> list[Route]:
     routes: list[Route] = []
     for prefix, paths in (
         (f"{_NAMESPACE}/", _OF_NAMESPACES),
-        (f"{_SCHEMAS}/", _OF_SCHEMAS),
         ("", _OTHERS),
     ):
         for path, methods in paths.items():

@@ -24,6 +24,13 @@ def read_all(broker: AdministeredBroker, request: Request) -> Answer:
     return json_answer({"getSchemaResponses": found})
 
 
+def metadata(broker: AdministeredBroker, request: Request) -> Answer:
+    """Answer with the versions. Ledger and entry are -1: this broker stores definitions with the topic."""
+    found = broker.machine.schema_administration.schema_versions(request.topic)
+    index = [{"ledgerId": -1, "entryId": -1, "version": each["version"]} for each in found]
+    return json_answer({"info": index[-1], "index": index}) if index else Answer(200)
+
+
 def _payload(request: Request) -> tuple[str, str, dict[str, str]]:
     """Type, definition and properties of the body. Raises `Refused`."""
     given = request.json_object()
@@ -72,6 +79,7 @@ ROUTES: list[Route] = [
     ("GET", f"{SCHEMAS}/schema", read),
     ("GET", f"{SCHEMAS}/schema/{{version}}", read),
     ("GET", f"{SCHEMAS}/schemas", read_all),
+    ("GET", f"{SCHEMAS}/metadata", metadata),
     ("POST", f"{SCHEMAS}/schema", register),
     ("POST", f"{SCHEMAS}/version", version_of),
     ("POST", f"{SCHEMAS}/compatibility", compatibility),

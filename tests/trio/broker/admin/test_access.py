@@ -297,3 +297,13 @@ async def test_a_page_of_the_same_origin_is_served(open_to_all: EmbeddedBroker) 
 async def test_a_body_that_a_form_can_send_is_refused(open_to_all: EmbeddedBroker, kind: str) -> None:
     assert (await asked(open_to_all, "PUT", CREATE, body="{}", Content_Type=kind))[0] == 415
     assert open_to_all.topics() == []
+
+
+async def test_permissions_on_several_topics_are_for_superusers(guarded: EmbeddedBroker) -> None:
+    """A tenant may be named as these paths are: its administrator has no right on topics of others."""
+    for call in ("grantPermissionsOnTopics", "revokePermissionsOnTopics"):
+        guarded.create_tenant(call, ["intruder"])
+        path = f"/admin/v2/namespaces/{call}"
+        body = '[{"topics":["persistent://acme/orders/t"],"role":"intruder","actions":["consume"]}]'
+        assert (await asked(guarded, "POST", path, role="intruder", body=body))[0] == 401
+        assert (await asked(guarded, "POST", path, role="root", body=body))[0] == 204

@@ -27,15 +27,11 @@ def test_what_is_missing_says_its_name(method: str, path: str) -> None:
     ("method", "target", "template"),
     [
         (
-            "PUT",
-            "/admin/v2/namespaces/public/default/0x0_0xf/split",
-            "/admin/v2/namespaces/{tenant}/{namespace}/{bundle}/split",
+            "POST",
+            "/admin/v2/namespaces/public/default/migration",
+            "/admin/v2/namespaces/{tenant}/{namespace}/migration",
         ),
-        (
-            "GET",
-            "/admin/v2/schemas/public/default/t/metadata",
-            "/admin/v2/schemas/{tenant}/{namespace}/{topic}/metadata",
-        ),
+        ("GET", "/admin/v2/broker-stats/mbeans", "/admin/v2/broker-stats/mbeans"),
         ("POST", "/topics/persistent/public/default/t", "/topics/{domain}/{tenant}/{namespace}/{topic}"),
     ],
 )

@@ -335,7 +335,6 @@ ROUTES: list[Route] = [
     ("PUT", NAMESPACE, create_namespace),
     ("DELETE", NAMESPACE, delete_namespace),
     ("GET", f"{NAMESPACE}/topics", list_topics),
-    ("GET", f"{NAMESPACE}/bundles", bundles),
     ("PUT", f"{NAMESPACE}/unload", unload_namespace),
     ("PUT", f"{NAMESPACE}/{{bundle}}/unload", unload_bundle),
     ("GET", f"{NAMESPACE}/properties", read_properties),

@@ -133,6 +133,7 @@ def _routes() -> list[Route]:
         routes.append(("GET", f"{prefix}/replication", partial(_clusters, scope_of, prefix is NAMESPACE)))
         routes.append(("POST", f"{prefix}/replication", replicate))
     routes.append(("DELETE", f"{topic}/replication", partial(_remove, _topic)))
+    routes.append(("DELETE", f"{NAMESPACE}/removeOffloadPolicies", partial(_remove, _namespace)))
     return routes
 
 

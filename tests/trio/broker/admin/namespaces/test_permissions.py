@@ -93,3 +93,46 @@ NO_TOPIC = "Topic persistent://public/none/t not found"
 def test_of_what_is_not_there(broker: Administrator, method: str, path: str, reason: str) -> None:
     body = ["produce"] if method == "POST" else None
     assert broker.ask(method, path, body) == (404, reason)
+
+
+# --- several topics at once ---------------------------------------------------------------------------
+
+GRANT, REVOKE = "/namespaces/grantPermissionsOnTopics", "/namespaces/revokePermissionsOnTopics"
+NAMES = ["persistent://public/default/t", "persistent://public/default/u"]
+
+
+def test_permissions_on_several_topics(broker: Administrator) -> None:
+    assert broker.ask("PUT", "/persistent/public/default/u") == (204, None)
+    grants = [
+        {"topics": NAMES, "role": "ada", "actions": ["produce", "consume"]},
+        {"topics": NAMES[:1], "role": "bob", "actions": ["consume"]},
+    ]
+    assert broker.ask("POST", GRANT, grants) == (204, None)
+    both = {"ada": ["produce", "consume"]}
+    assert broker.ask("GET", TOPIC) == (200, both | {"bob": ["consume"]})
+    assert broker.ask("GET", TOPIC.replace("/t/", "/u/")) == (200, both)
+    assert broker.ask("POST", REVOKE, [{"topics": NAMES, "role": "ada"}]) == (204, None)
+    assert broker.ask("GET", TOPIC) == (200, {"bob": ["consume"]})
+    assert broker.ask("GET", TOPIC.replace("/t/", "/u/")) == (200, {})
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "reason"),
+    [
+        ({"topics": [*NAMES, "persistent://pulsar/system/t"]}, 400, "The namespace should be the same"),
+        ({"topics": NAMES}, 404, f"Topic {NAMES[1]} not found"),
+        ({"topics": ["://"]}, 412, "Topic name is not valid"),
+        ({"topics": "t"}, 400, "topics and actions are lists of texts, not 't'"),
+        ({"role": 1}, 400, None),
+        ({"actions": ["fly"]}, 400, None),
+        ({"actions": None}, 400, None),
+    ],
+)
+def test_wrong_permissions_on_several_topics_change_nothing(
+    broker: Administrator, change: dict[str, object], status: int, reason: str | None
+) -> None:
+    right = {"topics": NAMES[:1], "role": "ada", "actions": ["consume"]}
+    found, words = broker.ask("POST", GRANT, [right, {**right, **change}])
+    assert found == status
+    assert reason is None or words == reason
+    assert broker.ask("GET", TOPIC) == (200, {})
