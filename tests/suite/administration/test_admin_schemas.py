@@ -16,7 +16,7 @@ from pulsar_sansio.schemas import (
     KeyValueSchema,
     Schema,
 )
-from pulsar_trio import Client
+from pulsar_trio import Client, IncompatibleSchema
 from tests.schemas.models import Line, Note
 from tests.suite.brokers import BrokerUnderTest
 
@@ -187,3 +187,22 @@ async def test_bytes_are_a_version_of_type_none(
         assert (await consumer.receive()).value == b"bytes"
     assert await broker.request("DELETE", f"{path}/schema") == (200, {"version": 1})
     assert await broker.request("POST", f"{path}/schema", text) == (200, {"version": {"version": 2}})
+
+
+async def test_an_administrator_registers_what_clients_may_not(
+    broker: BrokerUnderTest, client: Client, local_name: str
+) -> None:
+    """That is what `isAllowAutoUpdateSchema=false` is for."""
+    namespace = f"public/{local_name}".lower()
+    path = f"/admin/v2/namespaces/{namespace}"
+    assert await broker.request("PUT", path) == (204, None)
+    assert await broker.request("POST", f"{path}/isAllowAutoUpdateSchema", False) == (204, None)
+    topic = f"persistent://{namespace}/t"
+    with pytest.raises(IncompatibleSchema):
+        async with client.create_producer(topic, schema=STRING):
+            pass
+    body: dict[str, object] = {"type": "STRING", "schema": "", "properties": {}}
+    registered = await broker.request("POST", f"/admin/v2/schemas/{namespace}/t/schema", body)
+    assert registered == (200, {"version": {"version": 0}})
+    async with client.create_producer(topic, schema=STRING) as producer:
+        await producer.send("text")

@@ -540,3 +540,14 @@ async def test_all_backlogs_of_a_namespace(broker: BrokerUnderTest, client: Clie
     # Of what was refused, a Java broker may have done a part.
     assert (await broker.request("GET", f"{topic_path(topics[0])}/subscriptions"))[1] == ["s1"]
     assert "s2" not in (await broker.request("GET", f"{topic_path(topics[1])}/subscriptions"))[1]
+
+
+async def test_a_topics_messages_are_not_larger_than_the_brokers(broker: BrokerUnderTest, topic: str) -> None:
+    assert await broker.request("PUT", topic_path(topic)) == (204, None)
+    words = (
+        "topic-level maxMessageSize must be greater than or equal to 0 and must be smaller than that in the"
+    )
+    path = f"{topic_path(topic)}/maxMessageSize"
+    assert await broker.request("POST", path, 99_999_999) == (412, f"{words} broker-level")
+    assert (await broker.request("POST", path, -1))[0] == 412
+    assert await broker.request("POST", path, 1000) == (204, None)

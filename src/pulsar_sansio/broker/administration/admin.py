@@ -213,6 +213,12 @@ class Administration:
         scope = self._policy_scope(scope)
         if "://" in scope and "max_topics" in values:
             raise InvalidConfiguration("policy max_topics: only a namespace has it")
+        size = values.get("max_message_size")
+        if isinstance(size, int) and size > self._parts.services.config.max_message_size:
+            raise InvalidConfiguration(
+                "topic-level maxMessageSize must be greater than or equal to 0 and must be smaller than that "
+                "in the broker-level"
+            )
         if "://" not in scope and "dispatch_rates" in values:
             raise InvalidConfiguration("policy dispatch_rates: only a topic has it")
         changed = self._metadata.policies.get(scope, Policies()).with_policies(values)

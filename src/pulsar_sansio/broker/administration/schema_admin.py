@@ -1,6 +1,7 @@
 """`SchemaAdministration`: register, read, compare and delete the schemas of topics."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ...model.errors import IncompatibleSchema, InvalidConfiguration, TopicNotFound
@@ -47,15 +48,15 @@ class SchemaAdministration:
     ) -> int:
         """Return the version of this schema, which is registered where the topic has no equal one.
 
-        The topic need not exist. `kind`: a name of `SCHEMA_TYPES`. `data`: the definition as HTTP has it, of
-        KEY_VALUE a JSON object with `key` and `value`. Raises `NotFound` where the namespace does
-        not exist, `InvalidConfiguration` for a wrong definition, `LimitReached`, or `NotApplicable` where the
-        topic's policies or its strategy refuse it.
+        The topic need not exist, and its policies need not allow clients to register versions. `kind`: a name
+        of `SCHEMA_TYPES`. `data`: the definition as HTTP has it, of KEY_VALUE a JSON object with `key` and
+        `value`. Raises `NotFound` where the namespace does not exist, `InvalidConfiguration` for a wrong
+        definition, `LimitReached`, or `NotApplicable` where the strategy of the topic refuses it.
         """
         self._context.now = now
         name = self._name_for_schema(topic)
         schema = self._schema(kind, data, properties)
-        policies = self._metadata.effective_policies(name)
+        policies = replace(self._metadata.effective_policies(name), schema_auto_update=True)
         try:
             version = self._parts.schemas.register(name, schema, policies, self._parts.services.wall_time)
         except IncompatibleSchema as error:

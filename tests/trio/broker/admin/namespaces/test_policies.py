@@ -1,7 +1,9 @@
 """Policies as JSON: what is written is read back, what cannot be is refused, topics go before namespaces."""
 
 import json
+import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,8 @@ from pulsar_trio.broker.admin.listener import perform
 from pulsar_trio.broker.admin.messages import Refused, Request
 from pulsar_trio.broker.admin.namespaces.policies import NAMES_IN_POLICIES, OF_NAMESPACES, OF_TOPICS
 from pulsar_trio.broker.admin.routes import AdministeredBroker
+from pulsar_trio_command.broker.settings import SETTINGS
+from tests.trio.broker.admin.asking import Administrator
 
 TOPIC = "/admin/v2/persistent/public/default/t"
 NAMESPACES = "/admin/v2/namespaces/public"
@@ -243,3 +247,34 @@ async def test_a_namespace_made_with_what_cannot_be_kept(broker: EmbeddedBroker)
     again = dict(made)
     assert ask(broker, "PUT", f"{NAMESPACES}/copy", again) == (204, None), "what is read can be written"
     assert ask(broker, "GET", f"{NAMESPACES}/copy") == (200, made)
+
+
+# --- the documentation --------------------------------------------------------------------------------
+
+
+def documented() -> list[tuple[list[str], str, str]]:
+    """Return settings, call of a namespace and call of a topic of each row of the table."""
+    text = (Path(__file__).parents[5] / "docs" / "admin.md").read_text(encoding="utf-8")
+    table = text.partition("<!-- policies -->")[2].partition("<!-- end of policies -->")[0]
+    rows = [line.split("|") for line in table.splitlines() if line.startswith("|")][2:]
+    return [(re.findall("`([^`]+)`", row[2]), row[3].strip(" `—"), row[4].strip(" `—")) for row in rows]
+
+
+@pytest.mark.parametrize(("settings", "of_namespace", "of_topic"), documented())
+def test_a_documented_policy_has_its_settings_and_calls(
+    settings: list[str], of_namespace: str, of_topic: str
+) -> None:
+    assert set(settings) <= SETTINGS.keys()
+    administrator = Administrator()
+    assert administrator.ask("PUT", "/persistent/public/default/t") == (204, None)
+    for prefix, call in ((f"{NAMESPACES}/default", of_namespace), (TOPIC, of_topic)):
+        if call:
+            reading = "backlogQuotaMap" if call == "backlogQuota" else call
+            target = f"{prefix}/{reading}".replace("{subscription}", "s")
+            assert administrator.answer("GET", target).status in (200, 204)
+
+
+def test_every_policy_is_documented() -> None:
+    calls = documented()
+    assert OF_NAMESPACES.keys() <= {of_namespace for _, of_namespace, _ in calls}
+    assert OF_TOPICS.keys() <= {of_topic for _, _, of_topic in calls}
