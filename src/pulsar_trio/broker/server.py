@@ -457,8 +457,9 @@ async def open_broker(
             listeners.check_loopback(host, "with test_control", "Leave test_control (--test-control) away")
         elif config.authentication is None and not allow_unauthenticated:
             listeners.check_loopback(host)
-        async with loaded(MemoryStore() if store is None else store) as (kept, state):
-            driver = BrokerDriver(config, kept, state, seed)
+        kept = MemoryStore() if store is None else store
+        async with loaded(kept) as state:
+            driver = BrokerDriver(config, kept, state.pop(), seed)
             async with background(driver, driver.close):
                 driver.pump()
                 await driver.flush()  # its first record makes generated names unique

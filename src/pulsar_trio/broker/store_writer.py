@@ -76,11 +76,14 @@ class StoreWriter:
 
 
 @asynccontextmanager
-async def loaded(store: Store) -> AsyncIterator[tuple[Store, StoredState]]:
-    """Load a store for the block, and close it after the block; in threads where the store blocks."""
-    state = await run_sync(store.load) if store.blocking else store.load()
+async def loaded(store: Store) -> AsyncIterator[list[StoredState]]:
+    """Load a store for the block, and close it after the block; in threads where the store blocks.
+
+    The state is in a list, from which a broker takes it: nothing else keeps it in memory.
+    """
+    state = [await run_sync(store.load) if store.blocking else store.load()]
     try:
-        yield store, state
+        yield state
     finally:
         if store.blocking:
             with trio.CancelScope(shield=True):

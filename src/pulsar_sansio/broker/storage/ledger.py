@@ -57,8 +57,8 @@ class Ledger:
         """The pages in memory, in order; the cache counts them."""
         self._firsts: list[int] = []
         """The first entry ids of the pages."""
-        self._page = EntryPage(self, 0, StoredPage(0, []))
-        """The page used last; one without entries where that is gone."""
+        self._page: EntryPage | None = None
+        """The page used last; None where that is gone."""
         self._open: EntryPage | None = None
         """The page that takes the next entry; None where that one needs a new page."""
 
@@ -84,8 +84,7 @@ class Ledger:
         """Return the entry at an offset, which must exist. Reads its page where that is not in memory."""
         number = offset - self.first
         page = self._page
-        index = number - page.first
-        if 0 <= index < len(page.entries):
+        if page is not None and 0 <= (index := number - page.first) < len(page.entries):
             return page.entries[index]
         found = self._page_of(number)
         if found is None:
@@ -115,7 +114,7 @@ class Ledger:
         index = bisect_left(self._firsts, page.first)
         del self.pages[index], self._firsts[index]
         if self._page is page:
-            self._page = EntryPage(self, 0, StoredPage(0, []))
+            self._page = None
         if self._open is page:
             self._open = None
 

@@ -4,7 +4,6 @@ The topic takes a message from SEND to durable: checks, deduplication, the entry
 decides which producers are admitted, `ledger` numbers entries, `subscription` delivers them.
 """
 
-from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -83,7 +82,7 @@ class Topic:
         self.chunk_published = False
         self.out_of_deleted = (0, 0)
         """Messages and bytes delivered by subscriptions that have been deleted."""
-        self._pending: deque[tuple[Producer | None, int, int | None, int | None, int, int]] = deque()
+        self._pending: list[tuple[Producer | None, int, int | None, int | None, int, int]] = []
         """Entries not yet durable: producer, sequence id, highest sequence id, id for deduplication, ledger,
         entry. Markers of transactions have no producer."""
         self._sequences_moved: dict[str, int] = {}
@@ -245,10 +244,10 @@ class Topic:
 
     def entries_durable(self, count: int) -> None:
         """`count` more entries are durable: send their receipts, and dispatch."""
-        pending = self._pending
+        durable = self._pending[:count]
+        del self._pending[:count]
         deduplication = self.deduplication
-        for _ in range(count):
-            producer, sequence_id, highest, remember, ledger_id, entry_id = pending.popleft()
+        for producer, sequence_id, highest, remember, ledger_id, entry_id in durable:
             if producer is None:
                 continue
             if remember is not None and deduplication is not None:
@@ -263,7 +262,7 @@ class Topic:
 
     def discard_pending(self) -> None:
         """Another broker serves the topic: entries that are not durable are never confirmed."""
-        pending, self._pending = self._pending, deque()
+        pending, self._pending = self._pending, []
         for producer, *_ in pending:
             if producer is not None:
                 producer.connection.publish_done(producer)

@@ -8,7 +8,6 @@ acknowledge them in place of delivering them.
 The entries of the topic, markers included, are all that the buffer needs after a restart.
 """
 
-from collections import deque
 from typing import TYPE_CHECKING
 
 from ....model.transaction_id import TransactionId
@@ -27,7 +26,7 @@ class TransactionBuffer:
         self._log = log
         self._open: dict[TransactionId, list[int]] = {}
         """Open transaction -> offsets of its entries. The order is that of the first entries."""
-        self._markers: deque[tuple[int, TransactionId, bool]] = deque()
+        self._markers: list[tuple[int, TransactionId, bool]] = []
         """Offsets of markers that are not durable, with the transaction and whether it commits."""
         self.hidden: dict[int, None] = {}
         """Offsets that no consumer receives, in no particular order."""
@@ -113,11 +112,11 @@ class TransactionBuffer:
 
     def settle(self) -> bool:
         """End the transactions whose markers are durable. Return True where that changed anything."""
-        markers = self._markers
-        ended = False
-        while markers and markers[0][0] < self._log.durable_end:
-            offset, transaction, commits = markers.popleft()
-            ended = True
+        ended = 0
+        for offset, transaction, commits in self._markers:
+            if offset >= self._log.durable_end:
+                break
+            ended += 1
             self.hidden[offset] = None
             offsets = self._open.pop(transaction, [])
             if commits:
@@ -125,7 +124,8 @@ class TransactionBuffer:
             else:
                 self.aborted += 1
                 self.hidden.update(dict.fromkeys(offsets))
-        return ended
+        del self._markers[:ended]
+        return ended > 0
 
     def trimmed(self) -> None:
         """Discard offsets of ledgers that were removed."""
