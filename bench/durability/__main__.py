@@ -2,7 +2,7 @@
 
 The broker is a process; the producers are clients in this one, each with a connection of its own. They send
 entries of one message. One more row is the store by itself, without a broker. Then a broker starts over a
-folder with many entries: the time until it listens, and its memory. The processor time for each entry is that
+folder with many entries, and over one with many topics. The processor time for each entry is that
 of the broker, or of the store; a busy machine changes it less than the rates.
 
 Exit status 0, or 1 with one line that says what failed.
@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,6 +25,9 @@ import trio
 from pulsar_sansio import broker_records as records
 from pulsar_store import SYNCS, SqliteStore, Sync
 from pulsar_trio import open_client
+
+from . import restart
+from .process import cpu_of, memory_of
 
 TOPIC = "persistent://public/default/durable"
 
@@ -101,25 +105,6 @@ def fill(folder: Path, entries: int, sync: Sync) -> float:
     return seconds
 
 
-def cpu_of(process: "subprocess.Popen[str]") -> float:
-    """The seconds of processor time of a process, where the system says."""
-    try:
-        words = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def memory_of(process: "subprocess.Popen[str]") -> int:
-    """The megabytes that a process has in memory, where the system says."""
-    try:
-        status = Path(f"/proc/{process.pid}/status").read_text()
-    except OSError:
-        return 0
-    (line,) = (each for each in status.splitlines() if each.startswith("VmRSS"))
-    return int(line.split()[1]) // 1024
-
-
 def row(name: str, entries: int, seconds: float, cpu: float) -> None:
     print(f"{name:<40}{entries / seconds:>12,.0f}{cpu / entries * 1e6:>12.1f}", flush=True)
 
@@ -129,6 +114,7 @@ def main() -> int:
     parser.add_argument("--entries", type=int, default=200_000, help="of each row")
     parser.add_argument("--producers", type=int, default=4)
     parser.add_argument("--stored", type=int, default=1_000_000, help="entries in the store of the start")
+    parser.add_argument("--topics", type=int, default=10_000, help="topics in the store of another start")
     parser.add_argument("--folder", type=Path, help="where to write; default is a temporary folder")
     given = parser.parse_args()
     print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}, entries of {len(PAYLOAD)} B")
@@ -147,16 +133,19 @@ def main() -> int:
             before = time.process_time()
             seconds = fill(folder / f"store-{sync}", given.entries, sync)
             row(f"the store alone, sync {sync}", given.entries, seconds, time.process_time() - before)
-        fill(folder / "start", given.stored, "none")
+        print(f"a start with {given.stored:,} entries in one topic:")
+        restart.fill(folder / "entries", PAYLOAD, 1, given.stored)
+        restart.measure(partial(broker, folder / "entries", "none"), given.stored)
+        print(f"a start with {given.topics:,} topics of 10 entries:")
+        restart.fill(folder / "topics", PAYLOAD, given.topics, 10)
+        restart.measure(partial(broker, folder / "topics", "none"), 10)
         began = time.perf_counter()
-        with broker(folder / "start", "always") as (_, process):
+        with broker(None, None) as (_, process):
             seconds = time.perf_counter() - began
             print(
-                f"a start with {given.stored:,} entries: {seconds:.1f} s, {cpu_of(process):.1f} s of the "
-                f"processor, {memory_of(process)} MB"
+                f"a start without: {seconds:.1f} s, {cpu_of(process):.1f} s of the processor, "
+                f"{memory_of(process)} MB"
             )
-        with broker(None, None) as (_, process):
-            print(f"a start without: {memory_of(process)} MB")
     return 0
 
 
