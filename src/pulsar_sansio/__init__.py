@@ -171,6 +171,7 @@ if TYPE_CHECKING:
         LimitReached,
         MemoryStore,
         MessageRate,
+        NewMessage,
         NotApplicable,
         NotFound,
         Policies,
@@ -238,6 +239,7 @@ __all__ = [
     "SubscribeRate",
     "SubscriptionRates",
     "WantedState",
+    "NewMessage",
     "NotApplicable",
     # the root
     "Client",

@@ -8,6 +8,7 @@ from . import outputs, records
 from .admin_errors import AlreadyExists, InUse, LimitReached, NotApplicable, NotFound
 from .administration.admin import ACTIONS
 from .administration.inspection import StatsOptions, TopicOverview
+from .administration.message_admin import NewMessage
 from .administration.schema_admin import SCHEMA_TYPES
 from .administration.stored_message import StoredMessage
 from .administration.wanted_state import WantedState
@@ -87,6 +88,7 @@ __all__ = [
     "StoredTransaction",
     "TopicOverview",
     "WantedState",
+    "NewMessage",
     "NotApplicable",
     "outputs",
     "records",

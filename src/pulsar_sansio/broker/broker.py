@@ -17,6 +17,7 @@ from ..model.errors import TlsError
 from ..model.topic_name import TopicName
 from .administration.admin import Administration
 from .administration.inspection import counted
+from .administration.message_admin import MessageAdministration
 from .administration.ownership import Ownership
 from .administration.parts import Parts
 from .administration.schema_admin import SchemaAdministration
@@ -121,6 +122,7 @@ class Broker:
         self.administration = Administration(parts)
         self.schema_administration = SchemaAdministration(parts)
         self.topic_administration = TopicAdministration(parts, self._rates, self.ownership)
+        self.message_administration = MessageAdministration(parts)
         self.storage_administration = StorageAdministration(parts)
         self.subscription_administration = SubscriptionAdministration(parts)
         for name, stored in state.topics.items():

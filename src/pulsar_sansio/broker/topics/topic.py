@@ -84,7 +84,7 @@ class Topic:
         """Messages and bytes delivered by subscriptions that have been deleted."""
         self._pending: list[tuple[Producer | None, int, int | None, int | None, int, int]] = []
         """Entries not yet durable: producer, sequence id, highest sequence id, id for deduplication, ledger,
-        entry. Markers of transactions have no producer."""
+        entry. Markers of transactions and messages of administrators have no producer."""
         self._sequences_moved: dict[str, int] = {}
         """Deduplication: producer name -> highest sequence id among the entries of the next write."""
         self._trim_mark = TrimMark()
@@ -177,6 +177,20 @@ class Topic:
         producer.bytes_in += len(data)
         producer.connection.pending_publishes += 1
         return True
+
+    def publish_for_administrator(self, send: Send) -> EntryAdded:
+        """Store a message that no producer sent: it gets no receipt. Raises its refusal, a `BrokerError`."""
+        if self.terminated_at is not None:
+            raise TopicTerminated("Topic was already terminated")
+        if self.closing or self.migrated_to is not None:
+            raise going_away()
+        quotas.check(self)
+        if not self.has_room():
+            raise PersistenceError("The broker has no room for messages")
+        data, messages, metadata = check_message(self.policies, self.name, send, MetadataDecoder())
+        entry = self._append(data, messages, metadata, None)
+        self._pending.append((None, 0, None, None, entry.ledger_id, entry.entry_id))
+        return entry
 
     def _append(
         self, data: bytes, messages: int, metadata: MessageMetadata, transaction: TransactionId | None

@@ -172,6 +172,8 @@ def authorize(broker: AdministeredBroker, roles: Roles, request: Request) -> Non
             allowed = authorization.may_consume(roles, topic_of, name)
         case ("lookup", "v2", "topic", domain, tenant, namespace, topic, *_):
             allowed = _may_look_up(broker, roles, topic_name(domain, tenant, namespace, topic))
+        case ("topics", domain, tenant, namespace, topic, *_):
+            allowed = authorization.may_produce(roles, topic_name(domain, tenant, namespace, topic))
         case path if reads and path in FOR_EVERY_ROLE:
             allowed = True
         case _:

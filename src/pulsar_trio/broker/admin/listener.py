@@ -43,7 +43,7 @@ from .namespaces import (
 )
 from .routes import AdministeredBroker, MethodNotAllowed, NotYet, Table
 from .status import status
-from .storage import elsewhere, ledgers
+from .storage import elsewhere, ledgers, producing
 
 MAX_HEADER_BYTES = 16 * 1024
 """The limit for the request line and all header fields together. Jetty, which Pulsar uses, takes 8 kB."""
@@ -96,6 +96,7 @@ ROUTES = [
     *entries.ROUTES,
     *ledgers.ROUTES,
     *elsewhere.ROUTES,
+    *producing.ROUTES,
     *schemas.ROUTES,
     *transactions.ROUTES,
     *cluster.ROUTES,

@@ -24,8 +24,6 @@ _OTHERS = {
     "/admin/v3/transactions/coordinatorInternalStats/{coordinator}": "GET",
     "/admin/v3/transactions/pendingAckInternalStats/{tenant}/{namespace}/{topic}/{subscription}": "GET",
     "/admin/v3/transactions/transactionBufferInternalStats/{tenant}/{namespace}/{topic}": "GET",
-    "/topics/{domain}/{tenant}/{namespace}/{topic}": "POST",
-    "/topics/{domain}/{tenant}/{namespace}/{topic}/partitions/{partition}": "POST",
 }
 
 

@@ -32,7 +32,7 @@ class Administrator:
         """Answer one request; `body` is sent as JSON. `target`: a whole path, or what follows `/admin/v2`."""
         whole = (
             target
-            if target.startswith(("/admin/", "/lookup/", "/metrics", "/status"))
+            if target.startswith(("/admin/", "/lookup/", "/topics/", "/metrics", "/status"))
             else f"/admin/v2{target}"
         )
         request = Request.parse(method, whole, "application/json")

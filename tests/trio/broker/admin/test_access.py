@@ -307,3 +307,10 @@ async def test_permissions_on_several_topics_are_for_superusers(guarded: Embedde
         body = '[{"topics":["persistent://acme/orders/t"],"role":"intruder","actions":["consume"]}]'
         assert (await asked(guarded, "POST", path, role="intruder", body=body))[0] == 401
         assert (await asked(guarded, "POST", path, role="root", body=body))[0] == 204
+
+
+async def test_who_may_produce_produces_over_http(guarded: EmbeddedBroker) -> None:
+    path, body = "/topics/persistent/acme/orders/t", '{"messages":[{"payload":"x"}]}'
+    assert (await asked(guarded, "POST", path, role="producer", body=body))[0] == 200
+    assert (await asked(guarded, "POST", path, role="consumer", body=body))[0] == 403
+    assert (await asked(guarded, "POST", f"{path}/partitions/0", role="consumer", body=body))[0] == 403

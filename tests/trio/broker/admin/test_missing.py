@@ -32,7 +32,6 @@ def test_what_is_missing_says_its_name(method: str, path: str) -> None:
             "/admin/v2/namespaces/{tenant}/{namespace}/migration",
         ),
         ("GET", "/admin/v2/broker-stats/mbeans", "/admin/v2/broker-stats/mbeans"),
-        ("POST", "/topics/persistent/public/default/t", "/topics/{domain}/{tenant}/{namespace}/{topic}"),
     ],
 )
 def test_the_answer_shows_the_path_as_a_template(method: str, target: str, template: str) -> None:
