@@ -6,7 +6,7 @@ here imports the client.
 
 from . import outputs, records
 from .admin_errors import AlreadyExists, InUse, LimitReached, NotApplicable, NotFound
-from .administration.admin import ACTIONS
+from .administration.admin import ACTIONS, TOO_LARGE
 from .administration.inspection import StatsOptions, TopicOverview
 from .administration.message_admin import NewMessage
 from .administration.schema_admin import SCHEMA_TYPES
@@ -52,6 +52,7 @@ __all__ = [
     "SCHEMA_STRATEGIES",
     "SCHEMA_TYPES",
     "SUBSCRIPTION_TYPES",
+    "TOO_LARGE",
     "AlreadyExists",
     "AuthenticationProvider",
     "BasicProvider",

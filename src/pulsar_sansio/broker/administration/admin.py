@@ -31,6 +31,13 @@ ACTIONS = ("produce", "consume", "functions", "sources", "sinks", "packages")
 """The actions that a role can be permitted, by Pulsar's names."""
 
 
+TOO_LARGE = (
+    "topic-level maxMessageSize must be greater than or equal to 0 and must be smaller than that in the "
+    "broker-level"
+)
+"""The refusal of a policy `max_message_size` that is negative, or above the broker's."""
+
+
 class Administration:
     """Commands that name a tenant, a namespace, or what is kept for a namespace or topic."""
 
@@ -215,10 +222,7 @@ class Administration:
             raise InvalidConfiguration("policy max_topics: only a namespace has it")
         size = values.get("max_message_size")
         if isinstance(size, int) and size > self._parts.services.config.max_message_size:
-            raise InvalidConfiguration(
-                "topic-level maxMessageSize must be greater than or equal to 0 and must be smaller than that "
-                "in the broker-level"
-            )
+            raise InvalidConfiguration(TOO_LARGE)
         if "://" not in scope and "dispatch_rates" in values:
             raise InvalidConfiguration("policy dispatch_rates: only a topic has it")
         changed = self._metadata.policies.get(scope, Policies()).with_policies(values)

@@ -12,7 +12,10 @@ def _broker_id(broker: AdministeredBroker) -> str:
 
 
 def health(broker: AdministeredBroker, request: Request) -> Answer:
-    """Answer 200: a broker that failed would answer nothing."""
+    """Answer 200: a broker that failed would answer nothing. The version of Pulsar's topic makes no
+    difference."""
+    if request.query.get("topicVersion", "V2") not in ("V1", "V2"):
+        raise Refused(404, "Not Found")
     return Answer(200, b"ok")
 
 
@@ -22,11 +25,6 @@ def version(broker: AdministeredBroker, request: Request) -> Answer:
 
 def list_brokers(broker: AdministeredBroker, request: Request) -> Answer:
     return json_answer([_broker_id(broker)])
-
-
-def list_brokers_of_cluster(broker: AdministeredBroker, request: Request) -> Answer:
-    _check_cluster(broker, request)
-    return list_brokers(broker, request)
 
 
 def leader(broker: AdministeredBroker, request: Request) -> Answer:
@@ -124,11 +122,11 @@ def dynamic_values(broker: AdministeredBroker, request: Request) -> Answer:
 
 
 def update_dynamic(broker: AdministeredBroker, request: Request) -> Answer:
-    raise Refused(412, f"Can't update non-dynamic configuration {request.text('name'):.100}")
+    raise Refused(412, "Can't update non-dynamic configuration")
 
 
 def delete_dynamic(broker: AdministeredBroker, request: Request) -> Answer:
-    raise Refused(412, f"Can't delete non-dynamic configuration {request.text('name'):.100}")
+    raise Refused(412, "Can't delete non-dynamic configuration")
 
 
 def _check_cluster(broker: AdministeredBroker, request: Request) -> None:
@@ -148,7 +146,7 @@ ROUTES: list[Route] = [
     ("POST", "/admin/v2/brokers/configuration/{name}/{value}", update_dynamic),
     ("DELETE", "/admin/v2/brokers/configuration/{name}", delete_dynamic),
     ("GET", "/admin/v2/brokers", list_brokers),
-    ("GET", "/admin/v2/brokers/{cluster}", list_brokers_of_cluster),
+    ("GET", "/admin/v2/brokers/{cluster}", list_brokers),
     ("GET", "/admin/v2/clusters", list_clusters),
     ("GET", _CLUSTER, read_cluster),
     ("PUT", _CLUSTER, create_cluster),

@@ -9,7 +9,6 @@ from pulsar_sansio import (
     InUse,
     LimitReached,
     MessageId,
-    NotApplicable,
     NotFound,
 )
 
@@ -27,8 +26,6 @@ LATEST = 2**63 - 1
 
 LONG = range(-(2**63), 2**63)
 
-NOT_PERSISTENT = (NotApplicable, 405, "Operation is not allowed on a non-persistent topic")
-
 
 def list_subscriptions(broker: AdministeredBroker, request: Request) -> Answer:
     topic = request.topic
@@ -44,10 +41,12 @@ def create(broker: AdministeredBroker, request: Request) -> Answer:
     properties = value.pop("properties", None) if isinstance(value, dict) else None
     _excluded(value)
     position = _position(value)
+    if request.text("domain") != "persistent":
+        raise Refused(400, "Create subscription on non-persistent topic can only be done through client")
     if request.flag("replicated"):
         raise Refused(501, "replicated subscriptions are not implemented by this broker")
     exists = (AlreadyExists, 409, "Subscription already exists for topic")
-    with answering((NotFound, 404, f"Topic {topic} not found"), exists, NOT_PERSISTENT):
+    with answering((NotFound, 404, f"Topic {topic} not found"), exists):
         create = broker.machine.subscription_administration.create_subscription
         broker.command(create, topic, request.text("subscription"), position, _text_for_text(properties))
     return NO_CONTENT
@@ -216,7 +215,11 @@ def analyze_backlog(broker: AdministeredBroker, request: Request) -> Answer:
     position = _position(request.json()) if request.body else EARLIEST
     with _subscription_of(broker, request):
         if broker.machine.topic_administration.topic_partitions(request.topic):
-            raise Refused(405, "Analyze backlog on a partitioned topic is not allowed")
+            raise Refused(
+                405,
+                "Analyze backlog on a partitioned topic is not allowed, please try do it on specific topic "
+                "partition",
+            )
         at = position or MessageId(LATEST, LATEST)
         found = broker.machine.subscription_administration.analyze_backlog(
             request.topic, request.text("subscription"), at

@@ -223,7 +223,9 @@ def terminate_partitions(broker: AdministeredBroker, request: Request) -> Answer
         partitions = broker.machine.topic_administration.topic_partitions(topic)
         if not partitions:
             raise Refused(
-                405, "Termination of a non-partitioned topic is not allowed using partitioned-terminate"
+                405,
+                "Termination of a non-partitioned topic is not allowed using partitioned-terminate, please "
+                "use terminate commands",
             )
         names = [str(name.partition_name(index)) for index in range(partitions)]
         for each in names:
@@ -245,7 +247,8 @@ def compact(broker: AdministeredBroker, request: Request) -> Answer:
 
 
 def compaction_status(broker: AdministeredBroker, request: Request) -> Answer:
-    with answering(_not_found(request.topic), NO_COMPACTION):
+    partitioned = _no_single_topic(request.topic) if request.text("domain") == "persistent" else NO_COMPACTION
+    with answering(_not_found(request.topic), partitioned):
         status, error = broker.machine.topic_administration.compaction_status(request.topic)
     return json_answer({"status": status, "lastError": error})
 

@@ -13,6 +13,7 @@ from pulsar_sansio import (
     BACKLOG_QUOTA_POLICIES,
     SCHEMA_STRATEGIES,
     SUBSCRIPTION_TYPES,
+    TOO_LARGE,
     BacklogQuota,
     NotFound,
     Policies,
@@ -44,11 +45,13 @@ def _boolean(field: str) -> Resource:
     return Resource((field,), lambda policies: getattr(policies, field), lambda value: {field: truth(value)})
 
 
-def _limit(name: str, field: str, unset: int = 200, bits: int = 32) -> Resource:
+def _limit(name: str, field: str, unset: int = 200, bits: int = 32, wrong: str = "") -> Resource:
+    """`wrong`: the refusal of a negative number, where it is not that of most policies."""
+
     def write(value: Any) -> dict[str, object]:
         number = whole_number(value, bits)
         if number < 0:
-            raise Refused(412, f"{name} must be 0 or more")
+            raise Refused(412, wrong or f"{name} must be 0 or more")
         return {field: number}
 
     return Resource((field,), lambda policies: getattr(policies, field), write, unset)
@@ -204,7 +207,9 @@ def _write_expiration(value: Any) -> dict[str, object]:
 AUTO_SUBSCRIPTION = Resource(
     ("auto_subscription_creation",), _read_auto_subscription, _write_auto_subscription
 )
-COMPACTION_THRESHOLD = _limit("compactionThreshold", "compaction_threshold", bits=64)
+COMPACTION_THRESHOLD = _limit(
+    "compactionThreshold", "compaction_threshold", bits=64, wrong="Invalid value for compactionThreshold"
+)
 RETENTION = Resource(("retention_time", "retention_size"), _read_retention, _write_retention)
 MESSAGE_TTL = Resource(("message_ttl",), _read_seconds, _write_seconds)
 
@@ -280,17 +285,18 @@ OF_TOPICS: dict[str, Resource] = {
     "delayedDelivery": DELAYED_DELIVERY,
     "maxProducers": _limit("maxProducers", "max_producers"),
     "maxConsumers": _limit("maxConsumers", "max_consumers"),
-    "maxConsumersPerSubscription": _limit("maxConsumersPerSubscription", "max_consumers_per_subscription"),
-    "maxUnackedMessagesOnConsumer": _limit(
-        "maxUnackedMessagesOnConsumer", "max_unacked_messages_per_consumer"
+    "maxConsumersPerSubscription": _limit(
+        "maxConsumersPerSubscription",
+        "max_consumers_per_subscription",
+        204,
+        wrong="Invalid value for maxConsumersPerSubscription",
     ),
-    "maxUnackedMessagesOnSubscription": _limit(
-        "maxUnackedMessagesOnSubscription", "max_unacked_messages_per_subscription"
-    ),
+    "maxUnackedMessagesOnConsumer": _limit("maxUnackedNum", "max_unacked_messages_per_consumer"),
+    "maxUnackedMessagesOnSubscription": _limit("maxUnackedNum", "max_unacked_messages_per_subscription"),
     "autoSubscriptionCreation": AUTO_SUBSCRIPTION,
     "subscriptionTypesEnabled": SUBSCRIPTION_TYPES_ENABLED,
     "maxSubscriptionsPerTopic": _limit("maxSubscriptionsPerTopic", "max_subscriptions", 204),
-    "maxMessageSize": _limit("maxMessageSize", "max_message_size"),
+    "maxMessageSize": _limit("maxMessageSize", "max_message_size", 204, wrong=TOO_LARGE),
     "compactionThreshold": COMPACTION_THRESHOLD,
 }
 

@@ -15,6 +15,7 @@ from ..messages import NO_CONTENT, NOTHING_SET, Answer, Refused, Request, answer
 from ..routes import AdministeredBroker, Handler, Route
 from ..topics import TOPIC
 from .policies import NAMESPACE
+from .rates import NO_DISPATCH_RATE
 
 _NONE = object()
 """The policy has no value: reading answers without a body."""
@@ -23,12 +24,14 @@ _NONE = object()
 @dataclass(frozen=True, slots=True)
 class Unset:
     """`value`: what reading gives, which is also the value that may be set. `empty`: the status without one.
-    `set_by`: the method that would set it. `removable`: whether it has a DELETE."""
+    `set_by`: the method that would set it. `removable`: whether it has a DELETE. `applied`: what reading the
+    effective value gives."""
 
     value: Any = _NONE
     empty: int = 200
     set_by: str = "POST"
     removable: bool = True
+    applied: Any = _NONE
 
 
 OF_NAMESPACES: dict[str, Unset] = {
@@ -48,11 +51,11 @@ OF_NAMESPACES: dict[str, Unset] = {
 }
 
 OF_TOPICS: dict[str, Unset] = {
-    "replicatorDispatchRate": Unset(),
+    "replicatorDispatchRate": Unset(applied=NO_DISPATCH_RATE),
     "persistence": Unset(),
     "offloadPolicies": Unset(),
     "deduplicationSnapshotInterval": Unset(),
-    "entryFilters": Unset(),
+    "entryFilters": Unset(applied={"entryFilterNames": ""}),
     "dispatcherPauseOnAckStatePersistent": Unset(False),
 }
 
@@ -75,7 +78,8 @@ def _check(broker: AdministeredBroker, scope: str) -> None:
 
 def _read(scope_of: Scope, policy: Unset, broker: AdministeredBroker, request: Request) -> Answer:
     _check(broker, scope_of(request))
-    return Answer(policy.empty) if policy.value is _NONE else json_answer(policy.value)
+    value = policy.applied if request.flag("applied") and policy.applied is not _NONE else policy.value
+    return Answer(policy.empty) if value is _NONE else json_answer(value)
 
 
 def _remove(scope_of: Scope, broker: AdministeredBroker, request: Request) -> Answer:
@@ -107,12 +111,14 @@ def _replicate(scope_of: Scope, broker: AdministeredBroker, request: Request) ->
     scope = scope_of(request)
     given = request.json()
     _check(broker, scope)
-    if not isinstance(given, list) or not given:
+    if not isinstance(given, list):
+        raise Refused(400, f"the body has to be a list of clusters, not {given!r:.200}")
+    if not given:
         raise Refused(412, "ClusterIds should not be null or empty")
     others = [each for each in given if each != broker.machine.config.cluster]
     if others:
         raise Refused(403, f"Invalid cluster id: {others[0]!s:.100}")
-    return NO_CONTENT
+    return NO_CONTENT if "://" in scope else Answer(200)
 
 
 def _routes() -> list[Route]:

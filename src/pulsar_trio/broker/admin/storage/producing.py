@@ -29,6 +29,9 @@ NOT_STORED = 2
 TEXTS = {"STRING": "STRING", "BYTES": "NONE", "NONE": "NONE"}
 """Types whose payload is the text as it is -> their names in the registry."""
 
+UTF_8 = '{"type":"STRING","properties":{"__charset":"UTF-8"}}'
+"""The schema of texts, as Java's clients register it."""
+
 INTEGERS = {"INT8": 1, "INT16": 2, "INT32": 4, "INT64": 8}
 """Types whose payload is a whole number, and its bytes."""
 
@@ -91,7 +94,7 @@ def _schema(broker: AdministeredBroker, request: Request, given: dict[str, Any])
             return _known_type(schemas.schema(request.topic, version)["type"]), version
     if given.get("keySchema"):
         raise Refused(501, "keySchema: pairs of a key and a value are not implemented by this broker")
-    text = given.get("valueSchema") or '{"type":"STRING"}'
+    text = given.get("valueSchema") or UTF_8
     try:
         value = json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):

@@ -44,8 +44,9 @@ async def test_replication_is_to_the_one_cluster(broker: EmbeddedBroker) -> None
     assert ask(broker, "GET", f"{NAMESPACE}/replication") == (200, ["standalone"])
     assert ask(broker, "GET", f"{TOPIC}/replication") == (200, None)
     assert ask(broker, "GET", f"{TOPIC}/replication?applied=true") == (200, ["standalone"])
-    for path in (NAMESPACE, TOPIC):
-        assert ask(broker, "POST", f"{path}/replication", ["standalone"]) == (204, None)
+    for path, status in ((NAMESPACE, 200), (TOPIC, 204)):
+        assert ask(broker, "POST", f"{path}/replication", ["standalone"]) == (status, None)
+        assert ask(broker, "POST", f"{path}/replication", "standalone")[0] == 400
         assert ask(broker, "POST", f"{path}/replication", ["standalone", "b"]) == (
             403,
             "Invalid cluster id: b",
