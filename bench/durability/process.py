@@ -1,4 +1,4 @@
-"""What a process of a broker has used, where the system says."""
+"""The processor time and the memory of a broker's process."""
 
 import os
 import subprocess

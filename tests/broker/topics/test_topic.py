@@ -73,6 +73,20 @@ def test_the_next_ledger_is_opened_after_a_time() -> None:
     assert ledgers(world) == [6, 1, 1]
 
 
+def test_a_full_ledger_is_followed_by_the_next_one_also_when_wall_time_went_back() -> None:
+    world = World(SMALL)
+    peer = world.connect()
+    peer.producer()
+    peer.subscribe(permits=0)
+    publish(peer, 5)
+    world.wall -= 3_600_000
+    world.start()
+    peer = world.connect()
+    peer.producer()
+    publish(peer, 10, 5)
+    assert ledgers(world) == [10, 5]
+
+
 def test_the_slowest_subscription_keeps_what_it_needs() -> None:
     """STORE-30. Rules ACK-23 and GAP-23."""
     world = World(SMALL)

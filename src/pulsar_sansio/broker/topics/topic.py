@@ -328,7 +328,10 @@ class Topic:
     # --- ledgers --------------------------------------------------------------------------------------
 
     def _roll_full_ledger(self) -> None:
-        """Open the next ledger where the last one is full, or old and not empty."""
+        """Open the next ledger where the last one is full, or old and not empty.
+
+        Its age may be negative: wall time may go back. A broker without a least time then asks for none.
+        """
         ledger = self.log.ledgers[-1]
         config = self.services.config
         age = self.services.wall_time - ledger.opened_at
@@ -339,7 +342,7 @@ class Topic:
                 or age >= config.ledger_max_time * 1000
             )
             and ledger.count
-            and age >= config.ledger_min_time * 1000
+            and (not config.ledger_min_time or age >= config.ledger_min_time * 1000)
         ):
             self._roll()
 
@@ -422,9 +425,13 @@ class Topic:
     def expire_before(self, oldest: int) -> None:
         """Acknowledge entries published before `oldest` (ms) in every subscription except compaction's."""
         subscriptions = self._of_consumers()
-        # Only a backlog is read: an entry that all subscriptions acknowledged need not be found.
-        first = min((each.cursor.mark_delete + 1 for each in subscriptions), default=self.log.durable_end)
-        last = min(self.log.find_publish_time(oldest, first), self.transactions.read_end) - 1
+        log = self.log
+        # Only a backlog is read, and only its first entry where that is not old, as in the Java broker.
+        first = min((each.cursor.mark_delete + 1 for each in subscriptions), default=log.durable_end)
+        first = max(first, log.first)
+        if first < log.durable_end and log.peek(first).publish_time < oldest:
+            first = log.find_publish_time(oldest, first + 1)
+        last = min(first, self.transactions.read_end) - 1
         for subscription in subscriptions:
             subscription.expire_up_to(last)
 
