@@ -4,8 +4,12 @@ from typing import Any
 
 import pytest
 
+from pulsar_trio import Client
 from tests.real_pulsar.admin import topic_path
 from tests.suite.brokers import BrokerUnderTest
+from tests.suite.helpers import until
+
+BUNDLE = "0x00000000_0xffffffff"
 
 TOO_LARGE = (
     "topic-level maxMessageSize must be greater than or equal to 0 and must be smaller than that in the "
@@ -94,3 +98,33 @@ async def test_the_clusters_of_a_namespace(broker: BrokerUnderTest, local_name: 
         412,
         "ClusterIds should not be null or empty",
     )
+
+
+async def test_the_stats_of_all_topics(broker: BrokerUnderTest, client: Client, local_name: str) -> None:
+    """Every field that this broker has is one of Pulsar's, and has its type."""
+    namespace = f"public/{local_name}".lower()
+    body = {"bundles": {"numBundles": 1}}
+    assert await broker.request("PUT", f"/admin/v2/namespaces/{namespace}", body) == (204, None)
+    topic = f"persistent://{namespace}/t"
+    async with client.create_producer(topic) as producer, client.subscribe(topic, "sub"):
+        await producer.send(b"x")
+
+        async def listed() -> bool:
+            _, stats = await broker.request("GET", "/admin/v2/broker-stats/topics")
+            return topic in stats.get(namespace, {}).get(BUNDLE, {}).get("persistent", {})
+
+        await until(listed)
+        _, stats = await broker.request("GET", "/admin/v2/broker-stats/topics")
+    found = stats[namespace][BUNDLE]["persistent"][topic]
+    assert set(found) == {
+        *("publishers", "replication", "subscriptions", "producerCount", "averageMsgSize", "msgRateIn"),
+        *("msgRateOut", "msgInCount", "bytesInCount", "msgOutCount", "bytesOutCount", "msgThroughputIn"),
+        *("msgThroughputOut", "storageSize", "backlogSize", "pendingAddEntriesCount", "filteredEntriesCount"),
+    }
+    (publisher,), subscription = found["publishers"], found["subscriptions"]["sub"]
+    assert {"address", "producerId", "producerName", "connectedSince", "metadata"} <= set(publisher)
+    assert {"consumers", "msgBacklog", "msgRateOut", "type"} <= set(subscription)
+    assert {"address", "consumerName", "availablePermits"} <= set(subscription["consumers"][0])
+    assert (found["producerCount"], subscription["type"]) == (1, "Shared")
+    allocator = await broker.request("GET", "/admin/v2/broker-stats/allocator-stats/x")
+    assert allocator == (406, "Invalid allocator name : x")

@@ -30,7 +30,7 @@ from . import (
 )
 from .control import Control
 from .messages import Answer, Refused, Request, answer_to, phrase, refusal
-from .metrics import metrics
+from .metrics import broker_stats, metrics
 from .namespaces import (
     bundles,
     namespaces,
@@ -101,6 +101,7 @@ ROUTES = [
     *transactions.ROUTES,
     *cluster.ROUTES,
     *metrics.ROUTES,
+    *broker_stats.ROUTES,
     *status.ROUTES,
     *missing.ROUTES,
 ]
