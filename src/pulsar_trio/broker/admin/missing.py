@@ -3,14 +3,9 @@
 from .messages import Refused, Request
 from .routes import Route, not_implemented
 
-_NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
-
-_OF_NAMESPACES = {
-    "migration": "POST",
-    "scanOffloadedLedgers": "GET",
-}
-
-_OTHERS = {
+_MISSING = {
+    "/admin/v2/namespaces/{tenant}/{namespace}/migration": "POST",
+    "/admin/v2/namespaces/{tenant}/{namespace}/scanOffloadedLedgers": "GET",
     "/admin/v2/clusters/{cluster}/failureDomains/{failure_domain}": "POST DELETE",
     "/admin/v2/clusters/{cluster}/namespaceIsolationPolicies/{policy}": "POST DELETE",
     "/admin/v2/non-persistent/{tenant}/{namespace}/{topic}/entryFilters": "GET POST DELETE",
@@ -23,23 +18,11 @@ _OTHERS = {
     "/admin/v3/transactions/pendingAckInternalStats/{tenant}/{namespace}/{topic}/{subscription}": "GET",
     "/admin/v3/transactions/transactionBufferInternalStats/{tenant}/{namespace}/{topic}": "GET",
 }
+"""Path -> its methods."""
 
-
-def _routes() -> list[Route]:
-    routes: list[Route] = []
-    for prefix, paths in (
-        (f"{_NAMESPACE}/", _OF_NAMESPACES),
-        ("", _OTHERS),
-    ):
-        for path, methods in paths.items():
-            whole = f"{prefix}{path}"
-            for domain in ("persistent", "non-persistent") if "{domain}" in whole else ("",):
-                each = whole.replace("{domain}", domain)
-                routes += [(method, each, not_implemented(whole)) for method in methods.split()]
-    return routes
-
-
-ROUTES = _routes()
+ROUTES: list[Route] = [
+    (method, path, not_implemented(path)) for path, methods in _MISSING.items() for method in methods.split()
+]
 
 _NO_WORKER = "there is no worker for {} in this broker"
 
