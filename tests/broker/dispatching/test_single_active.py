@@ -190,7 +190,7 @@ def naive(topic: str, partition: int, consumers: list[tuple[int, str]]) -> str:
     mark = murmur3_32(topic.encode())
 
     def distance(name: str) -> int:
-        return min((murmur3_32(name.encode() + b"%d" % point) - mark) % 2**32 for point in range(100))
+        return min((murmur3_32(name.encode() + b"%d" % point) - mark) % 2**31 for point in range(100))
 
     return min(names, key=distance)
 
@@ -368,3 +368,15 @@ def test_without_a_consumer_the_cursor_stands_at_the_first_entry_that_is_not_ack
     assert read_position(world) == ("0:2", 1)
     world.broker.subscription_administration.reset_cursor(world.now, TOPIC, "s", MessageId(0, 0))
     assert read_position(world) == ("0:0", 1)
+
+
+def test_the_active_consumer_is_the_one_that_a_java_broker_chooses() -> None:
+    """Rule SUBT-04. On a ring of 32 bits the choice would be c2: hashes have 31."""
+    world = World()
+    world.broker.administration.create_namespace(0, "public/9240394")
+    peer = world.connect()
+    for consumer_id in (2, 3, 4):
+        peer.ask_subscribe(SubType.Failover, consumer_id, "persistent://public/9240394/a")
+        world.advance(1.5)
+    changes = [command for number, command in peer.inbox if number == Type.ACTIVE_CONSUMER_CHANGE]
+    assert {each.consumer_id: each.is_active for each in changes} == {2: False, 3: False, 4: True}

@@ -28,3 +28,19 @@ def test_turns_go_round_among_those_with_room_of_the_best_level() -> None:
     assert [turns.next() for _ in range(2)] == [spare, spare]
     turns.remove(spare)
     assert turns.next() is None
+
+
+def test_a_newcomer_waits_for_its_turn_and_a_leaver_takes_none() -> None:
+    """Seen with a Java broker: a consumer that comes does not send the turn back to the first one."""
+    turns = Turns()
+    first, second, newcomer = consumer("1"), consumer("2"), consumer("3")
+    for each in (first, second, newcomer):
+        each.permits = 1
+    turns.add(first)
+    turns.add(second)
+    assert [turns.next(), turns.next()] == [first, second]
+    turns.add(newcomer)
+    assert turns.next() is newcomer
+    assert turns.next() is first
+    turns.remove(first)
+    assert turns.next() is second

@@ -3,7 +3,7 @@
 import pytest
 
 from pulsar_sansio.broker import BrokerConfig
-from pulsar_sansio.wire import encode_command, encode_flow, encode_ping, proto
+from pulsar_sansio.wire import encode_command, encode_ping, proto
 from tests.broker.peer import TOPIC, SubType, Type, World
 
 CONNECT = proto.CommandConnect(client_version="test", protocol_version=21)
@@ -108,7 +108,6 @@ BAD = {
     "no command": b"\0\0\0\x08\0\0\0\4\xff\xff\xff\xff",
     "a type without its command": b"\0\0\0\6\0\0\0\2\x08\x12",
     "a peer that is not Pulsar": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    "no permits": encode_flow(0, 0),
     "text that is not UTF-8": b"\0\0\0\x10\0\0\0\x0c\x08\x17\xba\x01\x07\x0a\x01\xff\x10\x01\x18\x00",
 }
 
@@ -123,6 +122,38 @@ def test_bad_bytes_cost_one_connection(bad: bytes) -> None:
     assert innocent.closed is None
     assert innocent.producer(name="a").producer_name == "a", "what was attached to it is gone"
     assert len(world.broker.links) == 1
+
+
+def test_a_flow_without_permits_costs_the_connection_of_its_consumer() -> None:
+    """Rule BROKER-26. A FLOW to an unknown consumer is ignored, whatever it grants."""
+    peer = World().connect()
+    peer.flow(0)
+    assert peer.closed is None
+    peer.subscribe()
+    peer.flow(0)
+    assert peer.closed is not None
+
+
+@pytest.mark.parametrize("namespace", ["x", "", "a/b/c/d", "public/"])
+def test_what_is_no_name_of_a_namespace_costs_the_connection(namespace: str) -> None:
+    """The Java broker drops it, too. Rule WIRE-04."""
+    world = World()
+    listing, watching, innocent = (world.connect() for _ in range(3))
+    listing.send(
+        Type.GET_TOPICS_OF_NAMESPACE, proto.CommandGetTopicsOfNamespace(request_id=1, namespace=namespace)
+    )
+    watching.send(
+        Type.WATCH_TOPIC_LIST,
+        proto.CommandWatchTopicList(request_id=1, watcher_id=1, namespace=namespace, topics_pattern=".*"),
+    )
+    assert listing.closed is not None
+    assert watching.closed is not None
+    innocent.send(
+        Type.GET_TOPICS_OF_NAMESPACE,
+        proto.CommandGetTopicsOfNamespace(request_id=1, namespace="public/nowhere"),
+    )
+    answer = innocent.expect(Type.GET_TOPICS_OF_NAMESPACE_RESPONSE)
+    assert (answer.topics, answer.HasField("filtered"), answer.filtered) == ([], True, False)
 
 
 def test_frames_before_a_bad_one_count() -> None:

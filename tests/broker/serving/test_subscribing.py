@@ -145,15 +145,22 @@ def test_exclusive_means_one_that_lives() -> None:
             {"durable": False, "start_message_id": EARLIEST},
             [b"0", b"1", b"2"],
         ),
-        ({"durable": False, "start_message_id": LATEST}, []),
+        ({"durable": False, "start_message_id": LATEST, "earliest": False}, []),
+        ({"durable": False, "start_message_id": LATEST, "earliest": True}, [b"0", b"1", b"2"]),
+        ({"durable": False, "start_message_id": {"ledgerId": 9, "entryId": 0}}, [b"0", b"1", b"2"]),
+        (
+            {"durable": False, "start_message_id": {"ledgerId": 9, "entryId": 0}, "earliest": False},
+            [],
+        ),
+        ({"durable": False, "start_message_id": {"ledgerId": 0, "entryId": 3}, "earliest": True}, []),
         ({"durable": False, "earliest": True}, [b"0", b"1", b"2"]),
         ({"start_message_id": {"ledgerId": 0, "entryId": 1}}, [b"0", b"1", b"2"]),
         ({"start_message_rollback_duration_sec": 10, "earliest": False}, [b"0", b"1", b"2"]),
     ],
 )
 def test_where_a_new_subscription_begins(fields: dict[str, Any], expected: list[bytes]) -> None:
-    """BROKER-17: a start id is for non-durable subscriptions, and its message is delivered. Rules READER-05
-    and BROKER-09."""
+    """BROKER-17: a start id is for non-durable subscriptions, and its message is delivered. An id behind the
+    last message leaves it to the initial position, as in the Java broker. Rules READER-05 and BROKER-09."""
     _, peer = topic_with(b"0", b"1", b"2")
     peer.subscribe(**fields)
     assert peer.payloads() == expected

@@ -105,11 +105,18 @@ def test_what_cannot_be_asked() -> None:
     _, _, consuming = world_with()
     join(consuming)
     consuming.send(Type.SEEK, proto.CommandSeek(consumer_id=0, request_id=1, message_publish_time=0))
-    consuming.expect_error("NotAllowedError")
+    consuming.expect(Type.SUCCESS)  # There is no position: the consumer goes on.
     consuming.send(Type.GET_LAST_MESSAGE_ID, proto.CommandGetLastMessageId(consumer_id=0, request_id=1))
     consuming.expect_error("UnknownError")
     consuming.send(Type.CONSUMER_STATS, proto.CommandConsumerStats(request_id=1, consumer_id=0))
     assert consuming.expect(Type.CONSUMER_STATS_RESPONSE).availablePermits == 10
+
+
+@pytest.mark.parametrize("name", ["", " ", "pulsar.dedup"])
+def test_names_of_subscriptions_are_free(name: str) -> None:
+    """A Java broker checks them on persistent topics alone."""
+    _, _, consuming = world_with()
+    join(consuming, subscription=name)
 
 
 def test_closing() -> None:

@@ -29,13 +29,20 @@ def given(config: BrokerConfig | None = None, **policies: Any) -> tuple[World, T
     return world, world.broker.topics
 
 
-@pytest.mark.parametrize(
-    ("topic", "partitions"), [("plain", 0), ("parted", 2), ("parted-partition-7", 0), ("new-partition-0", 0)]
-)
+@pytest.mark.parametrize(("topic", "partitions"), [("plain", 0), ("parted", 2), ("parted-partition-1", 0)])
 def test_the_number_of_partitions(topic: str, partitions: int) -> None:
     """Rule WIRE-03."""
     _, registry = given()
     assert registry.partitions_for(name(topic), create=False) == partitions
+
+
+@pytest.mark.parametrize("topic", ["parted-partition-7", "new-partition-0"])
+def test_a_partition_that_does_not_exist_is_not_found_unless_it_may_be_created(topic: str) -> None:
+    """Rule WIRE-03."""
+    _, registry = given()
+    with pytest.raises(TopicNotFound):
+        registry.partitions_for(name(topic), create=False)
+    assert registry.partitions_for(name(topic), create=True) == 0
 
 
 @pytest.mark.parametrize(

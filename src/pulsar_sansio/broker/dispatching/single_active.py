@@ -34,7 +34,8 @@ def _distance(topic: str, consumer: str) -> int:
     """The distance from the topic's point on the ring to the consumer's next point; the least is chosen."""
     mark = murmur3_32(topic.encode("utf-8", "surrogateescape"))
     name = consumer.encode("utf-8", "surrogateescape")
-    return min((point - mark) % 2**32 for point in murmur3_32_all(name, _POINTS))
+    # The ring has 2^31 places: the Java broker leaves out the highest bit of a hash.
+    return min((point - mark) % 2**31 for point in murmur3_32_all(name, _POINTS))
 
 
 class ConflictingConsumer(ConsumerBusy):

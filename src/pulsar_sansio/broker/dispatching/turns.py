@@ -27,15 +27,13 @@ class Turns:
         """Level -> the number of arrival from which its next consumer is looked for."""
 
     def add(self, consumer: Consumer) -> None:
-        """Add a consumer; each level restarts with its first consumer."""
+        """Add a consumer, which is the last of its level."""
         self._ranks[consumer] = consumer.priority, next(self._arrivals)
-        self._next.clear()
         self.wake(consumer)
 
     def remove(self, consumer: Consumer) -> None:
-        """Remove a consumer; each level restarts with its first consumer."""
+        """Remove a consumer; the turn of the others stays."""
         rank = self._ranks.pop(consumer)
-        self._next.clear()
         if self._awake.pop(rank, None) is not None:
             del self._order[bisect_left(self._order, rank)]
 

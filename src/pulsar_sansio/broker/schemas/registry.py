@@ -27,9 +27,10 @@ MAX_VERSIONS_SIZE = 16 * 1024 * 1024
 _Type = proto.Schema.Type
 
 
-def schema_message(saved: SchemaSaved) -> proto.Schema:
-    """Encode a schema for the wire."""
-    message = proto.Schema(name=saved.name, schema_data=saved.data, type=_Type.Name(saved.type))
+def schema_message(saved: SchemaSaved, topic: TopicName) -> proto.Schema:
+    """Encode a schema for the wire. As in the Java broker, its name is that of the topic."""
+    name = f"{topic.namespace_name}/{topic.base.local}"
+    message = proto.Schema(name=name, schema_data=saved.data, type=_Type.Name(saved.type))
     for key, value in saved.properties:
         message.properties.add(key=key, value=value)
     return message

@@ -222,7 +222,7 @@ def on_get_schema(connection: "Connection", command: proto.CommandGetSchema) -> 
             raise AuthorizationError("Client is not authorized to GetSchema")
         version = command.schema_version if command.HasField("schema_version") else None
         stored = connection.broker.schemas.get(topic, version)
-        answer.schema.CopyFrom(schema_message(stored))
+        answer.schema.CopyFrom(schema_message(stored, topic))
         answer.schema_version = stored.version.to_bytes(8, "big")
     except BrokerError as error:
         refuse_get_schema(connection, command, error)

@@ -19,6 +19,7 @@ from ...model.errors import (
 from ...model.transaction_id import TransactionId, transaction_id
 from ...wire import CUMULATIVE, Ack, Flow, bits_from_words, proto
 from ..dispatching.consumer import Consumer, SubType
+from ..dispatching.shared import Shared
 from ..dispatching.single_active import ConflictingConsumer
 from ..services import wall_text
 from ..topics.compaction.compacted_view import CompactedView
@@ -115,11 +116,11 @@ def _subscribe(
         raise NotAllowed(f"Topic[{{{topic.name}}}] doesn't support {kind} sub type!")
     if command.read_compacted and command.subType in (SubType.Shared, SubType.Key_Shared):
         raise NotAllowed("readCompacted only allowed on failover or exclusive subscriptions")
-    if not name.strip():
+    if topic.persistent and not name.strip():
         raise ProducerBusy("Empty subscription name")
     if connection.protocol_version < 4:
         raise UnsupportedVersion("Consumer doesn't support batch-message")
-    if name.startswith(RESERVED_PREFIX) or name == RESERVED_NAME:
+    if name.startswith(RESERVED_PREFIX) or (topic.persistent and name == RESERVED_NAME):
         raise ProducerBusy(f"Subscription with reserved subscription name attempted: {name}")
     if probe and isinstance(topic, Topic):
         topic.rates.check_subscribe((connection.peer, command.consumer_name, command.consumer_id))
@@ -166,8 +167,11 @@ def _new_subscription(
         mark_delete = log.end - 1
     if not durable and command.HasField("start_message_id"):
         start = command.start_message_id
-        # One entry back: that entry is delivered, and the client discards messages before its start.
-        mark_delete = _offset_of(topic, view, start) - 1
+        before = _signed(start.ledgerId), _signed(start.entryId) - 1
+        # A start behind the last entry does not count: the initial position does.
+        if before <= log.position(log.end - 1):
+            # One entry back: that entry is delivered, and the client discards messages before its start.
+            mark_delete = _offset_of(topic, view, start) - 1
     if command.start_message_rollback_duration_sec:
         since = topic.services.wall_time - command.start_message_rollback_duration_sec * 1000
         mark_delete = log.find_publish_time(since) - 1
@@ -223,12 +227,13 @@ def _probe(
 
 
 def on_flow(connection: Connection, flow: Flow) -> None:
-    """Grant permits. A FLOW without permits ends the connection (rule BROKER-26)."""
+    """Grant permits, unless the consumer is unknown. A FLOW without permits ends the connection (rule
+    BROKER-26)."""
     permits = flow.message_permits
-    if permits <= 0:
-        raise RemoteProtocolError("FLOW without permits")
     consumer = connection.consumers.get(flow.consumer_id)
     if isinstance(consumer, Consumer) and consumer.ready:
+        if permits <= 0:
+            raise RemoteProtocolError("FLOW without permits")
         if consumer.permits + consumer.saved_permits + permits > MAX_PERMITS:
             raise RemoteProtocolError(f"FLOW adds up to more than {MAX_PERMITS} permits")
         consumer.subscription.grant(consumer, permits)
@@ -343,7 +348,8 @@ def on_seek(connection: Connection, command: proto.CommandSeek) -> None:
         consumer = _consumer(connection, command.consumer_id)
         subscription = consumer.subscription
         if not isinstance(subscription, Subscription):
-            raise NotAllowed("Seek is not possible on a non-persistent topic")
+            connection.success(command.request_id)  # It has no position.
+            return
         topic = subscription.topic
         view = topic.compaction.view if consumer.read_compacted else None
         remaining = None
@@ -401,7 +407,8 @@ def on_consumer_stats(connection: Connection, command: proto.CommandConsumerStat
     dispatcher = subscription.dispatcher
     answer.consumerName = consumer.name
     answer.availablePermits = consumer.permits % 2**64
-    answer.unackedMessages = dispatcher.unacked(consumer) if dispatcher is not None else 0
+    # Pulsar counts them for Shared and Key_Shared alone.
+    answer.unackedMessages = dispatcher.unacked(consumer) if isinstance(dispatcher, Shared) else 0
     answer.blockedConsumerOnUnackedMsgs = consumer.blocked
     answer.address = connection.peer
     answer.connectedSince = wall_text(consumer.connected_at)

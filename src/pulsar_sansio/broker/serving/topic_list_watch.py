@@ -10,7 +10,7 @@ Patterns are matched as RE2 does, in time proportional to the name, so any clien
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ...model.errors import AuthorizationError, BrokerError, MetadataError, ServerError
+from ...model.errors import AuthorizationError, BrokerError, MetadataError, RemoteProtocolError, ServerError
 from ...model.topic_name import TopicName
 from ...model.topics_pattern import BadPattern, matcher, matches_topic, without_domain
 from ...wire import proto, topics_hash
@@ -155,7 +155,17 @@ def _filter(pattern: str) -> Matches | None:
         raise MetadataError(f"The pattern is not a regular expression: {error}") from None
 
 
+def _check_name(namespace: str) -> None:
+    """End the connection for a name that no namespace can have, as the Java broker does. Raises
+    `RemoteProtocolError`."""
+    parts = namespace.split("/")
+    if len(parts) not in (2, 3) or not all(parts):
+        raise RemoteProtocolError(f"no name of a namespace: {namespace!r:.200}")
+
+
 def on_topics_of_namespace(connection: "Connection", command: proto.CommandGetTopicsOfNamespace) -> None:
+    """Answer with the topics of a namespace, which need not exist (WIRE-04)."""
+    _check_name(command.namespace)
     try:
         if not connection.broker.authorization.may_list_topics(connection.roles, command.namespace):
             raise AuthorizationError("Client is not authorized to GetTopicsOfNamespace")
@@ -164,7 +174,7 @@ def on_topics_of_namespace(connection: "Connection", command: proto.CommandGetTo
             names = persistent(names)
         elif command.mode == proto.CommandGetTopicsOfNamespace.NON_PERSISTENT:
             names = [name for name in names if name.startswith("non-persistent://")]
-        answer = proto.CommandGetTopicsOfNamespaceResponse(request_id=command.request_id)
+        answer = proto.CommandGetTopicsOfNamespaceResponse(request_id=command.request_id, filtered=False)
         if command.topics_pattern and (matches := _filter(command.topics_pattern)) is not None:
             names = connection.broker.topics.names.matching(command.namespace, names, matches)
             answer.filtered = True
@@ -183,6 +193,7 @@ def on_watch_topic_list(connection: "Connection", command: proto.CommandWatchTop
 
     The list in the answer is empty where the client has it already, by its hash.
     """
+    _check_name(command.namespace)
     broker = connection.broker
     if not connection.services.config.topic_list_watcher:
         refusal = "Unable to create topic list watcher: topic list watching is disabled"

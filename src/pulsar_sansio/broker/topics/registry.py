@@ -44,9 +44,11 @@ class TopicRegistry:
 
     def partitions_for(self, topic: TopicName, create: bool) -> int:
         """Return the number of partitions, 0 for a topic without. Raises `TopicNotFound` (WIRE-03)."""
-        if topic.partition >= 0:
-            return 0
         name = str(topic)
+        if topic.partition >= 0:
+            if not create and name not in self.names:
+                raise TopicNotFound(f"Topic {name} does not exist")
+            return 0
         partitions = self._metadata.partitions.get(name)
         if partitions is not None:
             return partitions

@@ -268,13 +268,16 @@ def one_seek_at_a_time(state: State, seek: Any) -> Finding:
 
 @rule("GAP-35", c.SUCCESS)
 def seeks_close_first(state: State, success: Any) -> Finding:
-    """A seek closes the consumers of the subscription before it succeeds; of a Failover one the active."""
+    """A seek closes the consumers of the subscription before it succeeds; of a Failover one the active.
+
+    On a topic that is not persistent a seek does nothing.
+    """
     request = state.request
     if request is None or request.kind != c.SEEK:
         return None
     consumer: ObservedConsumer | None = state.consumers.get(request.command.consumer_id)
     if consumer is None or consumer.frame > request.frame or consumer.closed_by_broker > request.frame:
         return None
-    if consumer.type == c.FAILOVER and not consumer.active:
+    if not consumer.persistent or (consumer.type == c.FAILOVER and not consumer.active):
         return None
     return None if consumer.closing >= 0 else f"consumer {consumer.consumer_id} was not closed"

@@ -1,0 +1,1 @@
+"""Makes a conversation of a seed: clients publish, consume and administer, in good and in wrong order."""
