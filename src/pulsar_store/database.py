@@ -23,7 +23,7 @@ from .migration import migrate
 from .tables import APPLICATION_ID, FORMAT, TABLES
 
 FILE = "broker.db"
-"""The file of a store in its folder. SQLite keeps `broker.db-wal` beside it."""
+"""The file of a store in its folder. SQLite keeps `broker.db-wal` and `broker.db-shm` beside it."""
 
 LOCK = "broker.lock"
 """The file by which a process owns the folder. It is empty."""
