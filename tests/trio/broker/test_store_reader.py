@@ -27,9 +27,9 @@ async def subscribe(url: str, *subscriptions: str) -> None:
                 pass
 
 
-async def publish(url: str, count: int = COUNT) -> None:
+async def publish(url: str, count: int = COUNT, first: int = 0) -> None:
     async with open_client(url) as client, client.create_producer(TOPIC, batching=None) as producer:
-        await producer.send_many([b"%d" % number for number in range(count)])
+        await producer.send_many([b"%d" % number for number in range(first, first + count)])
 
 
 async def test_a_backlog_is_read_back_in_order_also_after_a_restart(tmp_path: Path) -> None:
@@ -69,3 +69,14 @@ async def test_an_entry_that_cannot_be_read_ends_the_broker(tmp_path: Path) -> N
         async with open_broker(store=SqliteStore(tmp_path)) as broker, open_client(broker.url) as client:
             async with client.subscribe(TOPIC, "s"):
                 await broker.wait_failed()
+
+
+async def test_a_backlog_on_disk_may_be_larger_than_the_memory_for_messages(tmp_path: Path) -> None:
+    """A broker that keeps all entries in memory closes the producer at this limit."""
+    store = SqliteStore(tmp_path, sync="none")
+    async with open_broker(store=store, max_stored_bytes=2 * CACHE) as broker:
+        await subscribe(broker.url, "after")
+        for first in range(0, COUNT, 50):
+            await publish(broker.url, 50, first)
+        assert held(broker) <= CACHE
+        await receive_all(broker, "after")
