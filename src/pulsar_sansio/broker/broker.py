@@ -40,6 +40,7 @@ from .serving import lookups, publishing, subscribing, topic_list_watch, transac
 from .serving.connection import Connection, Handler, Refusal
 from .serving.topic_list_watch import Watchers
 from .storage.store import EntryReader, StoredState
+from .throttling.topic_rates import limiter_for
 from .topics.registry import TopicRegistry
 from .topics.topic import Topic
 from .topics.topic_names import TopicNames
@@ -95,6 +96,8 @@ class Broker:
             wall_time,
             reader,
         )
+        self.services.publish_limiter = limiter_for(self.context, config.broker_publish_rate, None)
+        self.services.dispatch_limiter = limiter_for(self.context, config.broker_dispatch_rate, None)
         self._journal = self.services.journal
         self._housekeeping_interval = nanoseconds_of(config.housekeeping_interval)
         self._housekeeping = self.context.deadlines.slot(self._run_housekeeping)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from ..model.errors import InvalidConfiguration
 from ..model.service_url import ServiceUrl
 from ..model.topic_name import is_text
-from .policies import Policies
+from .policies import MessageRate, Policies
 from .security.broker_authentication import BrokerAuthentication
 
 DEFAULT_MAX_MESSAGE_SIZE = 5 * 1024 * 1024
@@ -69,6 +69,8 @@ class BrokerConfig:
         `max_topics_per_namespace`: the default for namespaces whose policies do not set it, each partition
         counted. `max_partitions_per_topic`: of new topics and of those that grow. `max_tenants`,
         `max_namespaces_per_tenant`: administrators cannot create more. 0 is no limit for these four.
+        `broker_publish_rate`, `broker_dispatch_rate`: of all topics together, beside their policies; None is
+        no limit. Only persistent topics are dispatched at a rate.
         `cursor_flush_interval`: seconds an unconfirmed acknowledgement may wait before it is written.
         `housekeeping_interval`: seconds between checks of expiry, retention and all that depends on time.
     Subscriptions
@@ -139,6 +141,8 @@ class BrokerConfig:
     max_partitions_per_topic: int = 0
     max_tenants: int = 0
     max_namespaces_per_tenant: int = 0
+    broker_publish_rate: MessageRate | None = None
+    broker_dispatch_rate: MessageRate | None = None
     cursor_flush_interval: float = 0.1
     housekeeping_interval: float = 60.0
 
@@ -271,6 +275,10 @@ class BrokerConfig:
             raise InvalidConfiguration(
                 f"authentication: a BrokerAuthentication or None, not {type(authentication).__name__}"
             )
+        for name in ("broker_publish_rate", "broker_dispatch_rate"):
+            rate = getattr(self, name)
+            if rate is not None and (not isinstance(rate, MessageRate) or rate.relative):
+                raise InvalidConfiguration(f"{name}: an absolute MessageRate or None, not {rate!r:.200}")
         if not isinstance(self.default_policies, Policies):
             raise InvalidConfiguration(f"default_policies: Policies, not {self.default_policies!r:.200}")
         for option in fields(self):

@@ -4,6 +4,7 @@ A topic, a subscription and a connection each hold it, so none of them has to kn
 """
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from ..core.context import Context
 from ..model.config import nanoseconds_of
@@ -14,6 +15,9 @@ from .storage.entry_cache import EntryCache
 from .storage.journal import Journal
 from .storage.store import EntryReader
 from .storage.stored_bytes import StoredBytes
+
+if TYPE_CHECKING:
+    from .throttling.rate_limiter import RateLimiter
 
 
 class LedgerIds:
@@ -43,12 +47,14 @@ class BrokerServices:
         "config",
         "context",
         "deduplication_inactivity",
+        "dispatch_limiter",
         "entry_cache",
         "failover_delay",
         "journal",
         "keepalive_interval",
         "ledger_ids",
         "liveness_timeout",
+        "publish_limiter",
         "stored_bytes",
     )
 
@@ -73,6 +79,9 @@ class BrokerServices:
         self.ledger_ids = ledger_ids
         self.stored_bytes = StoredBytes(config.max_stored_bytes)
         self.entry_cache = EntryCache(self.stored_bytes, config.effective_entry_cache_bytes, reader)
+        self.publish_limiter: RateLimiter | None = None
+        self.dispatch_limiter: RateLimiter | None = None
+        """The limiters that all topics share, which the root sets; None where there is no limit."""
         self._incarnation = incarnation
         self._names_given = 0
         self.journal.records.append(BrokerStarted(self._incarnation))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal, TypedDict
 
-from pulsar_sansio import BrokerAuthentication, BrokerConfig, Policies
+from pulsar_sansio import BrokerAuthentication, BrokerConfig, MessageRate, Policies
 
 from ..client.options import known_options
 from .machine_memory import machine_memory
@@ -35,6 +35,8 @@ class BrokerOptions(TypedDict, total=False):
     max_partitions_per_topic: int
     max_tenants: int
     max_namespaces_per_tenant: int
+    broker_publish_rate: MessageRate | None
+    broker_dispatch_rate: MessageRate | None
     max_message_size: int
     max_unsent_bytes: int
     max_pending_publishes: int

@@ -24,12 +24,22 @@ def _quotas(parts: dict[str, Any]) -> dict[str, object]:
     return quotas
 
 
-def _rates(parts: dict[str, Any]) -> dict[str, object]:
+def broker_rates(parts: dict[str, Any]) -> dict[str, object]:
+    """Return the options for the rates of all topics together."""
+    return _message_rates(parts, ("broker_publish", "broker_dispatch"))
+
+
+def _message_rates(parts: dict[str, Any], kinds: tuple[str, ...]) -> dict[str, object]:
     rates: dict[str, object] = {}
-    for kind in ("publish", "dispatch", "subscription_dispatch"):
+    for kind in kinds:
         rate = MessageRate(parts.get(f"{kind}_messages", 0), parts.get(f"{kind}_size", 0))
         if rate.limits:
             rates[f"{kind}_rate"] = rate
+    return rates
+
+
+def _rates(parts: dict[str, Any]) -> dict[str, object]:
+    rates = _message_rates(parts, ("publish", "dispatch", "subscription_dispatch"))
     if parts.get("subscribe_number", 0):
         rates["subscribe_rate"] = SubscribeRate(parts["subscribe_number"], parts.get("subscribe_period", 30))
     return rates

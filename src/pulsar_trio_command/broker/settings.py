@@ -29,7 +29,7 @@ from .identity import (
     read_providers,
     read_roles,
 )
-from .policies import MEGABYTE, record_policies
+from .policies import MEGABYTE, broker_rates, record_policies
 from .pulsar_names import NAMES, is_pulsars
 
 MANY = 2**31 - 1
@@ -212,6 +212,8 @@ SETTINGS: dict[str, Setting] = {
     "encryptionRequireOnProducer": _flag("policy encryption_required"),
     "maxPublishRatePerTopicInMessages": _rate("publish_messages", MANY),
     "maxPublishRatePerTopicInBytes": _rate("publish_size", 2**63 - 1),
+    "brokerPublisherThrottlingMaxMessageRate": _rate("broker_publish_messages", MANY),
+    "brokerPublisherThrottlingMaxByteRate": _rate("broker_publish_size", 2**63 - 1),
     "brokerDeleteInactiveTopicsEnabled": _flag(
         "part inactive_delete", "a Java broker has true where nothing says so, this one false"
     ),
@@ -288,6 +290,8 @@ SETTINGS: dict[str, Setting] = {
     "maxUnackedMessagesPerSubscription": _number(
         "max_unacked_messages_per_subscription", 0, MANY, "0 is no limit"
     ),
+    "dispatchThrottlingRateInMsg": _rate("broker_dispatch_messages", MANY),
+    "dispatchThrottlingRateInByte": _rate("broker_dispatch_size", 2**63 - 1),
     "dispatchThrottlingRatePerTopicInMsg": _rate("dispatch_messages", MANY),
     "dispatchThrottlingRatePerTopicInByte": _rate("dispatch_size", 2**63 - 1),
     "dispatchThrottlingRatePerSubscriptionInMsg": _rate("subscription_dispatch_messages", MANY),
@@ -414,6 +418,7 @@ def _put_together(values: dict[str, Any], options: dict[str, Any], given: dict[s
     guard = authentication(parts, identity, given)
     if guard is not None:
         options["authentication"] = guard
+    options |= broker_rates(parts)
     policies |= record_policies(parts)
     if policies:
         options["default_policies"] = Policies().with_policies(policies)
@@ -461,6 +466,10 @@ _PARTS = {
     "quota_gigabytes": "policy `backlog_quota_size`",
     "quota_seconds": "policy `backlog_quota_time`",
     "quota_policy": "both backlog quotas",
+    "broker_publish_messages": "`broker_publish_rate`",
+    "broker_publish_size": "`broker_publish_rate`",
+    "broker_dispatch_messages": "`broker_dispatch_rate`",
+    "broker_dispatch_size": "`broker_dispatch_rate`",
     "publish_messages": "policy `publish_rate`",
     "publish_size": "policy `publish_rate`",
     "dispatch_messages": "policy `dispatch_rate`",

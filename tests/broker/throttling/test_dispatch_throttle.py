@@ -359,3 +359,25 @@ def test_rates_of_subscriptions_are_of_topics_and_not_too_many() -> None:
     assert rates.replacing("s", None) is None
     assert rates.replacing("s", MessageRate(messages=2)) == SubscriptionRates((("s", MessageRate(2)),))
     assert rates.of("other") is None
+
+
+def test_the_subscriptions_of_all_topics_share_the_rate_of_the_broker() -> None:
+    world = World(
+        BrokerConfig(keepalive_interval=100_000, broker_dispatch_rate=MessageRate(messages=3, period=30))
+    )
+    producing = world.connect()
+    other = "persistent://public/default/other"
+    for producer_id, topic in enumerate((TOPIC, other)):
+        producing.producer(topic, producer_id=producer_id)
+        for number in range(5):
+            producing.publish(b"%d" % number, number, producer_id=producer_id)
+        assert len(producing.receipts()) == 5
+    first, second = world.connect(), world.connect()
+    first.subscribe()
+    second.subscribe(topic=other)
+    assert (payloads(first), payloads(second)) == ([0, 1, 2], [])
+    world.advance(10.0)
+    world.advance(10.0)
+    assert sorted((payloads(first), payloads(second))) == [[0], [3]], "they take turns"
+    world.advance(1000.0)
+    assert (payloads(first), payloads(second)) == ([4], [1, 2, 3, 4])

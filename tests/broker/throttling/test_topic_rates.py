@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from pulsar_sansio.broker import BrokerConfig
 from pulsar_sansio.broker.policies import MessageRate, SubscribeRate
+from pulsar_sansio.model.errors import InvalidConfiguration
 from tests.broker.peer import TOPIC, Peer, Type, World
 
 NAMESPACE = "public/default"
@@ -217,3 +219,48 @@ def test_a_subscribe_that_probes_the_present_consumer_counts_once() -> None:
     present.reads = False
     world.advance(world.config.liveness_timeout)
     newcomer.expect(Type.SUCCESS)
+
+
+# --- of all topics together ---------------------------------------------------------------------------
+
+
+def test_the_producers_of_all_topics_share_the_rate_of_the_broker() -> None:
+    """A topic's own rate, which is lower, holds as well."""
+    world = World(BrokerConfig(broker_publish_rate=MessageRate(messages=2)))
+    first, second = world.connect(), world.connect()
+    first.producer()
+    second.producer("non-persistent://public/default/v")
+    first.publish(b"a", 0)
+    assert is_read(world, first)
+    second.publish(b"b", 0)
+    assert not is_read(world, second)
+    first.publish(b"c", 1)
+    assert not is_read(world, first)
+    world.advance(1.5)
+    assert (is_read(world, first), is_read(world, second)) == (True, True)
+    set_policy(world, TOPIC, "publish_rate", MessageRate(messages=1, period=100))
+    first.publish(b"d", 2)
+    world.advance(99.0)
+    assert not is_read(world, first)
+    world.advance(2.0)
+    assert is_read(world, first)
+
+
+def test_a_topic_that_is_unloaded_still_has_the_rate_of_the_broker() -> None:
+    world = World(BrokerConfig(broker_publish_rate=MessageRate(messages=1)))
+    peer = world.connect()
+    peer.producer()
+    world.broker.topic_administration.unload(0, TOPIC)
+    world.pump()
+    peer.expect(Type.CLOSE_PRODUCER)
+    peer.producer(producer_id=1)
+    peer.publish(b"a", 0, producer_id=1)
+    assert not is_read(world, peer)
+
+
+@pytest.mark.parametrize("option", ["broker_publish_rate", "broker_dispatch_rate"])
+@pytest.mark.parametrize("wrong", [1, MessageRate(messages=1, relative=True)])
+def test_what_is_no_rate_of_a_broker(option: str, wrong: object) -> None:
+    fields: dict[str, Any] = {option: wrong}
+    with pytest.raises(InvalidConfiguration, match=option):
+        BrokerConfig(**fields)

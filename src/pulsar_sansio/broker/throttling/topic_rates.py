@@ -29,13 +29,21 @@ def limiter_for(
 
 
 class TopicRates:
-    """`publishing`, `dispatching` and `subscribing` are None where the policies set no rate."""
+    """`publishing`, `dispatching` and `subscribing` are None where the policies set no rate.
 
-    def __init__(self, context: Context[Output], policies: Policies) -> None:
+    `of_broker`: the limiter of all producers of the broker, which topics share.
+    """
+
+    def __init__(
+        self, context: Context[Output], policies: Policies, of_broker: RateLimiter | None = None
+    ) -> None:
         self._context = context
+        self._of_broker = of_broker
         self.publishing: RateLimiter | None = None
         self.dispatching: RateLimiter | None = None
         self.subscribing: SubscribeThrottle | None = None
+        self.limits_publishing = False
+        """True when a producer may have to wait."""
         self.times_limited = 0
         """The number of times that a connection had to wait for the publish rate."""
         self.published = (0, 0)
@@ -51,6 +59,7 @@ class TopicRates:
         self.publishing = limiter_for(self._context, policies.publish_rate, before)
         if before is not None and before is not self.publishing:
             before.close()
+        self.limits_publishing = self.publishing is not None or self._of_broker is not None
         self.dispatching = limiter_for(
             self._context, policies.dispatch_rate, self.dispatching, self.published
         )
@@ -67,11 +76,11 @@ class TopicRates:
             self.dispatching.follow(self.published)
 
     def charge(self, connection: "Connection", messages: int, size: int) -> None:
-        """A producer of the connection published; above the rate, its connection is not read for a while."""
-        limiter = self.publishing
-        if limiter is not None and not limiter.take(messages, size):
-            self.times_limited += 1
-            connection.throttle(limiter)
+        """A producer of the connection published; above a rate, its connection is not read for a while."""
+        for limiter in (self.publishing, self._of_broker):
+            if limiter is not None and not limiter.take(messages, size):
+                self.times_limited += 1
+                connection.throttle(limiter)
 
     def check_subscribe(self, consumer: ConsumerKey) -> None:
         """Count a SUBSCRIBE. Raises `NotAllowed` above the subscribe rate (BROKER-15)."""

@@ -203,7 +203,7 @@ class NonPersistentTopic:
         self.name = str(name)
         self.partition = name.partition
         self.policies = policies
-        self.rates = TopicRates(services.context, policies)
+        self.rates = TopicRates(services.context, policies, services.publish_limiter)
         self.producers = Producers(self, None)
         self.subscriptions: dict[str, NonPersistentSubscription] = {}
         self.closing = False
@@ -239,7 +239,7 @@ class NonPersistentTopic:
         data, messages, metadata = check_message(
             self.policies, self.name, send, producer.connection.metadata_decoder
         )
-        if self.rates.publishing is not None:
+        if self.rates.limits_publishing:
             self.rates.charge(producer.connection, messages, len(data))
         self.messages_in += messages
         self.bytes_in += len(data)
@@ -273,7 +273,7 @@ class NonPersistentTopic:
     def unload(self) -> None:
         """Disconnect all producers and consumers."""
         self.rates.close()
-        self.rates = TopicRates(self.services.context, self.policies)
+        self.rates = TopicRates(self.services.context, self.policies, self.services.publish_limiter)
         self.producers.disconnect_all(going_away())
         for subscription in list(self.subscriptions.values()):
             subscription.unload()

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ..records import MigratedTo
     from .topic import Topic
 
+NO_LIMITERS = None, None, None
+
 NO_REQUEST = 2**64 - 1
 """The request_id of frames that the broker sends as notices."""
 
@@ -60,8 +62,8 @@ class Subscription:
         """
         self.max_unacked_per_consumer = 0
         self.max_unacked = 0
-        self._limiters: tuple[RateLimiter | None, RateLimiter | None] = None, None
-        """The topic's and the subscription's own."""
+        self._limiters: tuple[RateLimiter | None, ...] = NO_LIMITERS
+        """The broker's, the topic's and the subscription's own."""
         self.throttle: DispatchThrottle | None = None
         """This is None where no dispatch rate is set."""
         self.expired = 0
@@ -91,15 +93,15 @@ class Subscription:
             self.max_unacked = policies.max_unacked_messages_per_subscription or 0
         rates = self.topic.rates
         rate = policies.dispatch_rate_of(self.name)
-        own = limiter_for(self.context, rate, self._limiters[1], rates.published)
-        limiters = rates.dispatching, own
+        own = limiter_for(self.context, rate, self._limiters[-1], rates.published)
+        limiters = self.topic.services.dispatch_limiter, rates.dispatching, own
         if limiters != self._limiters:
             self._limiters = limiters
             self._throttle(tuple(each for each in limiters if each is not None))
 
     def publish_rate_measured(self) -> None:
         """The topic measured how much its producers publish: a relative rate changes."""
-        own = self._limiters[1]
+        own = self._limiters[-1]
         if own is not None:
             own.follow(self.topic.rates.published)
 
@@ -492,7 +494,7 @@ class Subscription:
         if self.throttle is not None:
             self.throttle.close()
             self.throttle = None
-            self._limiters = None, None
+            self._limiters = NO_LIMITERS
         if self.dispatcher is not None:
             self.dispatcher.close()
             self.dispatcher = None

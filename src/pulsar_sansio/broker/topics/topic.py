@@ -67,7 +67,7 @@ class Topic:
         self.name = str(name)
         self.partition = name.partition
         self.policies = policies
-        self.rates = TopicRates(services.context, policies)
+        self.rates = TopicRates(services.context, policies, services.publish_limiter)
         self.subscriptions: dict[str, Subscription] = {}
         self.served: dict[Subscription, None] = {}
         """Subscriptions that have consumers: only they are dispatched."""
@@ -156,7 +156,7 @@ class Topic:
         data, messages, metadata = check_message(
             self.policies, self.name, send, producer.connection.metadata_decoder
         )
-        if self.rates.publishing is not None:
+        if self.rates.limits_publishing:
             self.rates.charge(producer.connection, messages, len(data))
         sequence_id = send.sequence_id
         highest = send.highest_sequence_id
@@ -527,7 +527,7 @@ class Topic:
         self.compaction.stop()
         self.producers.disconnect_all(going_away())
         self.rates.close()
-        self.rates = TopicRates(self.context, self.policies)
+        self.rates = TopicRates(self.context, self.policies, self.services.publish_limiter)
         for subscription in list(self.subscriptions.values()):
             subscription.unload()
             subscription.read_limits()
