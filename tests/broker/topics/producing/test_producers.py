@@ -310,7 +310,25 @@ def test_the_epoch_survives_the_broker() -> None:
     assert mode(world.connect(), EXCLUSIVE, 0).topic_epoch == 2
 
 
-@pytest.mark.parametrize("access", [EXCLUSIVE, WAIT, FENCING])
+def test_a_fenced_producer_waits_again_though_its_epoch_has_passed() -> None:
+    """A real broker compares epochs once no producer is there. The producer gets a new epoch. BROKER-36."""
+    world = World()
+    first, second = world.connect(), world.connect()
+    assert mode(first, WAIT, 0).topic_epoch == 0
+    assert mode(second, FENCING, 0).topic_epoch == 1
+    again = world.connect()
+    assert not mode(again, WAIT, 0, topic_epoch=0).producer_ready
+    second.close_producer()
+    second.expect(Type.SUCCESS)
+    assert again.expect(Type.PRODUCER_SUCCESS).topic_epoch == 2
+    again.publish(b"x")
+    again.expect(Type.SEND_RECEIPT)
+    again.close_producer()
+    again.expect(Type.SUCCESS)
+    refused(first, WAIT, 1, "ProducerFenced", topic_epoch=0)
+
+
+@pytest.mark.parametrize("access", [EXCLUSIVE, FENCING])
 def test_an_epoch_that_has_passed_is_refused(access: int) -> None:
     """BROKER-35: a producer with an old epoch fences no later one."""
     world = World()

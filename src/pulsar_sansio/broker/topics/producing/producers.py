@@ -58,10 +58,10 @@ class Producers:
                 raise ProducerFenced("Topic has existing shared producers")
             self._check_epoch(newcomer)
         elif mode == proto.WaitForExclusive:
-            self._check_epoch(newcomer)
             if self.by_name:
                 self.waiting[newcomer] = None
                 return False
+            self._check_epoch(newcomer)
         else:
             self._check_epoch(newcomer)
             self._fence_all()
