@@ -8,6 +8,7 @@ missing.
 import hashlib
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -29,6 +30,32 @@ def java_command() -> list[str]:
 def java_typed_command() -> list[str]:
     """Return the command of the Java program for typed messages. Raises `Unavailable`."""
     return _java_source("Typed.java")
+
+
+def java_workload_command() -> list[str]:
+    """Return the command of the Java program of workloads; compiles it if needed. Raises `Unavailable`."""
+    folder = HERE / "java" / "workload"
+    sources = sorted(folder.glob("*.java"))
+    version = hashlib.sha256(b"".join(file.read_bytes() for file in sources)).hexdigest()[:16]
+    classes = cache_root() / "interop" / f"java-{version}"
+    if not classes.is_dir():
+        _compile(sources, classes)
+    return [java(), "-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", f"{classes}:{jars()}/*", "Workload"]
+
+
+def _compile(sources: list[Path], classes: Path) -> None:
+    javac = shutil.which("javac", path=str(Path(java()).parent)) or shutil.which("javac")
+    if javac is None:
+        raise Unavailable("the workloads of the Java client need a Java with its compiler")
+    classes.parent.mkdir(parents=True, exist_ok=True)
+    arriving = Path(tempfile.mkdtemp(prefix="java-arriving-", dir=classes.parent))
+    command = [javac, "-d", str(arriving), "-cp", f"{jars()}/*", *map(str, sources)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_TIMEOUT, check=False)
+    assert done.returncode == 0, done.stderr
+    try:
+        arriving.rename(classes)
+    except OSError:  # another run was faster
+        shutil.rmtree(arriving)
 
 
 def _java_source(name: str) -> list[str]:
