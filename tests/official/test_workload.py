@@ -27,10 +27,10 @@ pytestmark = [
 
 PRODUCERS = 3
 CONSUMERS = 3
-EACH = 800
+EACH = 400
 """Messages of a producer on each topic."""
 KEYS = 20
-SECONDS = 4.0
+SECONDS = 3.0
 """The time in which a producer sends."""
 
 Received = tuple[str, str, int]
@@ -139,8 +139,8 @@ def test_processes_of_the_official_client_lose_nothing_while_topics_move(broker:
         for process in producers:
             process.start()
         broker.until(producers=PRODUCERS * len(topics), timeout=PATIENCE)
-        cuts = [broker.faults.add("SEND", "close", after=50, times=3)]
-        cuts += [broker.faults.add("MESSAGE", "half frame", after=80, times=3)]
+        cuts = [broker.faults.add("SEND", "close", after=30, times=3)]
+        cuts += [broker.faults.add("MESSAGE", "half frame", after=40, times=3)]
         for topic in 2 * list(topics.values()):
             time.sleep(SECONDS / 10)
             unload(broker, topic)
