@@ -41,16 +41,19 @@ class SqliteEntryReader:
         Raises `StoreDamaged` where one is missing, and `StoreError`.
         """
         with errors_of(self._folder):
-            if self._connection is None:
-                self._connection = open_reader(self._folder)
-            execute = self._connection.execute
-            found = execute(_LEDGER, (topic, ledger_id)).fetchone()
-            if found is None:
-                raise damaged(self._folder, f"ledger {ledger_id} of {topic} is missing")
-            begin = found[0] << ENTRY_BITS
+            begin = self._first_row(topic, ledger_id)
             bounds = begin, begin + first, begin + first + count, count
-            with closing(execute(_ENTRIES, bounds)) as rows:
+            with closing(self._execute(_ENTRIES, bounds)) as rows:
                 return self._page(rows, topic, ledger_id, first, count, size)
+
+    def bytes_before(self, topic: str, ledger_id: int, entry_id: int) -> int:
+        """Return the bytes of the ledger's entries before this one. Raises as `read_entries`."""
+        with errors_of(self._folder):
+            row = self._first_row(topic, ledger_id) + entry_id
+            found = self._execute("SELECT bytes_before FROM entry WHERE id = ?", (row,)).fetchone()
+            if found is None:
+                raise damaged(self._folder, f"entry {entry_id} of ledger {ledger_id} is missing in {topic}")
+            return int(found[0])
 
     def close(self) -> None:
         """Close the file; the next page opens it again."""
@@ -58,13 +61,29 @@ class SqliteEntryReader:
         if connection is not None:
             connection.close()
 
+    def _execute(self, statement: str, values: tuple[Any, ...]) -> sqlite3.Cursor:
+        if self._connection is None:
+            self._connection = open_reader(self._folder)
+        return self._connection.execute(statement, values)
+
+    def _first_row(self, topic: str, ledger_id: int) -> int:
+        """Return the id of the row that the ledger's first entry has."""
+        found = self._execute(_LEDGER, (topic, ledger_id)).fetchone()
+        if found is None:
+            raise damaged(self._folder, f"ledger {ledger_id} of {topic} is missing")
+        return int(found[0]) << ENTRY_BITS
+
     def _page(
         self, rows: Iterator[Any], topic: str, ledger_id: int, first: int, count: int, size: int
     ) -> StoredPage:
         bytes_before = 0
         entries: list[records.EntryAdded] = []
         for before, *values in rows:
-            entry = read_entry(topic, ledger_id, *values)
+            try:
+                entry = read_entry(topic, ledger_id, *values)
+            except (ValueError, TypeError) as error:
+                what = f"entry {first + len(entries)} of ledger {ledger_id} in {topic}: {error!r:.200}"
+                raise damaged(self._folder, what) from error
             if not entries:
                 bytes_before = before
             if entry.entry_id != first + len(entries):

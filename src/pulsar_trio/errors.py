@@ -27,8 +27,8 @@ class InternalError(PulsarError):
 
 
 class StoreFailed(PulsarError):
-    """The store of a broker cannot write; `__cause__` says why. The broker has ended: it may confirm nothing
-    that is not durable.
+    """The store of a broker cannot write or read; `__cause__` says why. The broker has ended: it may confirm
+    nothing that is not durable.
     """
 
 

@@ -166,8 +166,9 @@ class BrokerConfig:
     @property
     def effective_entry_cache_bytes(self) -> int:
         """`entry_cache_bytes`, with room left for messages where `max_stored_bytes` is small."""
-        most = self.max_stored_bytes // 2
-        return min(self.entry_cache_bytes, most) if most else self.entry_cache_bytes
+        if not self.max_stored_bytes:
+            return self.entry_cache_bytes
+        return min(self.entry_cache_bytes, self.max_stored_bytes // 2)
 
     def policies(self) -> Policies:
         """The lowest level of policies: no field is None except where None means "off"."""

@@ -44,7 +44,12 @@ class PagedStore(MemoryStore):
                 break
         else:
             assert len(found) == count, "the broker asked for an entry that is not durable"
-        return StoredPage(sum(len(entry.data) for entry in entries[:first]), found)
+        return StoredPage(self.bytes_before(topic, ledger_id, first), found)
+
+    def bytes_before(self, topic: str, ledger_id: int, entry_id: int) -> int:
+        """Return the bytes of the ledger's entries before this one."""
+        entries = self._state.topics[topic].ledgers[ledger_id].entries
+        return sum(len(entry.data) for entry in entries[:entry_id])
 
 
 def _leave_unread(ledger: StoredLedger) -> None:

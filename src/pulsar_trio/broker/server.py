@@ -126,7 +126,7 @@ class BrokerDriver(Pump):
             state,
             seed=self._seed,
             wall_time=time_ns() // 1_000_000,
-            reader=None if reader is None else StoreReader(reader),
+            reader=None if reader is None else StoreReader(reader, self.crash),
         )
 
     def pump(self) -> None:

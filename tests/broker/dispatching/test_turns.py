@@ -44,3 +44,16 @@ def test_a_newcomer_waits_for_its_turn_and_a_leaver_takes_none() -> None:
     assert turns.next() is first
     turns.remove(first)
     assert turns.next() is second
+
+
+def test_a_level_without_consumers_is_forgotten() -> None:
+    """Clients choose the levels."""
+    turns = Turns()
+    for priority in range(100):
+        each = consumer("1", priority=priority)
+        each.permits = 1
+        turns.add(each)
+        assert turns.next() is each
+        turns.remove(each)
+    assert not turns._next
+    assert not turns._levels

@@ -1,15 +1,20 @@
 """A broker over a store on disk reads back the entries that are not in memory."""
 
 import sqlite3
+from contextlib import suppress
+from http.client import HTTPException
 from pathlib import Path
 
 import pytest
+import trio
 
 from pulsar_trio import SqliteStore, StoreFailed, open_client
 from pulsar_trio.broker.embedded_broker import EmbeddedBroker
 from pulsar_trio.broker.server import open_broker
+from tests.real_pulsar.admin import Admin
 
 TOPIC = "persistent://public/default/t"
+PATH = "/admin/v2/persistent/public/default/t"
 COUNT = 1_000
 CACHE = 50_000
 """Bytes of memory for entries: an eighth of the test's."""
@@ -69,6 +74,26 @@ async def test_an_entry_that_cannot_be_read_ends_the_broker(tmp_path: Path) -> N
         async with open_broker(store=SqliteStore(tmp_path)) as broker, open_client(broker.url) as client:
             async with client.subscribe(TOPIC, "s"):
                 await broker.wait_failed()
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", f"{PATH}/ledger/0/entry/5"), ("PUT", f"{PATH}/compaction")]
+)
+async def test_an_entry_that_an_administrator_wants_and_cannot_be_read_ends_the_broker(
+    method: str, path: str, tmp_path: Path
+) -> None:
+    async with open_broker(store=SqliteStore(tmp_path)) as broker:
+        await publish(broker.url, 10)
+    connection = sqlite3.connect(tmp_path / "broker.db", isolation_level=None)
+    connection.execute("DELETE FROM entry WHERE id % 4294967296 = 5")
+    connection.close()
+    with pytest.raises(StoreFailed, match="cannot read"):
+        async with open_broker(store=SqliteStore(tmp_path), http_port=0) as broker:
+            assert broker.admin_url is not None
+            admin = Admin("127.0.0.1", int(broker.admin_url.rpartition(":")[2]))
+            with suppress(OSError, HTTPException):
+                await trio.to_thread.run_sync(admin.exchange, method, path)
+            await broker.wait_failed()
 
 
 async def test_a_backlog_on_disk_may_be_larger_than_the_memory_for_messages(tmp_path: Path) -> None:

@@ -44,19 +44,28 @@ class SchemaAdministration:
         return [_shown(saved) for saved in self._parts.schemas.versions(TopicName.parse(topic))]
 
     def register_schema(
-        self, now: int, topic: str, kind: str, data: str = "", properties: Mapping[str, str] | None = None
+        self,
+        now: int,
+        topic: str,
+        kind: str,
+        data: str = "",
+        properties: Mapping[str, str] | None = None,
+        as_client: bool = False,
     ) -> int:
         """Return the version of this schema, which is registered where the topic has no equal one.
 
-        The topic need not exist, and its policies need not allow clients to register versions. `kind`: a name
-        of `SCHEMA_TYPES`. `data`: the definition as HTTP has it, of KEY_VALUE a JSON object with `key` and
-        `value`. Raises `NotFound` where the namespace does not exist, `InvalidConfiguration` for a wrong
-        definition, `LimitReached`, or `NotApplicable` where the strategy of the topic refuses it.
+        The topic need not exist. Its policies need not allow clients to register versions, unless the schema
+        is registered `as_client`. `kind`: a name of `SCHEMA_TYPES`. `data`: the definition as HTTP has it, of
+        KEY_VALUE a JSON object with `key` and `value`. Raises `NotFound` where the namespace does not exist,
+        `InvalidConfiguration` for a wrong definition, `LimitReached`, or `NotApplicable` where the strategy
+        of the topic, or its policies, refuse it.
         """
         self._context.now = now
         name = self._name_for_schema(topic)
         schema = self._schema(kind, data, properties)
-        policies = replace(self._metadata.effective_policies(name), schema_auto_update=True)
+        policies = self._metadata.effective_policies(name)
+        if not as_client:
+            policies = replace(policies, schema_auto_update=True)
         try:
             version = self._parts.schemas.register(name, schema, policies, self._parts.services.wall_time)
         except IncompatibleSchema as error:

@@ -100,12 +100,15 @@ class TopicAdministration:
         self._settle()
 
     def create_missing_partitions(self, now: int, topic: str) -> None:
-        """Create the partitions that are missing. Raises `NotFound` unless the topic is partitioned."""
+        """Create the partitions that are missing. Raises `NotFound` unless the topic is partitioned, or
+        `LimitReached` where the namespace has no room for them."""
         self._context.now = now
         name = TopicName.parse(topic)
         present = self._metadata.partitions.get(str(name))
         if present is None:
             raise NotFound(f"{name} is no partitioned topic")
+        wanted = (str(name.partition_name(index)) for index in range(present))
+        self._check_limit(name, sum(each not in self._topics.names for each in wanted))
         self._topics.create_partitions(name, present)
         self._settle()
 

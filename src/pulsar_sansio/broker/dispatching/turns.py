@@ -6,6 +6,7 @@ and a FLOW looks at one.
 """
 
 from bisect import bisect_left, insort
+from collections import Counter
 from itertools import count
 
 from .consumer import Consumer
@@ -24,11 +25,14 @@ class Turns:
         self._order: list[TurnRank] = []
         """The ranks of consumers that are awake, in order."""
         self._next: dict[int, int] = {}
-        """Level -> the number of arrival from which its next consumer is looked for."""
+        """Level that has consumers -> the number of arrival from which its next one is looked for."""
+        self._levels: Counter[int] = Counter()
+        """Level -> the number of its consumers."""
 
     def add(self, consumer: Consumer) -> None:
         """Add a consumer, which is the last of its level."""
         self._ranks[consumer] = consumer.priority, next(self._arrivals)
+        self._levels[consumer.priority] += 1
         self.wake(consumer)
 
     def remove(self, consumer: Consumer) -> None:
@@ -36,6 +40,11 @@ class Turns:
         rank = self._ranks.pop(consumer)
         if self._awake.pop(rank, None) is not None:
             del self._order[bisect_left(self._order, rank)]
+        level = rank[0]
+        self._levels[level] -= 1
+        if not self._levels[level]:
+            del self._levels[level]
+            self._next.pop(level, None)
 
     def wake(self, consumer: Consumer) -> None:
         """The consumer may be available again."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..records import EntryAdded
 from .entry_cache import PAGE_ENTRIES
-from .store import StoredPage
+from .store import EntryReader, StoredPage
 from .stored_bytes import ENTRY_COST
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Ledger:
         number = offset - self.first
         page = self._page_of(number)
         if page is None:
-            return self._read(number, 1).bytes_before
+            return self._reader.bytes_before(self.log.topic, self.id, number)
         return page.before + sum(len(entry.data) for entry in page.entries[: number - page.first])
 
     def drop(self, page: EntryPage) -> None:
@@ -140,9 +140,14 @@ class Ledger:
         return found
 
     def _read(self, number: int, count: int) -> StoredPage:
-        cache = self.log.cache
-        assert cache.reader is not None, "a store that reads no entry back gives all of them"
-        return cache.reader.read_entries(self.log.topic, self.id, number, count, cache.page_bytes)
+        size = self.log.cache.page_bytes
+        return self._reader.read_entries(self.log.topic, self.id, number, count, size)
+
+    @property
+    def _reader(self) -> EntryReader:
+        reader = self.log.cache.reader
+        assert reader is not None, "a store that reads no entry back gives all of them"
+        return reader
 
     def _insert(self, index: int, page: EntryPage) -> None:
         self.pages.insert(index, page)

@@ -235,8 +235,8 @@ class ManagedLedger:
         """
         if first >= end:
             return 0
-        begin = self.entry(first)
-        return self.entry(end - 1).last_index - begin.last_index + begin.messages
+        begin = self.peek(first)
+        return self.peek(end - 1).last_index - begin.last_index + begin.messages
 
     def find_size(self, size: int, low: int) -> int:
         """Return the least durable offset, from `low` on, from which the entries have at most `size` bytes;

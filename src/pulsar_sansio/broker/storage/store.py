@@ -290,6 +290,11 @@ class EntryReader(Protocol):
         """
         ...
 
+    def bytes_before(self, topic: str, ledger_id: int, entry_id: int) -> int:
+        """Return the bytes of the ledger's entries before this one, which is durable and not deleted. Raises
+        as `read_entries`."""
+        ...
+
 
 class Store(Protocol):
     """The durable memory of a broker: takes records in batches, and returns their sum at the next start.

@@ -9,7 +9,7 @@ from .rate_limiter import RateLimiter
 
 
 class DispatchThrottle:
-    """`limiters`: the topic's, which its subscriptions share in turn, and the subscription's own.
+    """`limiters`: those of the broker and of the topic, shared in turn, and the subscription's own.
 
     `resume` is called when the subscription may deliver again.
     """

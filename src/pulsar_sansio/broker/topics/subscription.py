@@ -235,7 +235,7 @@ class Subscription:
                     changed = True
                     dispatcher.acknowledged(consumer, offset, 0, True)
             elif self._keeps_messages_of(offset):
-                messages = log.entry(offset).messages
+                messages = log.peek(offset).messages
                 taken = self.deliverable(offset, messages) if self.pending_acks.taken else None
                 fresh = cursor.acknowledge_partly(offset, ack_set, messages)
                 if fresh:
@@ -276,7 +276,7 @@ class Subscription:
         else:
             changed = cursor.acknowledge_up_to(offset - 1)
             if self._keeps_messages_of(offset):
-                fresh = cursor.acknowledge_partly(offset, ack_set, log.entry(offset).messages)
+                fresh = cursor.acknowledge_partly(offset, ack_set, log.peek(offset).messages)
                 changed = changed or fresh > 0
         if changed:
             self.moved(before)
@@ -374,7 +374,7 @@ class Subscription:
         total = sum(log.messages(first, end) for first, end in runs)
         for offset, bits in self.cursor.partly.items():
             if runs and runs[0][0] <= offset < runs[-1][1]:
-                total -= log.entry(offset).messages - bits.bit_count()
+                total -= log.peek(offset).messages - bits.bit_count()
         return total
 
     def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
@@ -451,7 +451,7 @@ class Subscription:
         self.cursor.reset(mark_delete)
         offset = mark_delete + 1
         if first_remaining is not None and log.first <= offset < log.durable_end:
-            self.cursor.acknowledge_partly(offset, first_remaining, log.entry(offset).messages)
+            self.cursor.acknowledge_partly(offset, first_remaining, log.peek(offset).messages)
         if self.dispatcher is not None:
             self.dispatcher.reset()
         self.fenced = False

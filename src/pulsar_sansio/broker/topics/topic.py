@@ -1,7 +1,7 @@
 """A persistent topic: its entries, producers and subscriptions, and the publishing of messages.
 
 The topic takes a message from SEND to durable: checks, deduplication, the entry, the receipt. `producers`
-decides which producers are admitted, `ledger` numbers entries, `subscription` delivers them.
+decides which producers are admitted, `managed_ledger` numbers entries, `subscription` delivers them.
 """
 
 from collections.abc import Iterable
@@ -487,7 +487,7 @@ class Topic:
         offset = self.transactions.last_visible
         if offset < log.first:
             return -1, -1, -1
-        entry = log.entry(offset)
+        entry = log.peek(offset)
         count = entry_metadata(entry.data, MetadataDecoder()).num_messages_in_batch
         return entry.ledger_id, entry.entry_id, -1 if count is None else count - 1
 

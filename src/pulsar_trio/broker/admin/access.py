@@ -155,6 +155,10 @@ def authorize(broker: AdministeredBroker, roles: Roles, request: Request) -> Non
             not rest or rest == ["partitioned"]
         ):
             allowed = authorization.may_list_topics(roles, f"{tenant}/{namespace}")
+        case ("admin", "v2", "persistent", tenant, _, _, subscription, "dispatchRate") if (
+            subscription != "subscription" or request.method in ("GET", "HEAD", "POST")
+        ):  # The policy of a subscription; PUT and DELETE mean a subscription of this name.
+            allowed = authorization.administers(roles, tenant)
         case ("admin", "v2", "persistent" | "non-persistent" as domain, tenant, namespace, topic, *rest):
             allowed = _may_use(broker, roles, topic_name(domain, tenant, namespace, topic), reads, rest)
         case ("admin", "v2", "schemas", tenant, namespace, topic, *rest):
@@ -200,7 +204,9 @@ def _may_use(
             return authorization.may_consume(roles, topic, subscription)
         case ("all_subscription", *_):
             return authorization.may_consume(roles, topic)
-        case (part, *_) if part == "backlogSize" or (reads and part in CONSUMED):
+        case ("backlogSize",):
+            return authorization.may_consume(roles, topic)
+        case (part, *_) if reads and part in CONSUMED:
             return authorization.may_consume(roles, topic)
         case (part,) if reads and part in LOOKED_UP:
             return _may_look_up(broker, roles, topic)

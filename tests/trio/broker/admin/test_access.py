@@ -193,6 +193,14 @@ REQUESTS = [
     ("PUT", f"{TOPIC}/subscription/s", CONSUMERS),
     ("POST", f"{TOPIC}/subscription/s/skip_all", CONSUMERS),
     ("POST", f"{TOPIC}/all_subscription/expireMessages/1", CONSUMERS),
+    *(
+        (method, f"{TOPIC}/{subscription}/dispatchRate", ADMIN)
+        for method in ("GET", "POST", "DELETE")
+        for subscription in ("s", "all_subscription", "backlogSize", "ledger")
+    ),
+    ("POST", f"{TOPIC}/subscription/dispatchRate", ADMIN),
+    ("DELETE", f"{TOPIC}/subscription/dispatchRate", CONSUMERS),
+    ("PUT", f"{TOPIC}/backlogSize", CONSUMERS),
     ("GET", f"{TOPIC}/permissions", ADMIN),
     ("POST", f"{TOPIC}/permissions/eve", ADMIN),
     ("GET", f"{TOPIC}/retention", ADMIN),

@@ -39,7 +39,7 @@ class PendingAckHandle:
             offset = log.exact(ledger_id, entry_id)
             if offset is None or offset >= log.durable_end:
                 continue
-            everything = (1 << log.entry(offset).messages) - 1
+            everything = (1 << log.peek(offset).messages) - 1
             bits = everything if ack_set is None else everything & ~ack_set
             if cursor.acknowledged(offset) or bits & ~cursor.partly.get(offset, everything):
                 raise TransactionConflict(f"Message {ledger_id}:{entry_id} is acknowledged already")
@@ -54,7 +54,7 @@ class PendingAckHandle:
         dispatcher = subscription.dispatcher
         assert dispatcher is not None
         for offset, bits in messages.items():
-            before = cursor.partly.get(offset, (1 << log.entry(offset).messages) - 1)
+            before = cursor.partly.get(offset, (1 << log.peek(offset).messages) - 1)
             left = before & ~pending.taken[offset]
             dispatcher.acknowledged_in_transaction(consumer, offset, (before & bits).bit_count(), left == 0)
         dispatcher.acknowledgements_done()
@@ -78,7 +78,7 @@ class PendingAckHandle:
             raise TransactionConflict(f"Message {ledger_id}:{entry_id} is acknowledged already")
         pending.check_cumulative(transaction, offset)
         if ack_set is not None:
-            ack_set &= (1 << log.entry(offset).messages) - 1
+            ack_set &= (1 << log.peek(offset).messages) - 1
         if pending.has_acknowledged_up_to(transaction, offset, ack_set):
             return
         remaining = pending.acknowledge_cumulative(transaction, offset, ack_set)
@@ -129,11 +129,11 @@ class PendingAckHandle:
             offset, remaining = acks.cumulative
             cursor.acknowledge_up_to(offset if remaining is None else offset - 1)
             if remaining is not None and offset >= log.first:
-                cursor.acknowledge_partly(offset, remaining, log.entry(offset).messages)
+                cursor.acknowledge_partly(offset, remaining, log.peek(offset).messages)
         for offset, bits in acks.individual.items():
             if cursor.acknowledged(offset):
                 continue
-            cursor.acknowledge_partly(offset, ~bits, log.entry(offset).messages)
+            cursor.acknowledge_partly(offset, ~bits, log.peek(offset).messages)
             if dispatcher is not None and cursor.acknowledged(offset):
                 dispatcher.acknowledged(None, offset, 0, True)
         subscription.moved(before)

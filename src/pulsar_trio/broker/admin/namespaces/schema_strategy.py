@@ -37,7 +37,7 @@ def _read(broker: AdministeredBroker, request: Request) -> Answer:
 def _set(broker: AdministeredBroker, request: Request) -> Answer:
     """Set the strategy; without a body, remove it."""
     given = request.json() if request.body else None
-    if given is not None and given not in STRATEGIES:
+    if given is not None and not (isinstance(given, str) and given in STRATEGIES):
         raise Refused(400, f"strategy: one of {', '.join(STRATEGIES)}; not {given!r:.200}")
     strategy = None if given is None else STRATEGIES[given]
     with answering(_ABSENT):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pulsar_sansio import MessageId, NotApplicable, NotFound
+from pulsar_sansio import LimitReached, MessageId, NotApplicable, NotFound
 
 from ..messages import (
     NO_CONTENT,
@@ -102,7 +102,7 @@ def trim(broker: AdministeredBroker, request: Request) -> Answer:
 
 
 def create_missed_partitions(broker: AdministeredBroker, request: Request) -> Answer:
-    with answering((NotFound, 404, f"Topic {request.topic} does not exist")):
+    with answering((NotFound, 404, f"Topic {request.topic} does not exist"), (LimitReached, 412, "")):
         create = broker.machine.topic_administration.create_missing_partitions
         broker.command(create, request.topic)
     return NO_CONTENT

@@ -106,7 +106,7 @@ def _schema(broker: AdministeredBroker, request: Request, given: dict[str, Any])
     refusals = ((NotApplicable, 409, ""), (LimitReached, 409, ""), (InvalidConfiguration, 422, ""))
     with answering(*refusals):
         registered = TEXTS.get(kind, kind)
-        version = broker.command(schemas.register_schema, request.topic, registered, "", described)
+        version = broker.command(schemas.register_schema, request.topic, registered, "", described, True)
     return kind, version
 
 

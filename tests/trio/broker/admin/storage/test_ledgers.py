@@ -101,3 +101,15 @@ def test_consumers_do_not_receive_what_was_truncated() -> None:
     peer.subscribe(subscription="s")
     assert peer.payloads() == []
     assert broker.machine.storage_administration.stored_backlog(TOPIC)["messageBacklog"] == 0
+
+
+def test_missing_partitions_count_as_new_topics() -> None:
+    broker = Administrator()
+    path = "/persistent/public/default/p"
+    assert broker.ask("PUT", f"{path}/partitions", 2) == (204, None)
+    assert broker.ask("DELETE", f"{path}-partition-1") == (204, None)
+    assert broker.ask("POST", "/namespaces/public/default/maxTopicsPerNamespace", 1) == (204, None)
+    status, _ = broker.ask("POST", f"{path}/createMissedPartitions")
+    assert status == 412
+    assert broker.ask("POST", "/namespaces/public/default/maxTopicsPerNamespace", 2) == (204, None)
+    assert broker.ask("POST", f"{path}/createMissedPartitions") == (204, None)

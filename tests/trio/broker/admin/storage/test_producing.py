@@ -102,6 +102,15 @@ def test_the_policies_of_the_topic_hold(broker: Administrator) -> None:
     assert [each["errorCode"] for each in answer["messagePublishResults"]] == [2]
 
 
+def test_a_producer_registers_no_schema_that_the_policies_forbid(broker: Administrator) -> None:
+    """An administrator may, by `POST …/schema`."""
+    assert broker.ask("POST", PATH, {"messages": [{"payload": "a"}]})[0] == 200
+    assert broker.ask("POST", "/namespaces/public/default/isAllowAutoUpdateSchema", False) == (204, None)
+    body = {"valueSchema": '{"type":"INT32"}', "messages": [{"payload": "1"}]}
+    assert broker.ask("POST", PATH, body)[0] == 409
+    assert broker.ask("POST", PATH, {"messages": [{"payload": "b"}]})[0] == 200, "a version that is there"
+
+
 def test_a_broker_without_room() -> None:
     broker = Administrator(BrokerConfig(web_service_url="http://127.0.0.1:8080", max_stored_bytes=1))
     assert broker.ask("PUT", "/persistent/public/default/t/subscription/s") == (204, None)
