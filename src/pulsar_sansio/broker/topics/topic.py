@@ -259,6 +259,7 @@ class Topic:
     def entries_durable(self, count: int) -> None:
         """`count` more entries are durable: send their receipts, and dispatch."""
         durable = self._pending[:count]
+        assert len(durable) == count, "the journal reports entries of an owner before"
         del self._pending[:count]
         deduplication = self.deduplication
         for producer, sequence_id, highest, remember, ledger_id, entry_id in durable:
