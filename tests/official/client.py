@@ -5,6 +5,7 @@ has a limit. It says nothing: its own log goes nowhere. No process is forked her
 its threads do not survive that.
 """
 
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import pulsar
 import trio
+
+from tests.patience import PATIENCE
 
 OPERATION_TIMEOUT = 60
 """Seconds for connecting, looking up, creating."""
@@ -79,7 +82,10 @@ def produce(url: str, topic: str, letters: Sequence[Letter], **options: Any) -> 
 
 
 def send_all(producer: Any, letters: Sequence[Letter]) -> None:
-    """`send_async` for each, so that batches form, and a look at each result."""
+    """`send_async` for each, so that batches form, and a look at each result.
+
+    The client's `flush` may return a moment before the last callback is called.
+    """
     results: list[Any] = []
     for letter in letters:
         producer.send_async(
@@ -90,6 +96,9 @@ def send_all(producer: Any, letters: Sequence[Letter]) -> None:
             event_timestamp=letter.event_time or None,
         )
     producer.flush()
+    deadline = time.monotonic() + PATIENCE
+    while len(results) < len(letters) and time.monotonic() < deadline:
+        time.sleep(0.001)
     assert results == [pulsar.Result.Ok] * len(letters)
 
 
