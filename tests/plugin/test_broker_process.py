@@ -34,7 +34,7 @@ def test_a_start_that_is_interrupted_leaves_nothing(tmp_path: Path, monkeypatch:
     with pytest.raises(KeyboardInterrupt):
         BrokerProcess()
     assert list(tmp_path.iterdir()) == []
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n[", b"HTTP/"])

@@ -55,7 +55,9 @@ async def test_clients_outlive_a_broker() -> None:
         ) -> None:
             with scope:
                 await serve(port, store=store, deduplication=True, task_status=task_status)
+            ended.set()
 
+        ended = trio.Event()
         broker = await nursery.start(run, first, 0)
         async with (
             open_client(broker.url, initial_backoff=0.01, max_backoff=0.05) as client,
@@ -65,6 +67,7 @@ async def test_clients_outlive_a_broker() -> None:
             await producer.send(b"0")
             first.cancel()
             await until(lambda: not producer.connected)
+            await ended.wait()  # its port is free
             receipts = [await producer.enqueue(b"%d" % number) for number in range(1, 20)]
             assert not any(receipt.done() for receipt in receipts)
             second = trio.CancelScope()
