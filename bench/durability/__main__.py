@@ -9,73 +9,30 @@ Exit status 0, or 1 with one line that says what failed.
 """
 
 import argparse
-import json
 import os
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import trio
 
+from bench.our_broker import OurBroker, cpu_of, memory_of
+from bench.standalone.clients import PAYLOAD, WARM, publish
 from pulsar_sansio import broker_records as records
 from pulsar_store import SYNCS, SqliteStore, Sync
-from pulsar_trio import open_client
 
 from . import restart
-from .process import cpu_of, memory_of
 
 TOPIC = "persistent://public/default/durable"
-
-PAYLOAD = b"x" * 100
-
-WARM = 1_000
-"""Entries that each producer sends before the clock starts."""
 
 WRITE = 1_000
 """Entries of one write to the store by itself: what a loaded broker gathers while a write is under way."""
 
 
-@contextmanager
-def broker(folder: Path | None, sync: Sync | None) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
-    """`pulsar-trio broker`: its service URL and its process."""
-    options = [] if folder is None else ["--data", str(folder), "--sync", str(sync)]
-    command = [sys.executable, "-m", "pulsar_trio_command", "broker", "--port", "0", "--json", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            line = process.stdout.readline()
-            if not line:
-                raise RuntimeError("the broker did not start")
-            yield json.loads(line)["url"], process
-        finally:
-            process.kill()
-
-
-async def produce(url: str, producers: int, entries: int) -> float:
-    """Send entries with several producers; gives the seconds until the last receipt."""
-
-    async def one(name: str, task_status: trio.TaskStatus[None]) -> None:
-        async with (
-            open_client(url) as client,
-            client.create_producer(f"{TOPIC}-{name}", batching=None, max_pending_messages=2_000) as producer,
-        ):
-            await producer.send_many([PAYLOAD] * WARM)  # everything is imported and open
-            task_status.started()
-            await started.wait()
-            await producer.send_many([PAYLOAD] * (entries // producers))
-
-    started = trio.Event()
-    async with trio.open_nursery() as nursery:
-        for number in range(producers):
-            await nursery.start(one, str(number))
-        began = time.perf_counter()
-        started.set()
-    return time.perf_counter() - began
+def broker(folder: Path | None, sync: Sync | None) -> OurBroker:
+    """The broker of one row; it does not run yet."""
+    return OurBroker("ours", folder, sync)
 
 
 def beginning() -> list[records.Record]:
@@ -122,10 +79,12 @@ def main() -> int:
     with TemporaryDirectory(dir=given.folder) as temporary:
         folder = Path(temporary)
         for sync in (None, *SYNCS):
-            with broker(None if sync is None else folder / f"broker-{sync}", sync) as (url, process):
-                cpu = -cpu_of(process)
-                seconds = trio.run(produce, url, given.producers, given.entries)
-                cpu += cpu_of(process)
+            with broker(None if sync is None else folder / f"broker-{sync}", sync) as ours:
+                ours.start()
+                cpu = -cpu_of(ours.pid)
+                topics = [f"{TOPIC}-{number}" for number in range(given.producers)]
+                seconds = trio.run(publish, ours.url, topics, given.entries)
+                cpu += cpu_of(ours.pid)
                 cpu *= given.entries / (given.entries + given.producers * WARM)
             what = "in memory" if sync is None else f"--data, --sync {sync}"
             row(f"{given.producers} producers, {what}", given.entries, seconds, cpu)
@@ -135,16 +94,17 @@ def main() -> int:
             row(f"the store alone, sync {sync}", given.entries, seconds, time.process_time() - before)
         print(f"a start with {given.stored:,} entries in one topic:")
         restart.fill(folder / "entries", PAYLOAD, 1, given.stored)
-        restart.measure(partial(broker, folder / "entries", "none"), given.stored)
+        restart.measure(broker(folder / "entries", "none"), given.stored)
         print(f"a start with {given.topics:,} topics of 10 entries:")
         restart.fill(folder / "topics", PAYLOAD, given.topics, 10)
-        restart.measure(partial(broker, folder / "topics", "none"), 10)
+        restart.measure(broker(folder / "topics", "none"), 10)
         began = time.perf_counter()
-        with broker(None, None) as (_, process):
+        with broker(None, None) as ours:
+            ours.start()
             seconds = time.perf_counter() - began
             print(
-                f"a start without: {seconds:.1f} s, {cpu_of(process):.1f} s of the processor, "
-                f"{memory_of(process)} MB"
+                f"a start without: {seconds:.1f} s, {cpu_of(ours.pid):.1f} s of the processor, "
+                f"{memory_of(ours.pid)} MB"
             )
     return 0
 

@@ -1,19 +1,16 @@
 """A broker that starts over a folder: the time until it listens and delivers, its memory, and the drain."""
 
-import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import trio
 
+from bench.our_broker import OurBroker, cpu_of, memory_of
 from pulsar_sansio import broker_records as records
 from pulsar_sansio.wire import MessageMetadata, encode_message_metadata, pack_payload
 from pulsar_store import SqliteStore
 from pulsar_trio import open_client
-
-from .process import cpu_of, memory_of
 
 PUBLISHED = 1_700_000_000_000
 """The publish time of the first entry, in ms; each later one is a millisecond younger."""
@@ -23,8 +20,6 @@ LEDGER = 50_000
 
 BATCH = 1_000
 """Entries of one write."""
-
-Started = Callable[[], AbstractContextManager[tuple[str, "subprocess.Popen[str]"]]]
 
 
 def name_of(number: int) -> str:
@@ -74,21 +69,22 @@ async def receive(url: str, entries: int, first: Callable[[], None]) -> None:
         await consumer.flush()
 
 
-def measure(start: Started, entries: int) -> None:
+def measure(broker: OurBroker, entries: int) -> None:
     """Start a broker over a filled folder, and receive what its first topic has."""
     began = time.perf_counter()
-    with start() as (url, process):
-        listens, cpu, memory = time.perf_counter() - began, cpu_of(process), memory_of(process)
+    with broker:
+        broker.start()
+        listens, cpu, memory = time.perf_counter() - began, cpu_of(broker.pid), memory_of(broker.pid)
         print(f"  listens after {listens:.1f} s, {cpu:.1f} s of the processor, {memory} MB", flush=True)
 
         def first() -> None:
             print(f"  delivers after {time.perf_counter() - began:.1f} s", flush=True)
 
-        began_to_receive, cpu = time.perf_counter(), cpu_of(process)
-        trio.run(receive, url, entries, first)
-        seconds, cpu = time.perf_counter() - began_to_receive, cpu_of(process) - cpu
+        began_to_receive, cpu = time.perf_counter(), cpu_of(broker.pid)
+        trio.run(receive, broker.url, entries, first)
+        seconds, cpu = time.perf_counter() - began_to_receive, cpu_of(broker.pid) - cpu
         print(
             f"  {entries:,} entries received in {seconds:.1f} s, {cpu / entries * 1e6:.1f} µs of the broker "
-            f"for each, {memory_of(process)} MB, at most {memory_of(process, 'VmHWM')} MB",
+            f"for each, {memory_of(broker.pid)} MB, at most {memory_of(broker.pid, 'VmHWM')} MB",
             flush=True,
         )

@@ -26,8 +26,9 @@ from typing import Any
 
 import trio
 
+from bench.our_broker import OurBroker, cpu_of, memory_of
 from bench.standalone import abuse, clients
-from bench.standalone.brokers import OurBroker, RealStandalone, Standalone, cpu_of, memory_of
+from bench.standalone.brokers import RealStandalone, Standalone
 from pulsar_trio import PulsarError
 from tests.real_pulsar import Unavailable
 
